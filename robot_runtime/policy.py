@@ -16,6 +16,7 @@ from robot_runtime.actions.continuous import Decision
 from robot_runtime.common import config
 from robot_runtime.common.geometry import SE2
 from robot_runtime.common.own_directory import OwnDirectory
+from robot_runtime.errors import ConfigError
 from robot_runtime.scenes.objects import ObjectPose
 from robot_runtime.tasks.task import Task
 
@@ -144,9 +145,25 @@ class PolicySource:
         """Return the source without secrets, which must not be logged: the token of a policy server."""
         return replace(self, arguments={key: value for key, value in self.arguments.items() if key != "token"})
 
+    def values(self) -> dict[str, Any]:
+        """Return the arguments as YAML scalars: numbers, true, false, null. Anything else is text, a token always."""
+        return {name: text if name in _TEXTS else _scalar(text) for name, text in self.arguments.items()}
+
     def __str__(self) -> str:
         arguments = "".join(f" {key}={value}" for key, value in self.arguments.items())
         return f"{self.spec}{arguments}" + (f" (SHA-256 {self.digest[:12]})" if self.digest else "")
+
+
+_TEXTS = ("token",)
+"""Arguments that are text even if they look like a number."""
+
+
+def _scalar(text: str) -> Any:
+    try:
+        value = config.parse_yaml(text, "an argument") if text else text
+    except ConfigError:
+        return text
+    return value if value is None or isinstance(value, bool | int | float | str) else text
 
 
 def digest_of(first: bytes | Path | None, arguments: Mapping[str, str]) -> str | None:

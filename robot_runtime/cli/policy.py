@@ -149,7 +149,8 @@ def diff(
 ) -> None:
     """Decide again what a log saw and compare actions and logits; or say in what two packages differ.
 
-    Exits with 1 if anything differs.
+    A package selects its actions as it did in each log, unless --agent-arg says otherwise. Exits with 1 if anything
+    differs.
 
     Examples:
         robot-runtime policy diff my_policy.zip logs/my_run
@@ -162,15 +163,17 @@ def diff(
         same = _diff_packages(Path(policy), others[0])
     else:
         with closing(agent.load(policy)) as loaded:
-            same = _diff_logs(loaded, others)
+            chosen = options.agent_arguments(agent.agent_arg).keys() & {"selection", "temperature", "seed"}
+            same = _diff_logs(loaded, others, as_logged=not chosen)
     if not same:
         raise typer.Exit(1)
 
 
-def _diff_logs(policy: Policy, paths: list[Path]) -> bool:
+def _diff_logs(policy: Policy, paths: list[Path], as_logged: bool) -> bool:
     from robot_runtime.common.console import console, progress_bar
+    from robot_runtime.policies.package.policy import PackagePolicy
     from robot_runtime.recording.reader import LogReader
-    from robot_runtime.scoring.policy_agreement import open_loop
+    from robot_runtime.scoring.policy_agreement import logged_selection, open_loop
     from robot_runtime.scoring.summary import find_logs
 
     logs = find_logs(paths)
@@ -180,6 +183,8 @@ def _diff_logs(policy: Policy, paths: list[Path]) -> bool:
         bar = progress.add_task("deciding", total=len(logs), note="")
         for path in logs:
             with LogReader(path) as log:
+                if as_logged and isinstance(policy, PackagePolicy):
+                    policy.select(logged_selection(log) or policy.package.manifest.selection)
                 again = open_loop(log, policy)
             steps += len(again.steps)
             same += len(again.steps) - len(again.differences)

@@ -145,7 +145,7 @@ def _print_result(out: Path, done: Exported) -> None:
             markup=False,
         )
     for note in done.notes:
-        console.print(f"the checkpoint's own task was kept: {note}", soft_wrap=True, markup=False)
+        console.print(f"the checkpoint: {note}", soft_wrap=True, markup=False)
     console.print(f"{out}: {done.package.manifest.name}, in task {done.package.manifest.task.name}", soft_wrap=True)
 
 

@@ -115,7 +115,7 @@ def load_source(source: PolicySource) -> Policy:
     if source.python is not None or source.timeout_s is not None:
         python = None if source.python is None else Path(source.python)
         isolation = Isolation(python, TIME_LIMIT_S if source.timeout_s is None else source.timeout_s)
-    policy = load_policy(source.spec, isolation, **source.arguments)
+    policy = load_policy(source.spec, isolation, **source.values())
     policy.source = replace(source.public(), digest=digest)
     return policy
 

@@ -169,8 +169,9 @@ def _construct(spec: str, factory: Any, arguments: dict[str, Any]) -> object:
             f"agent {spec!r} cannot be made from arguments {sorted(arguments)}: {error}",
             f"its constructor is {getattr(factory, '__name__', spec)}{signature}",
         ) from error
+    _check_numbers(spec, signature, arguments)
     try:
-        instance: object = factory(**_numbers(spec, signature, arguments))
+        instance: object = factory(**arguments)
     except RuntimeFault:
         raise
     except (Exception, SystemExit) as error:
@@ -178,21 +179,15 @@ def _construct(spec: str, factory: Any, arguments: dict[str, Any]) -> object:
     return instance
 
 
-def _numbers(spec: str, signature: inspect.Signature, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments with texts converted to numbers where the constructor's annotation is ``int`` or ``float``."""
-    kinds: dict[object, type[int] | type[float]] = {int: int, float: float, "int": int, "float": float}
-    numbers = dict(arguments)
+def _check_numbers(spec: str, signature: inspect.Signature, arguments: Mapping[str, Any]) -> None:
+    kinds: dict[object, tuple[type, ...]] = {int: (int,), float: (int, float), "int": (int,), "float": (int, float)}
     for name, value in arguments.items():
         parameter = signature.parameters.get(name)
         kind = None if parameter is None else kinds.get(parameter.annotation)
-        if kind is not None and isinstance(value, str):
-            try:
-                numbers[name] = kind(value)
-            except ValueError as error:
-                raise PolicyError(
-                    f"agent {spec!r}: argument {name}={value!r} is no {kind.__name__}", "give it a number"
-                ) from error
-    return numbers
+        if kind is not None and not isinstance(value, kind):
+            raise PolicyError(
+                f"agent {spec!r}: argument {name}={value!r} is no {kind[-1].__name__}", "give it a number"
+            )
 
 
 def _raised(name: str, where: str, error: Exception | SystemExit) -> PolicyError:

@@ -14,10 +14,11 @@ from robot_runtime.actions.continuous import VelocityCommand, WaypointCommand
 from robot_runtime.actions.discrete import Action
 from robot_runtime.common import config
 from robot_runtime.common.provenance import provenance
-from robot_runtime.errors import PolicyMismatch
+from robot_runtime.errors import PolicyMismatch, RecordingError
 from robot_runtime.policies import AGENTS
 from robot_runtime.policies.package import golden
 from robot_runtime.policies.package.files import PackageFiles
+from robot_runtime.policies.package.manifest import Selection
 from robot_runtime.policies.package.policy import Package
 from robot_runtime.policies.stepping import check_policy, decide, reset_policy
 from robot_runtime.policy import Policy
@@ -150,6 +151,26 @@ def open_loop(log: LogReader, policy: Policy) -> OpenLoop:
         answer_same=run.answer_same,
         steps=tuple(run.steps),
     )
+
+
+def logged_selection(log: LogReader) -> Selection | None:
+    """The selection with which a policy package decided in a log; None if another kind of policy did.
+
+    Raises:
+        RecordingError: the log's record of it is damaged.
+    """
+    for record in log.steps(images=False):
+        found = record.policy_info.get("selection")
+        try:
+            if found is not None:
+                return Selection(found["mode"], found["temperature"], found["seed"][0])
+        except (KeyError, TypeError, ValueError, IndexError) as error:
+            raise RecordingError(
+                f"{log.path}: its record of the policy's selection is damaged: {error!r}", "leave it out"
+            ) from error
+        if record.index > 0:
+            break
+    return None
 
 
 def logit_distance(logged: Floats, now: Floats) -> LogitDistance:

@@ -46,11 +46,13 @@ class Checkpoint:
         path: of the file.
         data: plain containers, numbers, text, :class:`StoredTensor` and :class:`Inert`.
         sha256: of the file.
+        suspect: functions that its pickles ask for and no checkpoint needs, such as ``os.system``; none was called.
     """
 
     path: Path
     sha256: str
     data: Any
+    suspect: tuple[str, ...] = ()
 
 
 def read_checkpoint(path: Path) -> Checkpoint:
@@ -65,14 +67,15 @@ def read_checkpoint(path: Path) -> Checkpoint:
         content = path.read_bytes()
     except OSError as error:
         raise CheckpointError(f"{path}: cannot be read: {error.strerror}", "give a checkpoint's path") from error
+    suspect: dict[str, None] = {}
     try:
         read = _read_zip if content.startswith(b"PK\x03\x04") else _read_old
-        data = read(content)
+        data = read(content, suspect)
     except Exception as error:  # zipfile and its codecs raise many types for damaged files
         raise CheckpointError(
             f"{path}: is not a checkpoint that torch.save wrote: {error}", "download or save it again"
         ) from error
-    return Checkpoint(path, hashlib.sha256(content).hexdigest(), data)
+    return Checkpoint(path, hashlib.sha256(content).hexdigest(), data, tuple(suspect))
 
 
 def tensors_in(path: Path, found: Any, where: str) -> dict[str, Array]:
@@ -131,7 +134,7 @@ def _module_tensors(module: Inert, prefix: str, found: dict[str, StoredTensor], 
             _module_tensors(value, f"{prefix}{name}.", found, depth + 1)
 
 
-def _read_zip(content: bytes) -> Any:
+def _read_zip(content: bytes, suspect: dict[str, None]) -> Any:
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         names = archive.namelist()
         if len(names) > _MAX_MEMBERS or len(set(names)) < len(names):
@@ -152,7 +155,7 @@ def _read_zip(content: bytes) -> Any:
                 storages[key] = Storage(dtype, count, _member(archive, f"{root}data/{key}"))
             return storages[key]
 
-        return load_bytes(_member(archive, pickles[0]), storage)
+        return load_bytes(_member(archive, pickles[0]), storage, suspect.setdefault)
 
 
 def _member(archive: zipfile.ZipFile, name: str) -> bytes:
@@ -161,7 +164,7 @@ def _member(archive: zipfile.ZipFile, name: str) -> bytes:
     return archive.read(name)
 
 
-def _read_old(content: bytes) -> Any:
+def _read_old(content: bytes, suspect: dict[str, None]) -> Any:
     file = io.BytesIO(content)
     if load(file) != _MAGIC or load(file) != _PROTOCOL:
         raise UnsafePickle("it begins like no checkpoint")
@@ -178,7 +181,7 @@ def _read_old(content: bytes) -> Any:
             raise UnsafePickle("storages that are views, which torch wrote before 0.4")
         return storages.setdefault(key, Storage(dtype, count))
 
-    data = load(file, storage)
+    data = load(file, storage, suspect.setdefault)
     keys = load(file)
     if not isinstance(keys, list) or set(keys) != set(storages):
         raise UnsafePickle("its storages are not those of its tensors")

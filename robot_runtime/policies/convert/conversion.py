@@ -118,7 +118,7 @@ class Conversion:
         module: the runtime's network with the checkpoint's weights.
         manifest: without the proof and the hashes.
         original: the network in its own framework.
-        notes: differences between the checkpoint's task and the given one.
+        notes: sentences about differences between the checkpoint and the given task.
     """
 
     module: nn.Module

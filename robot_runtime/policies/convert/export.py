@@ -35,7 +35,7 @@ class Exported:
     Attributes:
         package: written and loaded again, which checks its golden rollout.
         proofs: against the runtime's own network, then against the framework if it ran; the package holds the last one.
-        notes: differences between the checkpoint's task and the given one.
+        notes: sentences about the checkpoint: what its pickle asked for, and where its task differs from the given one.
     """
 
     package: Package
@@ -80,7 +80,10 @@ def export_checkpoint(
         proofs.append(prove(manifest, golden, network))
     network.close()
     write_package(out, manifest, model, golden)
-    return Exported(load_package(out), tuple(proofs), conversion.notes)
+    asked = tuple(
+        f"its pickle asks for {name}, which no network needs: it was not called" for name in checkpoint.suspect
+    )
+    return Exported(load_package(out), tuple(proofs), (*asked, *conversion.notes))
 
 
 def family_of(checkpoint: Checkpoint) -> Family:

@@ -75,8 +75,22 @@ def habitat_task(
     )
     if base is None:
         return made, ()
-    notes = tuple(f"{what} {own}, {base.name} has {other}" for what, own, other in _differences(made, base))
-    return replace(made, name=f"{base.name}+{options.name}") if notes else made, notes
+    kept = tuple(
+        f"its own task was kept: {what} {own}, {base.name} has {other}" for what, own, other in _differences(made, base)
+    )
+    if kept:
+        made = replace(made, name=f"{base.name}+{options.name}")
+    return made, (*kept, *_unused_categories(network, base))
+
+
+def _unused_categories(network: DdppoConfig, base: Task) -> Iterator[str]:
+    """The baseline of 2022 embeds Matterport3D's 21 categories and was trained on HM3D's 6."""
+    used = [category.id for category in base.categories.values()]
+    if network.categories > len(used):
+        yield (
+            f"its network embeds {network.categories} categories, {base.name} uses {len(used)} of them: ids "
+            f"{', '.join(map(str, sorted(used)))}; if it was trained on all, give the task that names them"
+        )
 
 
 def _check_goals(path: Path, network: DdppoConfig, facts: HabitatFacts, base: Task | None) -> None:
@@ -93,7 +107,7 @@ def _check_goals(path: Path, network: DdppoConfig, facts: HabitatFacts, base: Ta
         raise CheckpointError(f"{path}: its object goal is an {facts.goal_spec}", "train with TASK_CATEGORY_ID")
     if base is not None and network.categories:
         count = max(category.id for category in base.categories.values()) + 1
-        if count != network.categories:
+        if count > network.categories:
             raise CheckpointError(
                 f"{path}: has {network.categories} categories, {base.name!r} has {count}",
                 "give the task whose categories it was trained on",

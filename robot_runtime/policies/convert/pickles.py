@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import pickle
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, BinaryIO
@@ -150,12 +151,16 @@ class DataUnpickler(pickle._Unpickler):
     Args:
         file: positioned at the pickle.
         storages: returns the storage of a persistent id; None if the pickle must not have any.
+
+    Attributes:
+        suspect: names of functions and classes in the pickle that no checkpoint needs, such as ``os.system``.
     """
 
     def __init__(self, file: BinaryIO, storages: Callable[[Any], Any] | None = None) -> None:
         super().__init__(file, encoding="utf-8", errors="surrogateescape")
         self._storages = storages
         self._classes: dict[str, type[Inert]] = {}
+        self.suspect: list[str] = []
 
     def find_class(self, module: str, name: str, /) -> Any:
         """A builder of tensors or containers, else a class of placeholders."""
@@ -164,6 +169,8 @@ class DataUnpickler(pickle._Unpickler):
             return _Builder(build)
         origin = f"{module}.{name}"
         if origin not in self._classes:
+            if _is_suspect(module, name):
+                self.suspect.append(origin)
             self._classes[origin] = type("Inert", (Inert,), {"origin": origin})
         return self._classes[origin]
 
@@ -174,23 +181,48 @@ class DataUnpickler(pickle._Unpickler):
         return self._storages(pid)
 
 
-def load(file: BinaryIO, storages: Callable[[Any], Any] | None = None) -> Any:
+def load(
+    file: BinaryIO, storages: Callable[[Any], Any] | None = None, on_suspect: Callable[[str], None] | None = None
+) -> Any:
     """Read the next pickle of a stream.
+
+    Args:
+        file: positioned at the pickle.
+        storages: returns the storage of a persistent id; None if the pickle must not have any.
+        on_suspect: called with each of :attr:`DataUnpickler.suspect`; nothing of it is called or imported.
 
     Raises:
         UnsafePickle: it is no pickle, is damaged, or contains forbidden operations.
     """
+    unpickler = DataUnpickler(file, storages)
     try:
-        return DataUnpickler(file, storages).load()
+        data = unpickler.load()
     except UnsafePickle:
         raise
     except Exception as error:  # damaged pickles raise many types
         raise UnsafePickle(f"no readable pickle: {type(error).__name__}: {error}") from error
+    if on_suspect is not None:
+        for origin in unpickler.suspect:
+            on_suspect(origin)
+    return data
 
 
-def load_bytes(data: bytes, storages: Callable[[Any], Any] | None = None) -> Any:
+def load_bytes(
+    data: bytes, storages: Callable[[Any], Any] | None = None, on_suspect: Callable[[str], None] | None = None
+) -> Any:
     """:func:`load` of bytes."""
-    return load(io.BytesIO(data), storages)
+    return load(io.BytesIO(data), storages, on_suspect)
+
+
+def _is_suspect(module: str, name: str) -> bool:
+    """Whether a name is of Python itself and no container or value, or of torch's loaders."""
+    top = module.partition(".")[0]
+    if top in ("builtins", "__builtin__"):
+        return name not in _PLAIN_BUILTINS
+    return (top in sys.stdlib_module_names and top not in _PLAIN_MODULES) or module in (
+        "torch.hub",
+        "torch.serialization",
+    )
 
 
 def storage_type(found: Any) -> str:
@@ -270,6 +302,18 @@ def _set(values: Any = ()) -> frozenset[Any]:
         raise UnsafePickle("a set that is not one")
     return frozenset(values)
 
+
+# fmt: off
+_PLAIN_BUILTINS = frozenset((
+    "bool", "bytearray", "bytes", "complex", "dict", "float", "frozenset", "int", "list", "object", "range", "set",
+    "slice", "str", "tuple",
+))
+_PLAIN_MODULES = frozenset((
+    "_codecs", "argparse", "collections", "copyreg", "datetime", "decimal", "enum", "fractions", "functools", "numbers",
+    "pathlib", "types", "typing", "uuid",
+))
+# fmt: on
+"""Modules of the standard library whose objects configurations and optimizers hold."""
 
 _BUILDERS: dict[tuple[str, str], Callable[..., Any]] = {
     ("torch._utils", "_rebuild_tensor"): _tensor,

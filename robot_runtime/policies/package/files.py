@@ -18,6 +18,18 @@ from robot_runtime.common import bounded, config
 from robot_runtime.errors import PackageError
 from robot_runtime.policies.package.manifest import MANIFEST_FILE, Manifest
 
+_CONVERT = "convert it: robot-runtime policy export {path} --out my_policy.zip"
+_DESCRIBE = "write a package of it, which says how it is used: docs/how-to/policies.md"
+_BARE = {
+    ".onnx": ("a network alone", _DESCRIBE),
+    ".pt2": ("a network alone", _DESCRIBE),
+    ".ts": ("a network alone", _DESCRIBE),
+    ".pt": ("a checkpoint or a network alone", f"{_CONVERT}; a TorchScript network: {_DESCRIBE}"),
+    ".pth": ("a checkpoint", _CONVERT),
+    ".ckpt": ("a checkpoint", _CONVERT),
+}
+"""Files that are no package, with what to do about them."""
+
 MAX_FILES = 64
 MAX_MANIFEST_BYTES = 1 << 20
 MAX_GOLDEN_BYTES = 1 << 28
@@ -35,9 +47,9 @@ class PackageFiles:
 
 
 def is_package(path: Path) -> bool:
-    """Whether a path looks like a package, good or bad: a folder with a manifest, or a zip."""
+    """Whether a path looks like a package, good or bad: a folder with a manifest, a zip, or a network's file."""
     if path.is_file():
-        return path.suffix == ".zip" or zipfile.is_zipfile(path)
+        return path.suffix in (".zip", *_BARE) or zipfile.is_zipfile(path)
     return path.is_dir() and (path / MANIFEST_FILE).exists()
 
 
@@ -178,6 +190,9 @@ class _Zip(_Container):
 def _open(path: Path) -> _Container:
     if path.is_dir():
         return _Folder(path)
+    if path.is_file() and path.suffix in _BARE:
+        what, remedy = _BARE[path.suffix]
+        raise PackageError(f"{path}: is {what}, not a policy package", remedy.format(path=path))
     if path.is_file():
         return _Zip(path)
     raise PackageError(f"{path}: there is no such policy package", "give the folder or the zip that holds policy.yaml")

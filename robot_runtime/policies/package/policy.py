@@ -80,6 +80,10 @@ class PackagePolicy(Policy):
         self._info: dict[str, Any] = {}
         self._about: dict[str, Any] = {}
 
+    def select(self, selection: Selection) -> None:
+        """Use another selection from the next episode on."""
+        self.manifest = replace(self.manifest, selection=selection)
+
     @override
     def check(self, task: Task) -> None:
         check_task(self.manifest, task)
@@ -138,8 +142,7 @@ def load_package_policy(path: Path, /, **arguments: Any) -> PackagePolicy:
 
     Args:
         path: of the package.
-        arguments: ``threads``, ``device``, ``selection`` (argmax or sample), ``temperature``, ``seed``; text is parsed,
-            as from a command line.
+        arguments: ``threads``, ``device``, ``selection`` (argmax or sample), ``temperature``, ``seed``.
 
     Raises:
         ConfigError: there is no such argument, or its value is invalid.
@@ -152,18 +155,16 @@ def load_package_policy(path: Path, /, **arguments: Any) -> PackagePolicy:
 
 
 def _execution(arguments: Mapping[str, Any]) -> tuple[Execution, dict[str, Any]]:
-    kinds = {"threads": int, "device": str, "selection": str, "temperature": float, "seed": int}
-    values = {}
+    kinds = {"threads": int, "device": str, "selection": str, "temperature": int | float, "seed": int}
+    values: dict[str, Any] = {}
     for name, value in arguments.items():
         if name not in kinds:
             raise ConfigError(f"a policy package takes no argument {name!r}", f"use one of {', '.join(kinds)}")
-        try:
-            values[name] = kinds[name](value)
-        except (TypeError, ValueError) as error:
-            raise ConfigError(
-                f"argument {name}={value!r} is not {kinds[name].__name__}", "correct the value"
-            ) from error
-    execution = {name: values.pop(name) for name in ("threads", "device") if name in values}
+        if isinstance(value, bool) or not isinstance(value, kinds[name]):
+            wanted = "a text" if kinds[name] is str else "a whole number" if kinds[name] is int else "a number"
+            raise ConfigError(f"argument {name}={value!r} is not {wanted}", "correct the value")
+        values[name] = value
+    execution: dict[str, Any] = {name: values.pop(name) for name in ("threads", "device") if name in values}
     return Execution(**execution), values
 
 

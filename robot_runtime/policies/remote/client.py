@@ -57,8 +57,8 @@ class RemotePolicy(Policy):
     Args:
         url: ``ws://host:port`` or ``wss://...``.
         token: of the server; by default the environment's ``ROBOT_RUNTIME_TOKEN``, if any.
-        time_limit_s: of a decision, transmission included; may be text, as from a command line.
-        reconnect_s: time to restore a lost link, per decision; may be text.
+        time_limit_s: of a decision, transmission included.
+        reconnect_s: time to restore a lost link, per decision.
         certificate: PEM file with the certificates to trust instead of the system's, for ``wss://``.
 
     Raises:
@@ -71,8 +71,8 @@ class RemotePolicy(Policy):
         self,
         url: str,
         token: str | None = None,
-        time_limit_s: float | str = TIME_LIMIT_S,
-        reconnect_s: float | str = RECONNECT_S,
+        time_limit_s: float = TIME_LIMIT_S,
+        reconnect_s: float = RECONNECT_S,
         certificate: str | None = None,
     ) -> None:
         self.name = url  # type: ignore[misc]  # one class stands for every server
@@ -299,11 +299,7 @@ class RemotePolicy(Policy):
             self.task = config.parse(about["task"], Task, f"{self._url}: task")
 
 
-def _seconds(name: str, value: float | str) -> float:
-    try:
-        seconds = float(value)
-    except ValueError:
-        seconds = -1.0
-    if not 0 < seconds <= 3600:
+def _seconds(name: str, value: object) -> float:
+    if not isinstance(value, int | float) or not 0 < value <= 3600:
         raise ConfigError(f"argument {name}={value!r} is no time limit", "give seconds, more than 0, at most 3600")
-    return seconds
+    return float(value)

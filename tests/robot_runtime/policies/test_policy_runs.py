@@ -94,6 +94,12 @@ def test_diff_tells_other_weights_from_the_same(
     assert "logits differ by up to" in capsys.readouterr().out
 
 
+def test_diff_selects_as_the_log_does(logs: list[Path], package: Path, capsys: pytest.CaptureFixture[str]):
+    assert run_command(["policy", "diff", str(package), str(logs[0])]) == 0
+    assert "100 %" in capsys.readouterr().out
+    assert run_command(["policy", "diff", str(package), str(logs[0]), "--agent-arg", "selection=argmax"]) == 1
+
+
 def test_diff_of_packages_names_what_differs(package: Path, other: Path, capsys: pytest.CaptureFixture[str]):
     assert run_command(["policy", "diff", str(package), str(package)]) == 0
     assert run_command(["policy", "diff", str(package), str(other)]) == 1
@@ -129,6 +135,8 @@ def test_validate_and_bench_print_the_runtime(package: Path, capsys: pytest.Capt
         (["run", "--policy", "{package}", "--agent", "random"], 2, "two policies"),
         (["run", "--policy", "nowhere.zip"], 9, "no such policy package"),
         (["policy", "diff", "{package}", "nowhere"], 8, "nowhere"),
+        (["run", "--policy", "{package}", "--agent-arg", "threads=many"], 2, "threads='many' is not a whole number"),
+        (["run", "--policy", "{package}", "--agent-arg", "threads=1.5"], 2, "threads=1.5 is not a whole number"),
     ],
 )
 def test_impossible_requests_are_refused_with_an_exit_code(

@@ -65,6 +65,26 @@ def agent(tmp_path: Path) -> Path:
     return file
 
 
+def test_arguments_are_yaml_scalars_for_every_kind_of_agent(tmp_path: Path, capfd: pytest.CaptureFixture[str]):
+    texts = {
+        "a": "3",
+        "b": "0.5",
+        "c": "1e-3",
+        "d": "true",
+        "e": "null",
+        "f": "far",
+        "g": "[1, 2]",
+        "h": "'7'",
+        "token": "12",
+    }
+    values = {"a": 3, "b": 0.5, "c": 0.001, "d": True, "e": None, "f": "far", "g": "[1, 2]", "h": "7", "token": "12"}
+    assert PolicySource("x", texts).values() == values
+    file = tmp_path / "typed.py"
+    file.write_text(AGENT.replace("table=None):\n        pass", "near, table=None):\n        assert near * 2 == 1.0"))
+    for kind in ("", "habitat:"):
+        loaded(PolicySource(f"{kind}{file}:Turning", {"near": "0.5"}))
+
+
 def loaded(source: PolicySource) -> PolicySource:
     policy = load_source(source)
     policy.close()

@@ -86,6 +86,7 @@ def test_every_preset_loads_and_names_its_source() -> None:
     ("name", "forward_m", "turn_deg", "size", "hfov_deg", "height_m", "depth_m", "radius_m", "success_m"),
     [
         ("pointnav_habitat2019", 0.25, 10, (256, 256), 90, 1.5, (0, 10), 0.1, 0.2),
+        ("pointnav_habitat2019_paper", 0.25, 10, (256, 256), 90, 1.5, (0, 10), 0.1, 0.2),
         ("pointnav_habitat2020", 0.25, 30, (640, 360), 70, 0.88, (0.1, 10), 0.18, 0.36),
         ("pointnav_gps_compass", 0.25, 30, (640, 480), 79, 0.88, (0.1, 10), 0.18, 0.36),
         ("objectnav_habitat2020", 0.25, 30, (640, 480), 79, 0.88, (0.5, 5), 0.18, 0.1),
@@ -229,10 +230,19 @@ def test_sensors_are_those_that_each_challenge_gives() -> None:
     assert load_task("pointnav_gps_compass").sensors == (
         "rgb", "depth", "gps", "compass", "pointgoal", "pointgoal_with_gps_compass",
     )  # fmt: skip
-    assert "compass" not in load_task("pointnav_habitat2019").sensors
+    assert load_task("pointnav_habitat2019").sensors == ("rgb", "depth", "pointgoal_with_gps_compass")
+    assert load_task("pointnav_habitat2019_paper").sensors == ("rgb", "depth", "gps", "pointgoal")
     assert load_task("pointnav_habitat2020").sensors == ("rgb", "depth", "pointgoal")
     assert load_task("objectnav_habitat2020").sensors == ("rgb", "depth", "objectgoal", "gps", "compass")
     assert load_task("objectnav_robothor2021").sensors == ("rgb", "depth", "objectgoal")
+
+
+def test_looks_in_robothor_end_at_the_limits_of_the_challenges_build() -> None:
+    assert load_task("objectnav_robothor2020").look_limits_deg == (-30, 30)
+    assert load_task("objectnav_robothor2021").look_limits_deg == (-30, 30)
+    assert load_task("objectnav_habitat2020").look_limits_deg is None
+    with pytest.raises(ValueError, match="look_limits_deg"):
+        replace(load_task("objectnav_robothor2021"), look_limits_deg=(-20, 30))
 
 
 def test_the_habitat_categories_count_in_the_papers_order() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import copy
+import datetime
 import io
 import os
 import pickle
@@ -177,6 +178,19 @@ def test_no_pickle_runs_code(name: str, container: Callable[[bytes], bytes], tmp
         assert isinstance(data, (pickles.Inert, dict, type))
     assert not marker.exists()
     assert pickles._tensor.__defaults__ is None
+
+
+def test_functions_that_no_checkpoint_needs_are_named(tmp_path: Path, save: Callable[[Any], Path]) -> None:
+    path = tmp_path / "evil.pth"
+    for name, origin in (
+        ("inst", "os.system"),
+        ("torch.load", "torch.serialization.load"),
+        ("newobj", "subprocess.Popen"),
+    ):
+        path.write_bytes(_zip(attacks(tmp_path / "marker")[name]))
+        assert read_checkpoint(path).suspect == (origin,)
+    usual = {"state_dict": {"w": torch.zeros(2)}, "config": {"when": datetime.date(2022, 5, 1), "where": Path("a")}}
+    assert read_checkpoint(save(usual)).suspect == ()
 
 
 def test_the_attacks_are_real(tmp_path: Path) -> None:

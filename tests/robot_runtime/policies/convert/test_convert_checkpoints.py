@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -119,10 +120,41 @@ def test_the_given_task_only_fills_missing_facts(convert: Callable[..., Conversi
     assert conversion.manifest.task.camera.depth_max_m == 10.0
     assert conversion.manifest.goal.vocabulary[:2] == ("chair", "bed")
     assert any("camera.depth_max_m 10.0, objectnav_hm3d2022 has 5.0" in note for note in conversion.notes)
+    assert not any("embeds" in note for note in conversion.notes)
     for task, things in ((None, ("6", "--task")), ("objectnav_habitat2020", ("6", "objectnav_habitat2020", "21"))):
         options = replace(OPTIONS, task=load_task(task) if task else None)
         with raises_naming(CheckpointError, *things):
             convert(network, config, options)
+
+
+def test_the_baseline_of_2022_embeds_more_categories_than_its_task_uses(convert: Callable[..., Conversion]) -> None:
+    task = load_task("objectnav_hm3d2022")
+    network = replace(OBJECTNAV, categories=21)
+    options = replace(
+        OPTIONS, task=task, channel_order="rgb_depth", transforms=(CenterCrop(("rgb", "depth"), 128, 128),)
+    )
+    conversion = convert(network, None, options)
+    assert conversion.manifest.task.categories == task.categories
+    assert conversion.manifest.goal.vocabulary == ("chair", "bed", "plant", "toilet", "tv_monitor", "sofa")
+    assert conversion.original.settings["categories"] == 21
+    (note,) = conversion.notes
+    assert "embeds 21 categories" in note
+    assert "ids 0, 1, 2, 3, 4, 5" in note
+
+
+def test_what_a_pickle_asked_for_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, out, marker = tmp_path / "ckpt.pth", tmp_path / "out.zip", tmp_path / "marker"
+
+    class Bite:
+        def __reduce__(self) -> tuple[Any, ...]:
+            return os.system, (f"touch {marker}",)
+
+    torch.manual_seed(1)
+    torch.save({"state_dict": DdppoPolicy(SMALL).state_dict(), "config": hydra(), "extra": Bite()}, path)
+    arguments = ["--licence", "MIT", "--name", "ours", "--steps", "2", "--format", "torchscript"]
+    assert run_command(["policy", "export", str(path), "--out", str(out), *arguments]) == 0
+    assert "asks for posix.system, which no network needs: it was not called" in capsys.readouterr().out
+    assert not marker.exists()
 
 
 @pytest.mark.parametrize(
