@@ -3,12 +3,16 @@
 One policy, one episode at a time. An episode belongs to the client that began it, until that client closes its
 connection properly, begins another episode, or is disconnected for ``HOLD_S``. Until then a robot whose connection
 broke can continue its episode, with the policy's state.
+
+Connections are counted from the first byte on, before any handshake, and silent ones are closed: this project's client
+connects again for its next request.
 """
 
 from __future__ import annotations
 
 import hmac
 import logging
+import socket
 import ssl
 import threading
 from collections.abc import Callable
@@ -45,6 +49,15 @@ HOLD_S = 10.0
 """Seconds for which the episode of a disconnected client is reserved."""
 
 MAX_CONNECTIONS = 16
+
+OPEN_S = 5.0
+"""Seconds for a connection's handshakes."""
+
+SILENT_S = 60.0
+"""Seconds without a request after which a connection without an episode is closed."""
+
+SILENT_EPISODE_S = 600.0
+"""The same of one with an episode: a robot moves, or waits for its operator, between two requests."""
 
 _LEAVING_S = 1.0
 """Seconds that a new client waits for a busy policy, because a client that left may not be noticed at once."""
@@ -137,6 +150,7 @@ class PolicyServer:
             ssl=encryption,
             compression=None,
             max_size=MAX_REQUEST_BYTES,
+            open_timeout=OPEN_S,
             process_request=self._admit,
             close_timeout=1.0,
             ping_interval=_PING_S,
@@ -144,6 +158,7 @@ class PolicyServer:
             logger=logging.getLogger(f"{__name__}.websockets"),
         )
         logging.getLogger(f"{__name__}.websockets").setLevel(logging.CRITICAL)
+        self._server.handler = self._counted(self._server.handler)
         self._thread = threading.Thread(target=self._server.serve_forever, name="policy server", daemon=True)
         self._thread.start()
 
@@ -172,6 +187,21 @@ class PolicyServer:
 
     # --- connections ------------------------------------------------------------------------------------------------
 
+    def _counted(self, handle: Callable[[socket.socket, Any], None]) -> Callable[[socket.socket, Any], None]:
+        """The library's handler of an accepted connection, for ``MAX_CONNECTIONS`` at a time."""
+
+        def handle_counted(connection: socket.socket, address: Any) -> None:
+            if not self._slots.acquire(blocking=False):
+                connection.close()  # the handler finds it closed, and ends
+                handle(connection, address)
+                return
+            try:
+                handle(connection, address)
+            finally:
+                self._slots.release()
+
+        return handle_counted
+
     def _admit(self, connection: ServerConnection, request: Request) -> Response | None:
         if request.path == "/healthz":
             return connection.respond(HTTPStatus.OK, "OK\n")
@@ -183,21 +213,21 @@ class PolicyServer:
         return None
 
     def _serve_connection(self, connection: ServerConnection) -> None:
-        if not self._slots.acquire(blocking=False):
-            connection.close(CloseCode.INTERNAL_ERROR, "too many connections")
-            return
         own: set[str] = set()
-        properly = False
+        properly, limit_s = False, SILENT_S
         try:
             connection.send(self._about)
             plain: Task | None = None
             while True:
-                message = unpack(connection.recv())
+                limit_s = SILENT_EPISODE_S if own else SILENT_S
+                message = unpack(connection.recv(limit_s))
                 if EXTENSION in message:
                     connection.send(self._answer(message, own))
                 else:
                     plain = self._begin_plain(connection, own) if plain is None else plain
                     connection.send(self._decide(message, plain))
+        except TimeoutError:
+            connection.close(CloseCode.GOING_AWAY, f"no request for {limit_s:g} s")
         except ConnectionClosed as closed:
             properly = closed.rcvd is not None and closed.rcvd.code == CloseCode.NORMAL_CLOSURE
         except RuntimeFault as error:
@@ -208,7 +238,6 @@ class PolicyServer:
         except TypeError as error:
             self._failed(connection, f"the answer cannot be sent: {error}", CloseCode.INTERNAL_ERROR)
         finally:
-            self._slots.release()
             self._leave(own, properly)
 
     def _failed(self, connection: ServerConnection, message: str, code: int) -> None:

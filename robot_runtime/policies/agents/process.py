@@ -1,19 +1,22 @@
 """Process of one agent: the robot stands still while the agent hangs, crashes or is slow.
 
 The process has its own interpreter if one is named, its own session, no standard input, and a socket for requests
-(:mod:`robot_runtime.policies.agents.worker`) that is separate from its output. The end of the output is stored for
-error messages. A failed request ends the process with all its children; :meth:`AgentProcess.start` starts a new one.
+(:mod:`robot_runtime.policies.agents.worker`) that is separate from its output, and a limit of its memory. The end of
+the output is stored for error messages. A failed request ends the process; :meth:`AgentProcess.start` starts a new one.
+Its children end with it, those in sessions of their own included: all have a mark in their environment.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+import uuid
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,9 +35,22 @@ LOAD_S = 300.0
 TIME_LIMIT_S = 30.0
 """Default time limit (s) for one answer: a first decision may compile code."""
 
+MEMORY_SHARE = 0.75
+"""Default memory limit of an agent, of the computer's: the rest is for the runtime and the robot's drivers."""
+
+MARK = "ROBOT_RUNTIME_AGENT_PROCESS"
+"""Variable of an agent's environment, and so of all its descendants'."""
+
+_LEAST_MEMORY_BYTES = 1 << 28
 _MAX_ANSWER_BYTES = 1 << 20
 _MAX_OUTPUT_BYTES = 8192
 _SHOWN_LINES = 8
+_KILL_ROUNDS = 100
+_REMEDIES = {
+    "ModuleNotFoundError": "install it where the agent runs, or name the interpreter that has it with --agent-python",
+    "MemoryError": f"make it smaller: it can have {MEMORY_SHARE:.0%} of the computer's memory",
+}
+_LOG = logging.getLogger(__name__)
 _GRACE_S = 2.0
 _BUFFER_BYTES = 1 << 20
 
@@ -46,14 +62,21 @@ class Isolation:
     Attributes:
         python: its interpreter, or a virtual environment's folder; None for the runtime's own.
         time_limit_s: for each of its answers.
+        memory_bytes: private memory that it can have, and each of its children; None for ``MEMORY_SHARE`` of the
+            computer's.
     """
 
     python: Path | None = None
     time_limit_s: float = TIME_LIMIT_S
+    memory_bytes: int | None = None
 
     def __post_init__(self) -> None:
         if not 0 < self.time_limit_s <= 3600:
             raise ConfigError(f"an agent's time limit is {self.time_limit_s} s", "choose more than 0 and at most 3600")
+        if self.memory_bytes is not None and self.memory_bytes < _LEAST_MEMORY_BYTES:
+            raise ConfigError(
+                f"an agent's memory is {self.memory_bytes} bytes", f"choose at least {_LEAST_MEMORY_BYTES}"
+            )
 
     @property
     def interpreter(self) -> str:
@@ -82,6 +105,7 @@ class AgentProcess:
         self._isolation = isolation
         self._process: subprocess.Popen[bytes] | None = None
         self._connection: socket.socket | None = None
+        self._mark = uuid.uuid4().hex
         self._output = b""
         self._reader: threading.Thread | None = None
 
@@ -99,8 +123,9 @@ class AgentProcess:
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFER_BYTES)
         # rospy gives all new sockets a timeout and with it non-blocking mode, which the process would inherit.
         worker_end.setblocking(True)
-        command = [interpreter, "-u", worker.__file__, str(worker_end.fileno()), str(os.getpid())]
-        environment = {name: value for name, value in os.environ.items() if name != "PYTHONHOME"}
+        memory_bytes = self._isolation.memory_bytes or round(MEMORY_SHARE * _total_memory_bytes())
+        command = [interpreter, "-u", worker.__file__, str(worker_end.fileno()), str(os.getpid()), str(memory_bytes)]
+        environment = {name: value for name, value in os.environ.items() if name != "PYTHONHOME"} | {MARK: self._mark}
         self._output = b""
         try:
             self._process = subprocess.Popen(
@@ -183,13 +208,13 @@ class AgentProcess:
             raise
         if reply.get("type") == "error":
             raised = str(reply.get("what"))
-            missing = raised.startswith("ModuleNotFoundError")
-            raise PolicyError(
-                f"agent {self._name!r} raised {raised} at {what}",
-                "install it where the agent runs, or name the interpreter that has it with --agent-python"
-                if missing
-                else "correct the agent; --debug shows the traceback",
-            ) from _AgentTraceback(str(reply.get("traceback")))
+            remedy = next(
+                (remedy for kind, remedy in _REMEDIES.items() if raised.startswith(kind)),
+                "correct the agent; --debug shows the traceback",
+            )
+            raise PolicyError(f"agent {self._name!r} raised {raised} at {what}", remedy) from _AgentTraceback(
+                str(reply.get("traceback"))
+            )
         return reply
 
     def close(self) -> None:
@@ -229,6 +254,7 @@ class AgentProcess:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+        _kill_marked(self._mark)
         if self._reader is not None:
             self._reader.join(_GRACE_S)
             self._reader = None
@@ -238,6 +264,29 @@ class AgentProcess:
         with process.stdout as output:
             while chunk := os.read(output.fileno(), 1 << 16):
                 self._output = (self._output + chunk)[-_MAX_OUTPUT_BYTES:]
+
+
+def _total_memory_bytes() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def _kill_marked(mark: str) -> None:
+    """Kill the processes with a mark in their environment, until none is left; those that end may have forked."""
+    for _ in range(_KILL_ROUNDS):
+        found = list(_marked(f"{MARK}={mark}".encode()))
+        if not found:
+            return
+        for pid in found:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+    _LOG.warning("processes that the agent started cannot be ended: %s", found)
+
+
+def _marked(mark: bytes) -> Iterator[int]:
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        with suppress(OSError):  # it has ended, or is another user's
+            if mark in path.read_bytes():
+                yield int(path.parent.name)
 
 
 class _AgentTraceback(Exception):

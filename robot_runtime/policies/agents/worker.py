@@ -18,6 +18,7 @@ import json
 import math
 import os
 import random
+import resource
 import signal
 import socket
 import struct
@@ -262,8 +263,8 @@ def answer(request: dict[str, Any], arrays: dict[str, Any], agent: Any) -> tuple
     return {"type": "action", "action": plain(agent.act({name: observation[name] for name in request["order"]}))}, agent
 
 
-def main(descriptor: int, parent: int) -> None:
-    """Answer requests on a socket until it is closed or the parent process ends."""
+def main(descriptor: int, parent: int, memory_bytes: int) -> None:
+    """Answer requests on a socket until it is closed or the parent process ends, with a limit of private memory."""
     connection = socket.socket(fileno=descriptor)
     os.set_inheritable(descriptor, False)
     if sys.platform == "linux":
@@ -271,6 +272,8 @@ def main(descriptor: int, parent: int) -> None:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
             return
+        # Not the address space, of which a GPU's libraries reserve far more than any computer has.
+        resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
     read = functools.partial(receive_exactly, connection)
     agent: Any = None
     while True:
@@ -290,4 +293,4 @@ def main(descriptor: int, parent: int) -> None:
 
 if __name__ == "__main__":
     del sys.path[0]  # this file's folder: `import gym` must not find agents/gym.py
-    main(int(sys.argv[1]), int(sys.argv[2]))
+    main(int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))

@@ -128,6 +128,22 @@ class Misbehaving:
             time.sleep(0.01)
 
 
+class Daemon(Turning):
+    """Leaves a process in a session of its own, whose parent has ended."""
+
+    def __init__(self, pid_file):
+        super().__init__()
+        sleeper = "from subprocess import *; print(Popen(['sleep', '600'], stdout=DEVNULL, start_new_session=True).pid)"
+        done = subprocess.run([sys.executable, "-c", sleeper], stdout=subprocess.PIPE, check=True)
+        with open(pid_file, "wb") as file:
+            file.write(done.stdout)
+
+
+class Hungry(Turning):
+    def act(self, observations):
+        return np.ones(1 << 28).sum()
+
+
 class Answering:
     def __init__(self, answer):
         self.answer = eval(answer)
@@ -476,6 +492,26 @@ def test_children_end_with_the_agent(file: str) -> None:
         assert wait_for(SystemClock(), lambda: _group_is_gone(process.pid), 30.0, 0.02)
 
 
+def test_no_descendant_outlives_the_agent(file: str, tmp_path: Path) -> None:
+    with agent(f"habitat:{file}:Daemon", pid_file=str(tmp_path / "pid")) as policy:
+        pid = int((tmp_path / "pid").read_text())
+        assert _runs(pid)
+        policy.reset(TASK, 0)
+    assert not _runs(pid)
+
+
+def test_an_agents_memory_is_limited(file: str) -> None:
+    policy = load_policy(f"habitat:{file}:Hungry", Isolation(memory_bytes=1 << 30))
+    try:
+        policy.reset(TASK, 0)
+        with raises_naming(PolicyError, "MemoryError", "act()"):
+            policy.act(observation())
+    finally:
+        policy.close()
+    with raises_naming(ConfigError, "1024 bytes"):
+        Isolation(memory_bytes=1024)
+
+
 def test_an_agent_waits_although_rospy_gave_new_sockets_a_timeout(file: str) -> None:
     before_s = socket.getdefaulttimeout()
     socket.setdefaulttimeout(60.0)
@@ -527,6 +563,14 @@ def test_an_answer_that_is_no_action(file: str, answer: str, error: type[Runtime
         assert raised.value.remedy
         assert len(raised.value.message) < 1000
         assert env.end.reason is EndReason.FAULT
+
+
+def _runs(pid: int) -> bool:
+    """Whether a process runs; one that has ended may wait for its parent."""
+    try:
+        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
 
 
 def _group_is_gone(group: int) -> bool | None:

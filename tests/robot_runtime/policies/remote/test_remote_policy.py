@@ -285,6 +285,47 @@ def test_an_unknown_argument_is_named() -> None:
         load_policy("ws://127.0.0.1:9", speed="3")
 
 
+def test_connections_are_counted_before_their_handshake(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_module, "MAX_CONNECTIONS", 2)
+    with PolicyServer(Walker(), TASK, LOOPBACK) as server:
+        address = ("127.0.0.1", server.port)
+        silent = [socket.create_connection(address, timeout=30.0) for _ in range(3)]
+        assert silent[2].recv(1) == b"", "the third is closed, although nobody has sent a byte"
+        for connection in silent:
+            connection.close()
+        # Until the server has noticed that they have left, the client tries again.
+        with remote(f"ws://127.0.0.1:{server.port}", reconnect_s=30.0) as policy:
+            policy.reset(TASK, 0)
+
+
+def test_a_connection_that_sends_no_handshake_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_module, "OPEN_S", 0.05)
+    with (
+        PolicyServer(Walker(), TASK, LOOPBACK) as server,
+        socket.create_connection(("127.0.0.1", server.port), timeout=30.0) as silent,
+    ):
+        assert silent.recv(1) == b""
+
+
+def test_a_silent_client_is_disconnected_and_continues_its_episode(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_module, "SILENT_S", 0.05)
+    monkeypatch.setattr(server_module, "SILENT_EPISODE_S", 0.05)
+    policy = Walker()
+    with served(policy) as url:
+        with connect(url) as silent:
+            silent.recv()
+            with pytest.raises(ConnectionClosed, match="no request for"):
+                silent.recv(timeout=30.0)
+        with remote(url, reconnect_s=30.0) as robot:
+            robot.reset(TASK, 0)
+            robot.act(observation())
+            assert robot._link is not None
+            with pytest.raises(ConnectionClosed):
+                robot._link.recv(timeout=30.0)
+            assert robot.act(observation()) is Action.MOVE_FORWARD
+            assert policy.acts == 2
+
+
 def test_only_clients_with_the_token_connect(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ROBOT_RUNTIME_TOKEN", raising=False)
     with served(Walker(), token="secret") as url:
