@@ -58,12 +58,13 @@ SKY_M = FAR_M / 2
 class Body:
     """The robot's shape and mass, as physics sees them.
 
-    The shape is a rigid cylinder of ``radius_m - bumper_travel_m`` inside a bumper ring of ``radius_m``. It spans
-    ``bottom_m`` to ``top_m``, the heights at which a scene's map counts an obstacle, so contact at any height of the
-    body presses the bumper: the simulators that policies are trained in collide an upright cylinder, and a base that
-    felt only what is 10 cm above the floor would drive its camera into every table.
+    The shape is a rigid cylinder of ``radius_m - bumper_travel_m``, as in the simulators that policies are trained in,
+    from ``bottom_m`` to ``top_m``, the heights at which a scene's map counts an obstacle. A bumper ring of ``radius_m``
+    surrounds it up to ``bumper_top_m``. As on the real robot, what is higher above the floor, such as a tabletop, stops
+    the body unfelt, and the wheels slip.
 
     Attributes:
+        bumper_top_m: the Kobuki's is 0.1 m high; ``top_m`` makes every contact press the bumper.
         bumper_travel_m: more than the way of one physics step, so that the base stops before the rigid part touches.
         mass_kg: LoCoBot (PyRobot's URDF).
         response_s: time constant with which the wheels take up a velocity.
@@ -73,6 +74,7 @@ class Body:
     radius_m: Positive = 0.18
     bumper_travel_m: Positive = 0.002
     bottom_m: NonNegative = 0.03
+    bumper_top_m: Positive = 0.10
     top_m: Positive = 0.90
     mass_kg: Positive = 7.5
     response_s: Positive = 0.001
@@ -83,8 +85,10 @@ class Body:
     def __post_init__(self) -> None:
         if self.bumper_travel_m >= self.radius_m:
             raise ValueError(f"bumper_travel_m ({self.bumper_travel_m}) must be less than radius_m ({self.radius_m})")
-        if self.bottom_m >= self.top_m:
-            raise ValueError(f"bottom_m ({self.bottom_m}) must be less than top_m ({self.top_m})")
+        if not self.bottom_m < self.bumper_top_m <= self.top_m:
+            raise ValueError(
+                f"need bottom_m ({self.bottom_m}) < bumper_top_m ({self.bumper_top_m}) <= top_m ({self.top_m})"
+            )
 
 
 @dataclass(frozen=True)
@@ -96,7 +100,8 @@ class SceneModel:
             velocities; renderers place camera 0.
         geom_object: int32 (ngeom,), index into ``scene.objects`` of the object that a geom belongs to, -1 for none.
         geom_owner: per geom, the name of its asset, for messages.
-        robot_geom: number of the robot's geom.
+        robot_geom: number of the geom of the robot's base, which the bumper surrounds.
+        mast_geom: number of the geom above it; -1 if the bumper reaches up to the top.
         movable: the objects that are free bodies; none where the task moves none.
     """
 
@@ -106,6 +111,7 @@ class SceneModel:
     geom_object: NDArray[np.int32]
     geom_owner: tuple[str, ...]
     robot_geom: int
+    mast_geom: int = -1
     movable: tuple[movable_objects.Movable, ...] = ()
 
 
@@ -161,8 +167,8 @@ def build_model(
         geom_owner[geom.id] = name
         geom_object[geom.id] = index.get(object_id or "", -1)
     found = tuple(movable_objects.find(model, item, item in added) for item in (*free, *added))
-    robot_geom = model.geom("robot").id
-    return SceneModel(scene, body, model, geom_object, tuple(geom_owner), robot_geom, found)
+    robot_geom, mast_geom = (mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_GEOM, name) for name in ("robot", "mast"))
+    return SceneModel(scene, body, model, geom_object, tuple(geom_owner), robot_geom, mast_geom, found)
 
 
 class _Builder:
@@ -261,19 +267,23 @@ class _Builder:
             robot.add_joint(name=name, type=kind, axis=axis)
             wheel = self._spec.add_actuator(name=name, trntype=mujoco.mjtTrn.mjTRN_JOINT, target=name)
             wheel.set_to_velocity(kv=moved / body.response_s)
-        robot.add_geom(
-            name="robot",
-            type=mujoco.mjtGeom.mjGEOM_CYLINDER,
-            size=(body.radius_m - body.bumper_travel_m, (body.top_m - body.bottom_m) / 2, 0),
-            pos=(0, 0, (body.top_m + body.bottom_m) / 2),
-            # Within the gap a contact is reported and exerts no force: that is the bumper's travel.
-            gap=body.bumper_travel_m,
-            condim=1,
-            priority=movable_objects.PRIORITY + 1,
-            solref=(0.01, 1.0),
-            solimp=(0.99, 0.99, 0.001, 0.5, 2.0),
-            group=Group.ROBOT,
-        )
+        parts = [("robot", body.bottom_m, body.bumper_top_m)]
+        if body.bumper_top_m < body.top_m:
+            parts.append(("mast", body.bumper_top_m, body.top_m))
+        for name, bottom_m, top_m in parts:
+            robot.add_geom(
+                name=name,
+                type=mujoco.mjtGeom.mjGEOM_CYLINDER,
+                size=(body.radius_m - body.bumper_travel_m, (top_m - bottom_m) / 2, 0),
+                pos=(0, 0, (top_m + bottom_m) / 2),
+                # Within the gap a contact is reported and exerts no force: that is the bumper's travel.
+                gap=body.bumper_travel_m,
+                condim=1,
+                priority=movable_objects.PRIORITY + 1,
+                solref=(0.01, 1.0),
+                solimp=(0.99, 0.99, 0.001, 0.5, 2.0),
+                group=Group.ROBOT,
+            )
 
     def add_tags(self, room_tags: tuple[Tag, ...], robot_tag: Tag | None) -> None:
         """Add sheets of paper to the room and to the robot."""

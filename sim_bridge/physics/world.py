@@ -51,6 +51,7 @@ class World:
         step_ns: the same in nanoseconds.
         physics_s: host seconds spent inside MuJoCo's physics.
         touching: bits of :class:`Zone` pressed now, an index into :data:`ZONES`.
+        blocked: whether the body is held by an obstacle above the bumper alone.
         objects: movable objects; empty unless the model was built for a task that moves objects.
         sheets: printed sheets by name, visible to cameras and without contact; callers may change them at any time.
     """
@@ -59,7 +60,9 @@ class World:
         self.scene_model = scene_model
         self.physics_s = 0.0
         self.touching = 0
+        self.blocked = False
         self.sheets: dict[str, Sheet] = {}
+        self._geoms = frozenset((scene_model.robot_geom, scene_model.mast_geom))
         self._model = scene_model.model
         self._data = mujoco.MjData(self._model)
         self._position = self._data.qpos[:3]
@@ -95,8 +98,7 @@ class World:
     @property
     def touches(self) -> bool:
         """Whether the robot's body, its bumper included, touches anything now, at whatever bearing."""
-        robot = self.scene_model.robot_geom
-        return bool(self._data.ncon) and any(robot in pair for pair in self._data.contact.geom.tolist())
+        return bool(self._data.ncon) and any(self._met(pair) >= 0 for pair in self._data.contact.geom.tolist())
 
     def advance(self, linear_m_s: float, angular_rad_s: float, lateral_m_s: float = 0.0) -> None:
         """Simulate one physics step with the robot driven at a velocity, and update :attr:`touching`.
@@ -120,7 +122,7 @@ class World:
             self._update_push_force()
         mujoco.mj_step1(self._model, self._data)
         self.physics_s += self._stopwatch.elapsed_s()
-        self.touching = self._zones() if self._data.ncon else 0
+        self._feel()
 
     def advance_along_walls(self, linear_m_s: float, angular_rad_s: float, lateral_m_s: float) -> None:
         """Simulate one step as :meth:`advance` does, without the part of the velocity that leads into walls.
@@ -142,7 +144,7 @@ class World:
         self.advance(x_m_s * cos + y_m_s * sin, angular_rad_s, y_m_s * cos - x_m_s * sin)
         if self._depth_m() > max(depth_m, _MAX_DEPTH_M):
             self._touched_at((*before.tolist(), self._position.item(2)))
-            self.touching = self._zones() if self._data.ncon else 0
+            self._feel()
 
     def _depth_m(self) -> float:
         """Greatest penetration depth of the rigid body."""
@@ -150,15 +152,16 @@ class World:
 
     def _walls(self) -> list[tuple[float, float]]:
         """Unit directions towards the touched fixed obstacles, without duplicates."""
-        robot, found = self.scene_model.robot_geom, list[tuple[float, float]]()
+        found = list[tuple[float, float]]()
         contact = self._data.contact
         normals = contact.frame[:, :2].tolist()
         for pair, gap_m, (normal_x, normal_y) in zip(
             contact.geom.tolist(), contact.dist.tolist(), normals, strict=True
         ):
-            if robot not in pair or gap_m > 0 or self.objects.of_geom(pair[0] if pair[1] == robot else pair[1]):
+            other = self._met(pair)
+            if other < 0 or gap_m > 0 or self.objects.of_geom(other):
                 continue
-            sign = 1.0 if pair[0] == robot else -1.0  # MuJoCo's normal leads from the first geom to the second
+            sign = 1.0 if pair[1] == other else -1.0  # MuJoCo's normal leads from the first geom to the second
             x, y = sign * normal_x, sign * normal_y
             length = math.hypot(x, y)
             if length > 0.5 and all(x * other_x + y * other_y < 0.999 * length for other_x, other_y in found):
@@ -186,7 +189,7 @@ class World:
                 f"{here}: a robot of radius {self.scene_model.body.radius_m} m touches {', '.join(touched)}",
                 "choose a start with more room around it",
             )
-        self.touching = 0
+        self.touching, self.blocked = 0, False
         self._push_n = 0.0
 
     def place_near(self, pose: SE2) -> SE2:
@@ -200,17 +203,17 @@ class World:
         Raises:
             InvalidStart: it would have to be moved by more than :data:`NUDGE_REACH_M`; it stays somewhere near.
         """
-        robot, contact = self.scene_model.robot_geom, self._data.contact
+        contact = self._data.contact
         x_m, y_m = pose.x_m, pose.y_m
         for _ in range(NUDGES):
             self._touched_at((x_m, y_m, pose.yaw_rad))
             found = zip(contact.geom.tolist(), contact.dist.tolist(), contact.frame.tolist(), strict=True)
-            inside = [(gap_m, pair, frame) for pair, gap_m, frame in found if robot in pair and gap_m < 0]
+            inside = [(gap_m, pair, frame) for pair, gap_m, frame in found if self._met(pair) >= 0 and gap_m < 0]
             if not inside or math.hypot(x_m - pose.x_m, y_m - pose.y_m) > NUDGE_REACH_M:
                 break
             gap_m, pair, frame = min(inside, key=lambda item: item[0])
             # The normal leads from the pair's first geom to its second.
-            away = 1.0 if pair[1] == robot else -1.0
+            away = 1.0 if pair[1] in self._geoms else -1.0
             x_m -= away * gap_m * 1.01 * frame[0]
             y_m -= away * gap_m * 1.01 * frame[1]
         moved_m = math.hypot(x_m - pose.x_m, y_m - pose.y_m)
@@ -221,7 +224,7 @@ class World:
                 "compare the log's referee and the scene: they must be in one frame (`robot-runtime scene align`)",
             )
         self._push_n = 0.0
-        self.touching = self._zones() if self._data.ncon else 0
+        self._feel()
         return SE2(x_m, y_m, pose.yaw_rad)
 
     def has_floor(self, x_m: float, y_m: float) -> bool:
@@ -243,37 +246,49 @@ class World:
         self._control[:] = 0
         self._data.qacc_warmstart[:] = 0  # no warm start from an unrelated pose
         mujoco.mj_step1(self._model, self._data)
-        owners, robot = self.scene_model.geom_owner, self.scene_model.robot_geom
-        touched = {owners[geom] for pair in self._data.contact.geom.tolist() if robot in pair for geom in pair}
-        return sorted(touched - {""})
+        met = (self._met(pair) for pair in self._data.contact.geom.tolist())
+        return sorted({self.scene_model.geom_owner[geom] for geom in met if geom >= 0} - {""})
+
+    def _met(self, pair: list[int]) -> int:
+        """Return the geom that the robot touches in a contact of two geoms, -1 if it is not the robot's."""
+        first, second = pair
+        if first in self._geoms:
+            return second
+        return first if second in self._geoms else -1
+
+    def _feel(self) -> None:
+        """Update :attr:`touching` and :attr:`blocked` from the contacts."""
+        self.touching, self.blocked = (self._zones(), self._is_blocked()) if self._data.ncon else (0, False)
+
+    def _is_blocked(self) -> bool:
+        held: set[int] = set()
+        for pair, gap_m in zip(self._data.contact.geom.tolist(), self._data.contact.dist.tolist(), strict=True):
+            if gap_m <= 0 and self._met(pair) >= 0 and self.objects.of_geom(self._met(pair)) is None:
+                held.update(self._geoms & set(pair))
+        return held == {self.scene_model.mast_geom}
 
     def _zones(self) -> int:
         x_m, y_m, yaw_rad = self._position.tolist()
         contact = self._data.contact
-        points = contact.pos.tolist()
-        if self.objects.by_id:
-            pushes = self._push_n > self.scene_model.body.bumper_force_n
-            pairs = zip(contact.geom.tolist(), points, strict=True)
-            points = [point for pair, point in pairs if self._is_pressed_by(pair, pushes)]
+        pushes = self._push_n > self.scene_model.body.bumper_force_n
         bits = 0
-        for contact_x_m, contact_y_m, _ in points:
-            bearing_rad = wrap_angle(math.atan2(contact_y_m - y_m, contact_x_m - x_m) - yaw_rad)
-            bits |= bumper_bits(bearing_rad)
+        for pair, (contact_x_m, contact_y_m, _) in zip(contact.geom.tolist(), contact.pos.tolist(), strict=True):
+            if self._is_pressed_by(pair, pushes):
+                bearing_rad = wrap_angle(math.atan2(contact_y_m - y_m, contact_x_m - x_m) - yaw_rad)
+                bits |= bumper_bits(bearing_rad)
         return bits
 
     def _is_pressed_by(self, pair: list[int], pushes: bool) -> bool:
         """Whether a contact presses the bumper: one with a fixed obstacle, or with an object that resists."""
-        robot = self.scene_model.robot_geom
-        if robot not in pair:
+        if self.scene_model.robot_geom not in pair:
             return False
-        other = pair[0] if pair[1] == robot else pair[1]
-        return pushes or self.objects.of_geom(other) is None
+        return pushes or self.objects.of_geom(self._met(pair)) is None
 
     def _update_push_force(self) -> None:
         """Update the force in newtons with which the robot pushes objects, averaged over :data:`BUMPER_S`."""
         robot, now_n = self.scene_model.robot_geom, 0.0
         for number, pair in enumerate(self._data.contact.geom.tolist()):
-            if robot in pair and self.objects.of_geom(pair[0] if pair[1] == robot else pair[1]) is not None:
+            if robot in pair and self.objects.of_geom(self._met(pair)) is not None:
                 mujoco.mj_contactForce(self._model, self._data, number, self._force)
                 now_n += float(self._force[0])
         self._push_n += (now_n - self._push_n) * self.step_s / BUMPER_S

@@ -106,7 +106,7 @@ class Chassis:
     def velocity(self) -> Velocity:
         """Velocity that the wheels measure."""
         linear_m_s, angular_rad_s = self.world.velocity
-        return Velocity(linear_m_s + self._sliding_m_s if self._slides else linear_m_s, angular_rad_s)
+        return Velocity(linear_m_s + self._sliding_m_s, angular_rad_s)
 
     def restart(self, random: np.random.Generator) -> None:
         """Start odometry at zero after the robot was placed, and draw errors from ``random``."""
@@ -133,15 +133,19 @@ class Chassis:
         self._move(linear_m_s + forward_m / step_s, angular_rad_s + turn_rad / step_s, left_m / step_s)
 
     def _move(self, linear_m_s: float, angular_rad_s: float, lateral_m_s: float) -> None:
-        """Simulate one physics step; while sliding, record the motion of the wheels that the body did not make."""
+        """Simulate one physics step; record the motion of slipping wheels that the body did not make.
+
+        The wheels slip while the body slides along a wall, and while something above the bumper holds it.
+        """
         world = self.world
         # Of the step before: those are the contacts that push during this one.
-        if not (self._slides and world.touches):
+        slides = self._slides and world.touches
+        if not (slides or world.blocked):
             self._sliding_m_s = 0.0
             world.advance(linear_m_s, angular_rad_s, lateral_m_s)
             return
         before = world.pose
-        world.advance_along_walls(linear_m_s, angular_rad_s, lateral_m_s)
+        (world.advance_along_walls if slides else world.advance)(linear_m_s, angular_rad_s, lateral_m_s)
         moved = moved_between(before, world.pose)
         half_rad = moved.yaw_rad / 2
         along_m = moved.x_m * math.cos(half_rad) + moved.y_m * math.sin(half_rad)
@@ -159,7 +163,7 @@ class Chassis:
         world = self.world
         pose = world.pose
         before = self.bumper_bits, self.cliff_bits, self.wheel_drop_bits
-        if pose != self._measured_at:
+        if pose != self._measured_at or self._slipped_m:  # the wheels may slip on the spot
             self._measured_at = pose
             self._odometry.update(pose, self._slipped_m, self._slipped_rad)
             self._slipped_m = self._slipped_rad = 0.0

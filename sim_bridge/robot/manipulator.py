@@ -166,7 +166,8 @@ class SimManipulator(SimDevice, Manipulator):
         return None
 
     def _solid(self, geom: int) -> str:
-        return "the robot" if geom == self._world.scene_model.robot_geom else "the floor"
+        compiled = self._world.scene_model
+        return "the robot" if geom in (compiled.robot_geom, compiled.mast_geom) else "the floor"
 
     def _first_hit(self, start: Vector, direction: Vector, groups: tuple[Group, ...]) -> tuple[int, float]:
         """The first geom of these groups along a ray, and how far it is; (-1, -1.0) if there is none."""

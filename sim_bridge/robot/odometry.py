@@ -11,7 +11,7 @@ from sim_bridge.noise.drift import Drift
 
 
 class Odometry:
-    """The integral of small distorted motions; without any error, the true motion itself.
+    """The integral of small distorted motions; without any error, and until wheels slip, the true motion itself.
 
     Args:
         drift: errors of the motions.
@@ -31,11 +31,14 @@ class Odometry:
         """Begin anew at a pose in ``map``, with errors drawn from ``random``."""
         self._drift.restart(random)
         self._start = self._seen = pose
+        self._integrates = not self._exact
         self.pose = SE2()
 
     def update(self, pose: SE2, slipped_m: float = 0.0, slipped_rad: float = 0.0) -> None:
         """Update with the robot's pose in ``map``, less the motion since the last update that was slip."""
-        if self._exact:
+        self._integrates = self._integrates or bool(slipped_m or slipped_rad)
+        if not self._integrates:
+            self._seen = pose
             self.pose = moved_between(self._start, pose)
             return
         moved = moved_between(self._seen, pose)

@@ -26,11 +26,12 @@ CRATE = {"id": "crate", "center": (1.5, 1.2, 0.25), "size": (0.5, 0.4, 0.5)}
 VASE = {"id": "vase", "center": (-1.5, -1.2, 0.35), "size": (0.3, 0.3, 0.7)}
 
 
-def write_room(folder: Path, floor: bool = True, hole: bool = False) -> Path:
+def write_room(folder: Path, floor: bool = True, hole: bool = False, board_z_m: float | None = None) -> Path:
     """A scene folder: four walls, floor, a crate and a vase.
 
     Args:
         floor: whether there is a floor to see. hole: whether the floor ends at x = 1.
+        board_z_m: middle of a board, 4 cm thick, like a tabletop from x = 1 to 2 and from y = -1.5 to -0.5.
     """
     assets = folder / "assets"
     assets.mkdir(parents=True)
@@ -66,6 +67,8 @@ def write_room(folder: Path, floor: bool = True, hole: bool = False) -> Path:
     add("crate", CRATE["center"], CRATE["size"], "crate", object="crate")
     round_shape = [{"shape": "cylinder", "size": list(VASE["size"])}]
     add("vase", VASE["center"], VASE["size"], "vase", object="vase", collision=round_shape)
+    if board_z_m is not None:
+        add("board", (1.5, -1.0, board_z_m), (1.0, 1.0, 0.04), "crate")
     document = {
         "schema": 1,
         "name": folder.name,

@@ -24,7 +24,7 @@ from drivers.ros_locobot.guard.node import from_message
 from drivers.ros_locobot.localizer.messages import planar_pose
 from drivers.ros_locobot.localizer.motion_history import MotionHistory
 from drivers.ros_locobot.options import RosOptions
-from drivers.ros_locobot.robot_variants import VARIANTS, base_info, topics_of
+from drivers.ros_locobot.robot_variants import base_info, topics_of
 from robot_runtime.errors import DeviceFault
 from robot_runtime.hal import Base, BaseInfo, BaseState, Halt, Velocity
 from robot_runtime.hal.streams import fresh
@@ -59,7 +59,6 @@ class RosBase(RosDevice, Base):
         self._motion = motion
         self._topics = topics_of(options)
         self._options = options.base
-        self._variant = VARIANTS[options.family]
         self._info = base_info(options, name)
         self._guard = Guard(GuardLimits.of(self._info))
         self._lock = threading.Lock()
@@ -109,13 +108,11 @@ class RosBase(RosDevice, Base):
                 self._guard.command(velocity, self._clock.now_ns())
             finally:
                 self._decide()
-        empty_v = self._options.empty_v if self._options.empty_v is not None else self._variant.empty_v
-        voltage_v, _ = self._sensors.battery()
-        if voltage_v < empty_v:
+        try:
+            self._sensors.check_battery()
+        except DeviceFault:
             self.stop()
-            raise DeviceFault(
-                f"base: the battery is empty: {voltage_v:.1f} V, at least {empty_v:g} V is needed", "charge the robot"
-            )
+            raise
         return self._wheels
 
     def stop(self) -> None:

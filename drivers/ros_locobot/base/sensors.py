@@ -10,6 +10,7 @@ from typing import Any
 import rospy
 from std_msgs.msg import Float32
 
+from drivers.ros_locobot.base.battery import LowVoltage
 from drivers.ros_locobot.connection.session import Session
 from drivers.ros_locobot.connection.topic_cache import TopicCache
 from drivers.ros_locobot.guard.options import GuardOptions
@@ -17,7 +18,7 @@ from drivers.ros_locobot.guard.safety_sources import Reports, tracker_of
 from drivers.ros_locobot.guard.sensors import Sensor, has_publisher, subscriptions
 from drivers.ros_locobot.options import RosOptions
 from drivers.ros_locobot.robot_variants import VARIANTS, kobuki_charge, topics_of
-from robot_runtime.errors import StaleData
+from robot_runtime.errors import DeviceFault, StaleData
 from robot_runtime.safety import Feedback
 
 EVENT_QUEUE_SIZE = 100
@@ -43,6 +44,8 @@ class BaseSensors:
         self._levels: dict[str, TopicCache] = {}
         self._voltage = TopicCache(self._topics.voltage, session.clock)
         self._charge = TopicCache(self._topics.charge_ratio, session.clock)
+        empty_v = options.base.empty_v
+        self._low = LowVoltage(self._variant.empty_v if empty_v is None else empty_v)
         self._subscribers: dict[str, rospy.Subscriber] = {}
         self._tracker = tracker_of(options.family, self._topics)
 
@@ -71,16 +74,15 @@ class BaseSensors:
             )
             self._subscribers[sensor.topic] = subscriber
             endpoints.append(subscriber)
-        endpoints.extend(
-            session.subscribe(cache.topic, Float32, cache.receive, required=False)
-            for cache in (self._voltage, self._charge)
-            if cache.topic
-        )
+        for topic, receive in ((topics.voltage, self._on_voltage), (topics.charge_ratio, self._charge.receive)):
+            if topic:
+                endpoints.append(session.subscribe(topic, Float32, receive, required=False))
 
     def close(self) -> None:
         """Discard everything; call it under the lock."""
         self._tracker = tracker_of(self._guard_options.family, self._topics)
         self._subscribers = {}
+        self._low.clear()
         for cache in (*self._levels.values(), self._voltage, self._charge):
             cache.clear()
 
@@ -117,6 +119,18 @@ class BaseSensors:
         fraction = min(1.0, max(0.0, charge.message.data)) if charge is not None else math.nan
         return (voltage.message.data if voltage is not None else math.nan), fraction
 
+    def check_battery(self) -> None:
+        """Raise ``DeviceFault`` if the voltage has stayed below the limit."""
+        if self._low.empty:
+            raise DeviceFault(
+                f"base: the battery is empty: {self.battery()[0]:.1f} V, at least {self._low.limit_v:g} V is needed",
+                "charge the robot",
+            )
+
+    def _on_voltage(self, message: Float32) -> None:
+        self._voltage.receive(message)
+        self._low.measured(message.data, self._session.clock.now_ns())
+
     def _receiver(self, sensor: Sensor, cache: TopicCache | None) -> Callable[[Any], None]:
         def on_message(message: Any) -> None:
             with self._lock:
@@ -126,5 +140,7 @@ class BaseSensors:
             # Other nodes' messages on /diagnostics say nothing about the base's age.
             if taken and cache is not None:
                 cache.receive(message)
+            if sensor.topic == self._topics.core:
+                self._low.measured(message.battery / 10, self._session.clock.now_ns())
 
         return on_message

@@ -152,6 +152,7 @@ class LevelTracker:
         self._pulse_ns = round(pulse_s * NS_PER_S)
         self._events_alone_ns = round(events_alone_s * NS_PER_S)
         self._levels: dict[str, Levels] = {}
+        self._newest: dict[str, Levels] = {}
         self._stamps_ns: dict[str, int] = {}
         self._alive_since_ns: int | None = None
         self._alone_ns: int | None = None
@@ -171,9 +172,19 @@ class LevelTracker:
         """The topics that may be silent, so that only their publisher shows that their sensor works."""
         return self._event_topics if self.source == "events" else self._pulse_topics
 
-    def levels(self, levels: Levels, now_ns: int, topic: str) -> None:
-        """Take the levels of a topic; from the first of them on, events are ignored."""
-        self._levels[topic] = levels
+    def levels(self, levels: Levels, now_ns: int, topic: str, confirm: bool = False) -> None:
+        """Take the levels of a topic; from the first of them on, events are ignored.
+
+        Args:
+            levels: The levels.
+            now_ns: Time of arrival.
+            topic: Full name.
+            confirm: Whether a cliff or a wheel drop counts only if the topic's message before had it too. A contact
+                always counts at once.
+        """
+        before = self._newest.get(topic, Levels()) if confirm else levels
+        self._newest[topic] = levels
+        self._levels[topic] = Levels(levels.bumper, levels.cliff & before.cliff, levels.wheel_drop & before.wheel_drop)
         self._stamps_ns[topic] = now_ns
 
     def event(self, kind: SafetySensor, number: int, state: int) -> None:

@@ -49,7 +49,8 @@ class SafetySource:
 
 
 def _core(tracker: LevelTracker, topic: str, message: Any, now_ns: int) -> bool:
-    tracker.levels(kobuki_levels(message), now_ns, topic)
+    # At 50 Hz the confirmation takes 20 ms: 4 mm at 0.2 m/s. A dark line or a doorsill shows in one message.
+    tracker.levels(kobuki_levels(message), now_ns, topic, confirm=True)
     return True
 
 

@@ -178,6 +178,28 @@ def test_a_create_without_its_diagnoses_gives_no_feedback() -> None:
     assert tracker.lacking(S, 0.35) == "/diagnostics: newest 1.0 s old"
 
 
+@pytest.mark.parametrize(("field", "zone"), [("cliff", Zone.RIGHT), ("wheel_drop", Zone.RIGHT)])
+def test_one_kobuki_message_with_a_cliff_or_a_wheel_drop_is_filtered(field: str, zone: Zone) -> None:
+    names = topic_names("pyrobot-kobuki", "")
+    tracker, [source, *_] = tracker_of("pyrobot-kobuki", Topics(**names)), SAFETY_SOURCES["pyrobot-kobuki"]
+    seen = []
+    for number, bits in enumerate([1, 0, 0, 1, 1, 0, 1]):
+        source.take(tracker, names["core"], core(**{field: bits}), number)
+        feedback = tracker.feedback(number)
+        assert feedback is not None
+        seen.append(getattr(feedback, field))
+    assert seen == [Zone.NONE, Zone.NONE, Zone.NONE, Zone.NONE, zone, Zone.NONE, Zone.NONE]
+
+
+def test_a_contact_counts_at_once() -> None:
+    names = topic_names("pyrobot-kobuki", "")
+    tracker, [source, *_] = tracker_of("pyrobot-kobuki", Topics(**names)), SAFETY_SOURCES["pyrobot-kobuki"]
+    source.take(tracker, names["core"], core(bumper=4), 0)
+    feedback = tracker.feedback(0)
+    assert feedback is not None
+    assert feedback.bumper is Zone.LEFT
+
+
 def test_a_quiet_topic_without_a_publisher_gives_no_feedback() -> None:
     tracker = create_tracker()
     for topic in ("/bumper", "/diagnostics"):

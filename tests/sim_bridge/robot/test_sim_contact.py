@@ -10,9 +10,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from raising import raises_naming
 
+from robot_runtime.actions.discrete import Displacement
 from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.errors import InvalidStart
-from robot_runtime.hal import Halt, Robot, Velocity, Zone
+from robot_runtime.hal import BaseState, Halt, Robot, Velocity, Zone
+from robot_runtime.motion.controller import MotionController
+from robot_runtime.records import Outcome
 from robot_runtime.scenes.scene import Scene
 from sim_bridge.physics.scene_model import Body, build_model
 from sim_bridge.physics.world import World, bumper_bits
@@ -178,9 +181,55 @@ def test_reversing_into_a_wall_is_not_felt_but_stops(drive: Drive) -> None:
 
 def test_what_is_low_enough_or_high_enough_is_not_touched(room: Scene) -> None:
     compiled = build_model(room)
-    robot = compiled.model.geom("robot")
-    assert robot.pos[2] - robot.size[1] == pytest.approx(Body().bottom_m)
-    assert robot.pos[2] + robot.size[1] == pytest.approx(Body().top_m)
+    base, mast = compiled.model.geom("robot"), compiled.model.geom("mast")
+    assert base.pos[2] - base.size[1] == pytest.approx(Body().bottom_m)
+    assert base.pos[2] + base.size[1] == pytest.approx(mast.pos[2] - mast.size[1]) == pytest.approx(0.1)
+    assert mast.pos[2] + mast.size[1] == pytest.approx(Body().top_m)
+
+
+def at_board(sim: Callable[..., Robot], scene: Scene, **body: float) -> tuple[BaseState, float]:
+    """The base's state after 2 s at 0.3 m/s against the board, and how far it really came."""
+    robot = sim({"body": body}, scene=scene)
+    with robot:
+        robot.placer.place(SE2(0.5, -1.0, 0.0), 0.0)
+        for _ in range(100):
+            robot.base.command(FORWARD)
+            robot.clock.sleep(0.02)
+        return robot.base.state(0.1), robot.referee.latest(0.1).pose.x_m
+
+
+def test_a_tabletop_stops_the_body_unfelt_and_the_wheels_slip(
+    sim: Callable[..., Robot], make_room: Callable[..., Scene]
+) -> None:
+    state, x_m = at_board(sim, make_room(board_z_m=0.75))
+    assert (state.bumper, state.halt) == (Zone.NONE, Halt.NONE)
+    assert 1.0 - RADIUS_M < x_m < 1.0 - RADIUS_M + 0.005
+    assert state.odom.x_m == pytest.approx(0.55, abs=0.01)
+    assert state.velocity.linear_m_s == pytest.approx(0.3, abs=0.01)
+
+
+@pytest.mark.parametrize(("board_z_m", "body"), [(0.06, {}), (0.75, {"bumper_top_m": 0.9})])
+def test_what_is_as_low_as_the_bumper_presses_it(
+    sim: Callable[..., Robot], make_room: Callable[..., Scene], board_z_m: float, body: dict[str, float]
+) -> None:
+    state, x_m = at_board(sim, make_room(board_z_m=board_z_m), **body)
+    assert (state.bumper, state.halt) == (Zone.CENTER, Halt.CONTACT)
+    assert state.odom.x_m == pytest.approx(x_m - 0.5, abs=1e-6)
+
+
+def test_a_step_against_a_tabletop_ends_as_any_other(
+    sim: Callable[..., Robot], make_room: Callable[..., Scene]
+) -> None:
+    with sim(scene=make_room(board_z_m=0.75)) as robot:
+        robot.placer.place(SE2(0.81, -1.0, 0.0), 0.0)
+        motion = MotionController(robot.clock, robot.base, robot.head)
+        results = [motion.execute(Displacement(forward_m=0.25)) for _ in range(2)]
+        turned = motion.execute(Displacement(turn_rad=math.radians(30)))
+        x_m = robot.referee.latest(0.1).pose.x_m
+    assert [result.outcome for result in (*results, turned)] == [Outcome.REACHED] * 3
+    assert {result.contact for result in results} == {Zone.NONE}
+    assert max(result.duration_s for result in results) < 3.0
+    assert x_m < 1.0 - RADIUS_M + 0.005
 
 
 @pytest.mark.parametrize(
