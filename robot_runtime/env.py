@@ -6,9 +6,8 @@ One episode::
     step  ──► wheels move and come to rest ──► frame exposed after that ──► on_step (index n)
     stop action, success that ends it, step limit, fault ──► wheels at zero ──► on_episode_end, exactly once
 
-What a kind of task adds to this (objects to move, several phases) is its ``TaskSession``. Where a task has two phases,
-the action that ends the first also brings robot and objects to the start of the second: the observation of that step is
-made there (``StepRecord.phase``).
+What a kind of task adds to this (objects to move, phases) is its ``TaskSession``. The action that ends a first phase
+also brings robot and objects to the start of the second; its observation is made there (``StepRecord.phase``).
 
 A device fault, an unknown action or a failing subscriber ends the episode (``EndReason.FAULT``) and is raised; the log
 is complete by then. An action that the Guard stopped for an e-stop, a wheel drop or a cliff ends it as ``INTERRUPTED``:
@@ -31,7 +30,7 @@ from robot_runtime.actions.continuous import Command, Decision, VelocityCommand,
 from robot_runtime.actions.discrete import Action, parse_action
 from robot_runtime.common.clock import NS_PER_S, Stopwatch, ns_to_seconds, seconds_to_ns
 from robot_runtime.common.provenance import provenance
-from robot_runtime.errors import DeviceFault, EpisodeError, LocalizationLost, RuntimeFault, interruption
+from robot_runtime.errors import DeviceFault, EpisodeError, LocalizationLost, RuntimeFault, UnknownAction, interruption
 from robot_runtime.hal import PoseEstimate, RgbdFrame, Robot
 from robot_runtime.hal.streams import STREAMS
 from robot_runtime.localization.pose_monitor import PATIENCE_S, PoseMonitor, check_frames
@@ -258,10 +257,10 @@ class Env:
             self._end_if_over(act, chosen, result, phase)
             return observation
 
-    def interrupt(self, reason: EndReason, detail: str) -> None:
-        """End the running episode, if any, from outside, wheels first."""
+    def interrupt(self, reason: EndReason, detail: str, of_policy: bool = False) -> None:
+        """End the running episode, if any, from outside, wheels first; see ``EpisodeEnd`` about the arguments."""
         if not self._over:
-            self._end(reason, detail)
+            self._end(reason, detail, of_policy)
 
     def close(self) -> None:
         """End the running episode, if any. The robot stays connected."""
@@ -409,20 +408,20 @@ class Env:
         elif counts and self.task.success.when == "reached" and self.get_metrics()["success"]:
             self._end(EndReason.REACHED, "")
         elif result.outcome is Outcome.STOPPED:
-            self._end(EndReason.INTERRUPTED, result.detail)
+            self._end(EndReason.INTERRUPTED, result.detail, bool(self.record.base.cliff))
         elif counts and steps >= self.task.max_steps:
             self._end(EndReason.MAX_STEPS, "")
         elif counts and limit_s is not None and elapsed_ns >= limit_s * NS_PER_S:
             self._end(EndReason.MAX_SECONDS, "")
 
-    def _end(self, reason: EndReason, detail: str) -> None:
+    def _end(self, reason: EndReason, detail: str, of_policy: bool = False) -> None:
         """Stop the wheels, then hand the end to all that got the start, even if one of them or the base fails."""
         self._over = True
         if reason.aborted:
             with suppress(DeviceFault):  # a broken device may be why the episode ends
                 self._pose_monitor.publish()
         steps = self._record.index if self._record is not None else 0
-        self._end_record = EpisodeEnd(reason, steps, self.robot.clock.now_ns(), detail, *self._unobserved)
+        self._end_record = EpisodeEnd(reason, steps, self.robot.clock.now_ns(), detail, *self._unobserved, of_policy)
         try:
             self._motion.stop()
         finally:
@@ -440,7 +439,8 @@ class Env:
             elif isinstance(error, LocalizationLost):
                 self._end(EndReason.LOCALIZATION_LOST, error.message)
             else:
-                self._end(EndReason.FAULT, error.message if isinstance(error, RuntimeFault) else repr(error))
+                message = error.message if isinstance(error, RuntimeFault) else repr(error)
+                self._end(EndReason.FAULT, message, isinstance(error, UnknownAction))
             raise
 
 

@@ -149,6 +149,10 @@ class PolicyError(RuntimeFault):
     exit_code = 9
 
 
+class LinkLost(PolicyError):
+    """The connection to a policy server is lost and could not be restored in time."""
+
+
 class PolicyChanged(PolicyError):
     """A policy that a log names is gone, or is another version of itself."""
 

@@ -156,6 +156,8 @@ class EpisodeEnd:
         action: the action after the last step, which no step contains because a fault prevented its observation;
             None if there is none.
         result: of that action.
+        of_policy: whether the policy is the cause of a fault or an interruption: it raised, gave no answer or none that
+            is an action, or drove to a cliff.
     """
 
     reason: EndReason
@@ -164,6 +166,7 @@ class EpisodeEnd:
     detail: str = ""
     action: Action | None = None
     result: ActionResult | None = None
+    of_policy: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from robot_runtime.common.clock import Stopwatch
 from robot_runtime.env import Env
-from robot_runtime.errors import RuntimeFault, interruption
+from robot_runtime.errors import LinkLost, RuntimeFault, interruption
 from robot_runtime.metrics.settings import Metrics
 from robot_runtime.policies.stepping import check_policy, decide, reset_policy
 from robot_runtime.policy import Policy, World
@@ -57,7 +57,8 @@ def run_episode(env: Env, policy: Policy, episode: Episode, seed: int, name: str
         env.interrupt(EndReason.INTERRUPTED, interruption(error))
         raise
     except BaseException as error:
-        env.interrupt(EndReason.FAULT, error.message if isinstance(error, RuntimeFault) else repr(error))
+        message = error.message if isinstance(error, RuntimeFault) else repr(error)
+        env.interrupt(EndReason.FAULT, message, of_policy=not isinstance(error, LinkLost))
         raise
     return env.end
 

@@ -9,7 +9,7 @@ import typer
 
 from robot_runtime.cli import options
 from robot_runtime.cli.option_groups import grouped_options
-from robot_runtime.cli.score import ClusterBy
+from robot_runtime.cli.score import ClusterBy, CountFaults, policy_faults
 
 
 def register(groups: dict[str, typer.Typer]) -> None:
@@ -26,6 +26,7 @@ def compare(
     cluster: Annotated[
         ClusterBy, typer.Option(help="What interval and test take as independent: episodes, scenes or trajectories.")
     ] = ClusterBy.NONE,
+    count_faults: CountFaults = False,
     parallel: options.JournalOptions,
 ) -> None:
     """Say whether two policies differ on the episodes that both have run, and how many more would tell.
@@ -36,10 +37,12 @@ def compare(
     """
     from robot_runtime.cli.score import score_with_progress
     from robot_runtime.common.console import console
+    from robot_runtime.metrics.settings import Rules
     from robot_runtime.scoring.report.comparison_table import table
     from robot_runtime.scoring.statistics import comparison as comparing
 
-    scores_a, scores_b = score_with_progress([[a], [b]], parallel)
+    rules = Rules(policy_faults=policy_faults(count_faults))
+    scores_a, scores_b = score_with_progress([[a], [b]], parallel, rules)
     comparison = comparing.compare(scores_a, scores_b, cluster.value)
     console.print(table(comparison))
     if json is not None:

@@ -178,7 +178,7 @@ def run_command(arguments: list[str]) -> int:
         return code if isinstance(code, int) else 0
     except RuntimeFault as error:
         if debug:
-            traceback.print_exc()
+            error_console.print(traceback.format_exc(), soft_wrap=True, markup=False)
         _print_error(error.message, error.remedy)
         return error.exit_code
     except typer.Exit as error:
@@ -191,7 +191,7 @@ def run_command(arguments: list[str]) -> int:
         return error.exit_code
     except OSError as error:  # no permission, no folder, no space left
         if debug:
-            traceback.print_exc()
+            error_console.print(traceback.format_exc(), soft_wrap=True, markup=False)
         _print_error(
             f"{error.filename or 'a file'}: {error.strerror or error}",
             "check the path, its permissions, and the free disk space",

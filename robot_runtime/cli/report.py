@@ -9,7 +9,7 @@ import typer
 
 from robot_runtime.cli import options
 from robot_runtime.cli.option_groups import grouped_options
-from robot_runtime.cli.score import ClusterBy, Referee
+from robot_runtime.cli.score import ClusterBy, CountFaults, Referee, policy_faults
 
 
 def register(groups: dict[str, typer.Typer]) -> None:
@@ -28,6 +28,7 @@ def report(
     picture: Annotated[Path | None, typer.Option(help="Also write the first episode as one PNG.")] = None,
     cluster: Annotated[ClusterBy, typer.Option(help="As for score: what intervals are over.")] = ClusterBy.NONE,
     referee: Annotated[Referee, typer.Option(help="As for score: by whose poses.")] = Referee.LOGGED,
+    count_faults: CountFaults = False,
     parallel: options.WorkerOptions,
 ) -> None:
     """Write self-contained HTML: scores with plots, and every episode with map, images and what its task is about.
@@ -52,7 +53,7 @@ def report(
             paths,
             out,
             lambda _: progress.advance(bar),
-            rules=Rules(referee=referee.value),
+            rules=Rules(referee=referee.value, policy_faults=policy_faults(count_faults)),
             cluster=cluster.value,
             workers=parallel.counted(None),
             on_retry=print_retry,

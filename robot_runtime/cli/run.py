@@ -13,7 +13,7 @@ import typer
 from robot_runtime.cli import completion, options
 from robot_runtime.cli.option_groups import grouped_options
 from robot_runtime.cli.options import DEFAULT_TASK
-from robot_runtime.errors import RuntimeFault
+from robot_runtime.errors import RecordingError, RuntimeFault
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from robot_runtime.hal import Robot
     from robot_runtime.policy import Policy
     from robot_runtime.recording.writer import Recorder
-    from robot_runtime.records import StepRecord, Subscriber
+    from robot_runtime.records import EpisodeHeader, StepRecord, Subscriber
     from robot_runtime.robots.loader import RobotContext
     from robot_runtime.tasks.episode import Episode
     from robot_runtime.tasks.task import Task
@@ -123,7 +123,7 @@ def run(
             localization_patience_s=localization_patience_s,
         )
         _run_episodes(stack.enter_context(env), loaded, chosen, seed, name, bar, failures)
-    _print_outcome(folder, failures or [])
+    _print_outcome(folder, bar.begun, failures or [])
 
 
 @contextmanager
@@ -148,6 +148,7 @@ class _EpisodeBar:
     def __init__(self, progress: Progress, bar: TaskID, max_steps: int) -> None:
         self._progress, self._bar, self._max_steps = progress, bar, max_steps
         self._finished = 0
+        self.begun = 0
 
     def finish_episode(self) -> None:
         """Count an episode."""
@@ -155,10 +156,13 @@ class _EpisodeBar:
         self._progress.update(self._bar, completed=self._finished)
 
     def subscriber(self) -> Subscriber:
-        """A subscriber to an environment's steps that shows them."""
+        """A subscriber to an environment's steps that shows them, and counts the episodes that have begun."""
         from robot_runtime.records import Subscriber
 
         class Steps(Subscriber):
+            def on_episode_start(_, header: EpisodeHeader) -> None:  # noqa: N805 (self is the bar)
+                self.begun += 1
+
             def on_step(_, record: StepRecord) -> None:  # noqa: N805 (self is the bar)
                 completed = self._finished + record.index / self._max_steps
                 self._progress.update(self._bar, completed=completed, note=f"step {record.index}")
@@ -201,14 +205,20 @@ def _run_episodes(
         bar.finish_episode()
 
 
-def _print_outcome(folder: Path, failures: Sequence[RuntimeFault]) -> None:
-    """Print the scores and the failures; raise the first failure."""
+def _print_outcome(folder: Path, begun: int, failures: Sequence[RuntimeFault]) -> None:
+    """Print the scores and the failures; raise the first failure, or an error if not every episode has its log."""
     from robot_runtime.cli.score import print_scores
     from robot_runtime.common.console import console, error_console
 
-    if not failures or any(folder.glob("*.mcap")):
+    found = sum(1 for _ in folder.glob("*.mcap"))
+    if found:
         print_scores([folder], console)
     for failure in failures:
-        error_console.print(f"[yellow]not run:[/] {failure.message}", soft_wrap=True)
+        error_console.print(f"not run: {failure.message}", style="yellow", soft_wrap=True, markup=False)
+    if found != begun:
+        raise RecordingError(
+            f"{folder}: {begun} episodes were run, and {found} logs are there",
+            "look for what else writes or deletes there, and run the missing episodes again",
+        )
     if failures:
         raise failures[0]

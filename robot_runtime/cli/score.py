@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from rich.console import Console
@@ -43,6 +43,21 @@ class Referee(str, Enum):
     SMOOTHED = "smoothed"
 
 
+CountFaults = Annotated[
+    bool,
+    typer.Option(
+        "--count-faults",
+        help="Count an episode that the policy broke as failed, as challenges do: it raised, gave no answer in time, "
+        "or drove to a cliff.",
+    ),
+]
+
+
+def policy_faults(counted: bool) -> Literal["unscored", "failure"]:
+    """The rule that ``--count-faults`` selects."""
+    return "failure" if counted else "unscored"
+
+
 @dataclass(frozen=True)
 class RuleOptions:
     """Choices that change scores."""
@@ -54,11 +69,17 @@ class RuleOptions:
         bool, typer.Option("--ignore-evidence", help="Score without verdicts and object poses of people.")
     ] = False
 
+    count_faults: CountFaults = False
+
     def rules(self) -> Rules:
         """The rules to score by."""
         from robot_runtime.metrics.settings import Rules
 
-        return Rules(referee=self.referee.value, evidence="ignore" if self.ignore_evidence else "use")
+        return Rules(
+            referee=self.referee.value,
+            evidence="ignore" if self.ignore_evidence else "use",
+            policy_faults=policy_faults(self.count_faults),
+        )
 
 
 @dataclass(frozen=True)

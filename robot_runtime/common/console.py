@@ -1,14 +1,37 @@
-"""Consoles and progress bar of all commands."""
+"""Consoles and progress bar of all commands.
+
+What they print can come from policies, servers and logs of strangers: no escape sequence in it reaches the terminal.
+"""
 
 from __future__ import annotations
 
-from rich.console import Console
+import re
+from collections.abc import Iterable
+
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeElapsedColumn
+from rich.segment import Segment
 from rich.text import Text
 from typing_extensions import override
 
-console = Console(highlight=False)
-error_console = Console(stderr=True, highlight=False)
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+"""Control characters but tab and line feed, and those that reverse the direction of text."""
+
+
+class PlainTextConsole(Console):
+    """Console that shows the control characters of texts as escapes; only its own styles control the terminal."""
+
+    @override
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            if segment.control is None and _CONTROLS.search(segment.text):
+                yield Segment(_CONTROLS.sub(lambda found: ascii(found[0])[1:-1], segment.text), segment.style)
+            else:
+                yield segment
+
+
+console = PlainTextConsole(highlight=False)
+error_console = PlainTextConsole(stderr=True, highlight=False)
 
 
 class TimeLeft(ProgressColumn):

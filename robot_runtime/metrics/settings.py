@@ -26,6 +26,8 @@ class Rules:
         referee: its poses during the run, or its trajectory smoothed afterwards
             (:mod:`robot_runtime.metrics.reference_poses`).
         evidence: whether people's annotations count, see :mod:`robot_runtime.recording.annotations`.
+        policy_faults: whether an episode that the policy broke (``EpisodeEnd.of_policy``) has no score, or has failed,
+            as in every challenge.
     """
 
     shortest_path: Literal["map", "dataset"] = "map"
@@ -34,3 +36,4 @@ class Rules:
     reference: Literal["densest", "nodes"] = "densest"
     referee: RefereeRule = "logged"
     evidence: Literal["use", "ignore"] = "use"
+    policy_faults: Literal["unscored", "failure"] = "unscored"

@@ -223,6 +223,7 @@ CHANNELS: tuple[Channel, ...] = (
             "detail": _TEXT,
             "action": _TEXT,
             "result": _RESULT,
+            "of_policy": {"type": "boolean"},
         },
     ),
     _protobuf("rgb", CompressedImage),

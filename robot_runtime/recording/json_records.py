@@ -202,6 +202,7 @@ def end_from_json(data: Mapping[str, Any]) -> EpisodeEnd:
         str(data["detail"]),
         None if action is None else Action(action),
         None if result is None else _result(result),
+        data.get("of_policy") is True,
     )
 
 

@@ -290,7 +290,8 @@ def _score(log: LogReader, rules: Rules | None, maps: Maps) -> EpisodeScore:
     )
     if end is None:
         return replace(facts, reason=_without_end(log))
-    if end.reason.aborted:
+    counts = end.of_policy and (rules or Rules()).policy_faults == "failure"
+    if end.reason.aborted and not counts:
         return replace(facts, reason=f"{end.reason.value}: {end.detail or 'no detail'}")
     try:
         added = read_annotations(log.path, header) if (rules or Rules()).evidence == "use" else None

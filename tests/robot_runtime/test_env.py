@@ -372,7 +372,7 @@ def test_an_unknown_action_ends_the_episode_with_the_wheels_at_zero(action: Any)
         assert robot.base.command(Velocity(0.0, 0.0)) == Velocity(0.0, 0.0)
         assert is_still(robot)
         assert env.episode_over
-    assert [end.reason for end in witness.ends] == [EndReason.FAULT]
+    assert [(end.reason, end.of_policy) for end in witness.ends] == [(EndReason.FAULT, True)]
     assert repr(action) in witness.ends[0].detail
 
 
@@ -480,6 +480,7 @@ def test_a_robot_that_needs_a_person_ends_the_episode_as_interrupted(fault: dict
     assert witness.steps[-1].result.outcome is Outcome.STOPPED
     assert (witness.ends[0].reason, witness.ends[0].steps) == (EndReason.INTERRUPTED, witness.steps[-1].index)
     assert fault["kind"] in witness.ends[0].detail
+    assert witness.ends[0].of_policy == (fault["kind"] == "cliff"), "it drove there; nobody lifts a robot by a command"
 
 
 def test_an_emergency_stop_in_mid_action_ends_the_episode():
@@ -492,6 +493,7 @@ def test_an_emergency_stop_in_mid_action_ends_the_episode():
         assert env.episode_over
         assert is_still(robot)
     assert "e_stop" in witness.ends[0].detail
+    assert not witness.ends[0].of_policy
 
 
 def test_ctrl_c_in_mid_action_closes_the_log_and_stops_the_wheels():

@@ -149,6 +149,7 @@ def test_a_policy_that_raises_is_named_with_its_step():
         assert isinstance(caught.value.__cause__, ValueError)
         assert is_still(robot)
     assert [(end.reason, end.steps, end.detail) for end in witness.ends] == [(EndReason.FAULT, 2, caught.value.message)]
+    assert witness.ends[0].of_policy
 
 
 def test_a_policy_that_cannot_reset_is_named():

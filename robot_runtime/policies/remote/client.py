@@ -22,7 +22,7 @@ from websockets.sync.client import ClientConnection, connect
 from robot_runtime.actions.continuous import Decision
 from robot_runtime.common import config
 from robot_runtime.common.clock import Stopwatch, SystemClock, wait_for
-from robot_runtime.errors import ConfigError, PolicyError
+from robot_runtime.errors import ConfigError, LinkLost, PolicyError
 from robot_runtime.policies.remote.encryption import client_context
 from robot_runtime.policies.remote.protocol import (
     EXTENSION,
@@ -45,10 +45,6 @@ RESET_LIMIT_S = 60.0
 
 RECONNECT_S = 5.0
 _RETRY_S = 0.2
-
-
-class LinkLost(PolicyError):
-    """The connection to the policy server is lost and could not be restored in time."""
 
 
 class RemotePolicy(Policy):

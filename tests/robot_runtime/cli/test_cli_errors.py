@@ -48,6 +48,43 @@ def write_yaml(path: Path, document: object) -> Path:
     return path
 
 
+HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202e[bold]"
+
+
+def test_no_escape_sequence_of_a_policy_reaches_the_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    agent = tmp_path / "hostile.py"
+    agent.write_text(
+        "class Agent:\n"
+        "    def reset(self):\n"
+        f"        raise ValueError({HOSTILE!r})\n"
+        "    def act(self, observations):\n"
+        "        pass\n"
+    )
+    options = ["--robot", "fake", "--count", "1", "--out", str(tmp_path / "logs")]
+    for debug in ([], ["--debug"]):
+        assert run_command(["run", "--agent", f"{agent}:Agent", *options, "--overwrite", *debug]) == 9
+        shown = "".join(capsys.readouterr())
+        assert not set("\x1b\x07\x9b\u202e") & set(shown)
+        assert "\\x1b]0;owned\\x1b[2J\\x9b31m\\u202e[bold]" in shown
+
+
+def test_a_run_whose_log_disappears_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    agent, logs = tmp_path / "tidy.py", tmp_path / "logs"
+    agent.write_text(
+        "from pathlib import Path\n"
+        "class Agent:\n"
+        "    def reset(self):\n"
+        f"        for log in sorted(Path({str(logs)!r}).glob('*.mcap'))[:-1]:\n"
+        "            log.unlink()\n"
+        "    def act(self, observations):\n"
+        "        return 'stop'\n"
+    )
+    options = ["--agent", f"{agent}:Agent", "--robot", "fake", "--count", "2", "--out", str(logs)]
+    fails(capsys, ["run", *options], 8, str(logs), "2 episodes were run, and 1 logs are there")
+
+
 @pytest.fixture
 def empty_room(tmp_path: Path) -> Path:
     """A scene without meshes: a free rectangle of 6 x 4 m with a wall across x = 4, and one object."""

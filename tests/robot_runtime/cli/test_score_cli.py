@@ -46,6 +46,21 @@ def test_score_prints_a_block_per_agent_and_writes_both_files(runs: Path, capsys
     assert (runs / "s.parquet").stat().st_size > 0
 
 
+def test_count_faults_counts_a_policys_faults_in_every_command(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    header = replace(synthetic.header(), agent="three")
+    end = EpisodeEnd(EndReason.FAULT, 1, 9, "gave no answer within 30 s", of_policy=True)
+    synthetic.play(Recorder(tmp_path / "three"), header, synthetic.drive(header, [LEFT]), end)
+    three = str(tmp_path / "three")
+    assert run_command(["score", three]) == 1
+    assert run_command(["score", three, "--count-faults"]) == 0
+    assert run_command(["report", three, "--out", str(tmp_path / "page.html"), "--count-faults"]) == 0
+    capsys.readouterr()
+    assert run_command(["compare", three, str(runs / "one"), "--count-faults"]) == 0
+    assert "not scored" not in capsys.readouterr().out
+
+
 def test_score_of_nothing_that_can_be_scored_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "a.mcap").write_text("no log")
     assert run_command(["score", str(tmp_path)]) == 1

@@ -374,7 +374,7 @@ class TestRecover:
 def test_the_action_that_a_fault_cut_short_is_kept_with_the_end() -> None:
     still = Displacement()
     result = ActionResult(Outcome.FAULT, Displacement(forward_m=0.25), still, Zone.NONE, 0.7, "base: silent")
-    end = EpisodeEnd(EndReason.FAULT, 3, 9, "base: silent", Action.MOVE_FORWARD, result)
+    end = EpisodeEnd(EndReason.FAULT, 3, 9, "base: silent", Action.MOVE_FORWARD, result, of_policy=True)
     written = json.loads(json_records.dumps(end))
     assert json_records.end_from_json(written) == end
     older = {key: written[key] for key in ("reason", "steps", "stamp_ns", "detail")}

@@ -15,6 +15,7 @@ from synthetic import FORWARD, LEFT, STOP
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import RecordingError
 from robot_runtime.metrics.episode_metrics import METRICS
+from robot_runtime.metrics.settings import Rules
 from robot_runtime.parallel.map import Workers
 from robot_runtime.recording.writer import Recorder
 from robot_runtime.records import EndReason, EpisodeEnd, EpisodeHeader, StepRecord
@@ -43,6 +44,18 @@ class TestScoreLogs:
         assert reasons[interrupted] == "interrupted: Ctrl-C"
         assert reasons[fault] == "fault: base: stale"
         assert "is not a log" in reasons[tmp_path / "logs" / "empty.mcap"]
+
+    def test_an_episode_that_the_policy_broke_has_failed_if_the_rules_say_so(self, record) -> None:
+        raised = record(synthetic.header(), GOOD[:-1], EpisodeEnd(EndReason.FAULT, 12, 99, "raised", of_policy=True))
+        cliff = record(synthetic.header(), [LEFT], EpisodeEnd(EndReason.INTERRUPTED, 1, 9, "cliff", of_policy=True))
+        base = record(synthetic.header(), [LEFT], EpisodeEnd(EndReason.FAULT, 1, 9, "base: stale"))
+        paths = [raised, cliff, base]
+        assert [score.scorable for score in score_logs(paths)] == [False, False, False]
+        counted = score_logs(paths, Rules(policy_faults="failure"))
+        assert [score.scorable for score in counted] == [True, True, False]
+        assert [score.metrics["success"] for score in counted[:2]] == [False, False]
+        assert counted[0].metrics["spl"] == 0.0
+        assert counted[0].choices["policy_faults"] == "failure"
 
     def test_a_log_whose_end_is_recorded_is_scored_even_if_its_footer_is_torn(self, record) -> None:
         path = record(synthetic.header(), GOOD)
