@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from robot_runtime.common.clock import ns_to_seconds, seconds_to_ns
 from robot_runtime.errors import InvalidCommand
-from robot_runtime.hal import BaseInfo, Halt, Velocity, Zone
+from robot_runtime.hal.wheels import BaseInfo, Halt, Velocity, Zone
 
 STILL = Velocity(0.0, 0.0)
 
@@ -29,7 +29,7 @@ MAX_TIMEOUT_S = 1.0
 """A robot at walking speed covers a meter in this time: a longer timeout would not protect people."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class GuardLimits:
     """Limits that the Guard enforces. All positive; the timeouts at most ``MAX_TIMEOUT_S``.
 

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from drivers.ros_locobot.topics import check_topic
 from robot_runtime.common import config
 from robot_runtime.placement.offset import Tolerance
 
@@ -14,9 +15,6 @@ Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 VariantName = Literal["pyrobot-kobuki", "pyrobot-create", "interbotix"]
-
-RAMPING = ("smoother", "raw_cmd_vel", "mux", "yocs", "safety_controller", "teleop")
-"""Parts of the names of topics through which a stop would be ramped, delayed or overridden."""
 
 RAW_DEPTH = ("/depth/image_raw", "/depth/image_rect_raw")
 """Endings of topics with the depth sensor's own view, which is not registered to color."""
@@ -109,16 +107,12 @@ class Topics:
 
     def __post_init__(self) -> None:
         for item in fields(self):
-            name = getattr(self, item.name)
-            if name and (not name.startswith("/") or name.endswith("/") or " " in name):
-                raise ValueError(f"{item.name} must be a full topic name such as /odom, got {name!r}")
+            check_topic(item.name, getattr(self, item.name))
         if self.depth.endswith(RAW_DEPTH):
             raise ValueError(
                 f"depth must be registered to color, {self.depth!r} is the depth sensor's own view: "
                 "launch the camera with align_depth:=true and name aligned_depth_to_color/image_raw"
             )
-        if any(part in self.velocity for part in RAMPING):
-            raise ValueError(f"velocity must be the base's own topic; through {self.velocity!r} a stop would be ramped")
 
 
 @dataclass(frozen=True)

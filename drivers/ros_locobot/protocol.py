@@ -21,21 +21,12 @@ from robot_runtime.hal import Intrinsics, PoseEstimate, Velocity, Zone
 ACKNOWLEDGE_TOPIC = "/simulation/heard"
 """std_msgs/Header: stamp of a processed message, its topic as ``frame_id``. A zero stamp: no more will be processed."""
 
-KOBUKI_BITS: Mapping[Zone, int] = {Zone.RIGHT: 1, Zone.CENTER: 2, Zone.LEFT: 4}
-"""Bumper and cliff bits of ``kobuki_msgs/SensorState``."""
-
-KOBUKI_WHEEL_BITS: Mapping[Zone, int] = {Zone.RIGHT: 1, Zone.LEFT: 2}
-"""Wheel-drop bits of ``kobuki_msgs/SensorState``."""
-
 PLANAR_COVARIANCE = np.ix_((0, 1, 5), (0, 1, 5))
 """Index of (x, y, yaw) in a 6x6 ROS covariance of (x, y, z, roll, pitch, yaw)."""
 
 
 Diagnosis = tuple[int, str, Mapping[str, object]]
 """Level, summary and values of a ``diagnostic_msgs/DiagnosticStatus``."""
-
-CREATE_SAFETY_STATUS = "Safety Status"
-"""Diagnosis of a Create's driver, after the node's name; the only report of the cliff sensors."""
 
 
 def create_safety_diagnosis(cliff: bool, wheel_drop: bool) -> Diagnosis:

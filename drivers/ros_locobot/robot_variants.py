@@ -1,4 +1,4 @@
-"""The variants of the LoCoBot: limits, pan-tilt, battery; their topics are in ``topics.py``.
+"""The variants of the LoCoBot: pan-tilt and battery; topics are in ``topics.py``, limits of the base in ``bases.py``.
 
 Sources: PyRobot's ``locobot_config.py``, kobuki_core's ``battery.cpp``, Interbotix' ``modes_*.yaml``.
 """
@@ -9,13 +9,11 @@ import math
 from dataclasses import dataclass, fields, replace
 from typing import Literal, Protocol
 
+from drivers.ros_locobot.bases import BASES
 from drivers.ros_locobot.options import BaseOptions, RosOptions, Topics, VariantName
 from drivers.ros_locobot.protocol import Frames
 from drivers.ros_locobot.topics import topic_names
 from robot_runtime.hal import BaseInfo, HeadLimits
-
-GYRO_LIMIT_RAD_S = math.radians(110)
-"""A Kobuki turns at 180 degrees/s, but its gyro, which is its odometry's heading, degrades above this."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +21,6 @@ class RobotVariant:
     """One variant of the LoCoBot.
 
     Attributes:
-        base: Limits of the base.
         pan_joint: Name in JointState.
         tilt_joint: Name in JointState; positive is down (joint axis +y) in all variants.
         head: Head commands: one Float64 for each joint, or Interbotix' JointGroupCommand of the group ``camera``.
@@ -33,7 +30,6 @@ class RobotVariant:
         namespaced: Whether frames begin with the option ``robot_name``.
     """
 
-    base: BaseInfo
     pan_joint: str
     tilt_joint: str
     head: Literal["floats", "group"]
@@ -46,9 +42,6 @@ class RobotVariant:
         """Return the names of the robot's frames."""
         return Frames(f"{robot_name}/" if self.namespaced else "")
 
-
-_KOBUKI = BaseInfo("Kobuki", 0.178, 0.7, GYRO_LIMIT_RAD_S, 1.0, 7.0, rate_hz=50.0)
-_CREATE = BaseInfo("Create 2", 0.175, 0.5, GYRO_LIMIT_RAD_S, 1.0, 7.0, rate_hz=50.0)
 
 _PYROBOT_HEAD = HeadLimits(
     # Less than PyRobot's software allows (pan -2.7..2.6, tilt 1.75 down): the URDF ends at 1.57, and further down the
@@ -69,7 +62,6 @@ _INTERBOTIX_HEAD = replace(
 
 VARIANTS: dict[VariantName, RobotVariant] = {
     "pyrobot-kobuki": RobotVariant(
-        base=_KOBUKI,
         pan_joint="head_pan_joint",
         tilt_joint="head_tilt_joint",
         head="floats",
@@ -78,7 +70,6 @@ VARIANTS: dict[VariantName, RobotVariant] = {
         empty_v=13.2,
     ),
     "pyrobot-create": RobotVariant(
-        base=_CREATE,
         pan_joint="head_pan_joint",
         tilt_joint="head_tilt_joint",
         head="floats",
@@ -87,7 +78,6 @@ VARIANTS: dict[VariantName, RobotVariant] = {
         empty_v=12.5,
     ),
     "interbotix": RobotVariant(
-        base=_KOBUKI,
         pan_joint="pan",
         tilt_joint="tilt",
         head="group",
@@ -100,7 +90,7 @@ VARIANTS: dict[VariantName, RobotVariant] = {
 
 
 class BaseDescription(Protocol):
-    """Options that describe a base: a robot's, or the guard node's."""
+    """Options that describe a base: a robot's, or those of a bag's layout."""
 
     @property
     def family(self) -> VariantName: ...
@@ -126,7 +116,7 @@ def base_frame(options: BaseDescription) -> str:
 
 def base_info(options: BaseDescription, name: str) -> BaseInfo:
     """Return the base's limits: the YAML's, else the variant's."""
-    return replace(VARIANTS[options.family].base, name=name, **_given(options.base, BaseInfo))
+    return replace(BASES[options.family], name=name, **_given(options.base, BaseInfo))
 
 
 def head_limits(options: RosOptions) -> HeadLimits:

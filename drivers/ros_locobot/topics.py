@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+RAMPING = ("smoother", "raw_cmd_vel", "mux", "yocs", "safety_controller", "teleop")
+"""Parts of the names of topics through which a stop would be ramped, delayed or overridden."""
+
 _KOBUKI_NODE = "kobuki_node: kobuki_ros.cpp"
 _CA_DRIVER = "create_autonomy 1.3.0, pinned by PyRobot: ca_driver/src/create_driver.cpp"
 _LOCOBOT_CONTROL = "PyRobot: locobot_control"
@@ -101,3 +104,19 @@ TOPICS: Mapping[str, Mapping[str, Topic]] = {
 def topic_names(family: str, robot_name: str) -> dict[str, str]:
     """Return the full names of a variant's topics, by field of ``options.Topics``."""
     return {field: topic.name.replace("{name}", robot_name) for field, topic in TOPICS[family].items()}
+
+
+def check_topic(field: str, name: str) -> None:
+    """Check the name of a topic, if it is not empty.
+
+    Args:
+        field: Field of ``options.Topics``.
+        name: Full name.
+
+    Raises:
+        ValueError: It is no full name, or stops sent to it would be ramped.
+    """
+    if name and (not name.startswith("/") or name.endswith("/") or " " in name):
+        raise ValueError(f"{field} must be a full topic name such as /odom, got {name!r}")
+    if field == "velocity" and any(part in name for part in RAMPING):
+        raise ValueError(f"velocity must be the base's own topic; through {name!r} a stop would be ramped")

@@ -12,8 +12,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TypeVar
 
-from typing_extensions import override
-
 T = TypeVar("T")
 
 NS_PER_S = 1_000_000_000
@@ -56,12 +54,12 @@ class Clock(ABC):
 class SystemClock(Clock):
     """The host's monotonic clock."""
 
-    @override
     def now_ns(self) -> int:
+        """Nanoseconds since an arbitrary origin."""
         return time.monotonic_ns()
 
-    @override
     def sleep_until(self, deadline_ns: int) -> None:
+        """Sleep, again where the sleep was cut short."""
         while (remaining_ns := deadline_ns - time.monotonic_ns()) > 0:
             time.sleep(remaining_ns / NS_PER_S)
 
@@ -88,12 +86,12 @@ class SimulatedClock(Clock):
         """Have ``on_step(now_ns)`` called after every step, in the order in which listeners were added."""
         self._on_step.append(on_step)
 
-    @override
     def now_ns(self) -> int:
+        """Simulated nanoseconds since the start."""
         return self._now_ns
 
-    @override
     def sleep_until(self, deadline_ns: int) -> None:
+        """Let time pass in steps."""
         while self._now_ns < deadline_ns:
             self._now_ns += self.step_ns
             for listener in self._on_step:

@@ -15,13 +15,14 @@ Rules that hold for every method:
 
 from __future__ import annotations
 
-from robot_runtime.hal.base import Base, BaseInfo, BaseState, Halt, Velocity, Zone
+from robot_runtime.hal.base import Base, BaseState
 from robot_runtime.hal.camera import Camera, CameraInfo, Intrinsics, Mount, RgbdFrame
 from robot_runtime.hal.device import Device
 from robot_runtime.hal.head import Head, HeadLimits, HeadState
 from robot_runtime.hal.localizer import Arrivals, Localizer, LocalizerInfo, PoseEstimate, PoseStatus
 from robot_runtime.hal.manipulation import Manipulator, ObjectTracker, TrackerInfo
 from robot_runtime.hal.robot import Placer, Robot
+from robot_runtime.hal.wheels import BaseInfo, Halt, Velocity, Zone
 
 __all__ = [
     "Arrivals",

@@ -8,7 +8,8 @@ from ca_msgs.msg import Bumper, ChargingState, Mode
 from diagnostic_msgs.msg import DiagnosticStatus
 from std_msgs.msg import Empty, Float32, Int16
 
-from drivers.ros_locobot.protocol import CREATE_SAFETY_STATUS, Diagnosis, create_safety_diagnosis
+from drivers.ros_locobot.protocol import Diagnosis, create_safety_diagnosis
+from drivers.ros_locobot.safety_fields import CREATE_SAFETY_STATUS
 from robot_runtime.hal import Zone
 from sim_bridge.ros.base_topics import BaseTopics, VariantTopics, battery_diagnosis
 from sim_bridge.ros.messages import messages

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +20,7 @@ import rospy
 from drivers.ros_locobot.connection.acknowledge import AcknowledgePublisher, header_of
 from drivers.ros_locobot.connection.master import Master
 from drivers.ros_locobot.guard import node
-from drivers.ros_locobot.guard.node import GuardNode, Receive
+from drivers.ros_locobot.guard.node import GuardNode
 from drivers.ros_locobot.guard.options import GuardOptions
 from robot_runtime.common.clock import seconds_to_ns
 
@@ -48,7 +49,7 @@ class Lockstep:
         with self._lock:
             self._stamp_ns = max(self._plausible_ns(stamp_ns), self._plausible_ns(self._stamp_ns))
 
-    def subscribe(self, topic: str, message: Any, receive: Receive, **options: Any) -> rospy.Subscriber:
+    def subscribe(self, topic: str, message: Any, receive: Callable[[Any], object], **options: Any) -> rospy.Subscriber:
         """Subscribe; a message with a header sets the time before ``receive`` and is acknowledged after it."""
 
         def on_message(received: Any) -> None:
@@ -81,7 +82,7 @@ def make_guard(options: GuardOptions) -> GuardNode:
     lockstep = Lockstep()
     rospy.on_shutdown(lockstep.end)
     if not options.e_stop_file:
-        options = replace(options, e_stop_file=_file_of_this_simulation(options.master.timeout_s))
+        options = replace(options, e_stop_file=_file_of_this_simulation(options.master_timeout_s))
     return GuardNode(options, lockstep.now_ns, lockstep.subscribe)
 
 

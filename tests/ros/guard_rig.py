@@ -19,7 +19,7 @@ from std_srvs.srv import SetBool
 
 from drivers.ros_locobot.guard.node import GuardStatus, from_message
 
-SCRIPT = Path(__file__).resolve().parents[2] / "ros_ws" / "src" / "robot_runtime_guard" / "scripts" / "guard"
+GUARD = ("-m", "drivers.ros_locobot.guard")
 PERIOD_S = 0.02
 
 
@@ -66,7 +66,7 @@ class Rig:
 
     def start(self) -> Program:
         """(Re)start the guard node."""
-        self.guard = self._spawn(str(SCRIPT), f"__name:={self.guard_name.lstrip('/')}")
+        self.guard = self._spawn(*GUARD, f"__name:={self.guard_name.lstrip('/')}")
         return self.guard
 
     def publisher(self, topic: str, message: Any) -> rospy.Publisher:

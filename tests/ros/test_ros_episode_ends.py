@@ -26,7 +26,7 @@ pytestmark = pytest.mark.slow
 HERE = Path(__file__).parent
 GUARDS = {
     "sim": ("-m", "sim_bridge.ros.simulated_guard"),
-    "real": (str(HERE.parents[1] / "ros_ws" / "src" / "robot_runtime_guard" / "scripts" / "guard"),),
+    "real": ("-m", "drivers.ros_locobot.guard"),
 }
 
 COMMAND_LOSS_S = 0.4

@@ -16,7 +16,7 @@ import rospy
 import std_msgs.msg
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from geometry_msgs.msg import Twist
-from guard_rig import SCRIPT, Rig
+from guard_rig import GUARD, Rig
 from kobuki_msgs.msg import BumperEvent, CliffEvent, SensorState, WheelDropEvent
 from nav_msgs.msg import Odometry
 from ros_processes import LIMIT_S, eventually, is_subscribed
@@ -336,7 +336,7 @@ def test_the_guard_needs_no_master_and_knows_the_next_one(
         "master": {"monitor_period_s": 0.1, "timeout_s": 0.5},
     }
     rosgraph.Master("/test", master.uri).setParam("/robot_runtime_guard", parameters)
-    guard = spawn(str(SCRIPT), master=master.uri)
+    guard = spawn(*GUARD, master=master.uri)
     first = spawn("-c", PUSHED, master=master.uri)
     assert eventually(lambda: first.lines.count("stands") >= 2, alive=guard), guard.output
     master.kill() if fate == "killed" else master.hang()
@@ -353,7 +353,7 @@ def test_the_guard_needs_no_master_and_knows_the_next_one(
 @pytest.mark.slow
 def test_a_misspelt_parameter_is_named(ros_node: str, ros_name: str, spawn: Any) -> None:
     rospy.set_param(ros_name, {"family": "pyrobot-kobuki", "comand_timeout_s": 0.2})
-    guard = spawn(str(SCRIPT), f"__name:={ros_name.lstrip('/')}")
+    guard = spawn(*GUARD, f"__name:={ros_name.lstrip('/')}")
     assert guard.process.wait(LIMIT_S) == 2
     guard.stop()
     assert "comand_timeout_s" in guard.output
@@ -362,7 +362,7 @@ def test_a_misspelt_parameter_is_named(ros_node: str, ros_name: str, spawn: Any)
 
 @pytest.mark.slow
 def test_without_a_master_it_ends_and_says_so(spawn: Any, free_port: int) -> None:
-    guard = spawn(str(SCRIPT), master=f"http://127.0.0.1:{free_port}")
+    guard = spawn(*GUARD, master=f"http://127.0.0.1:{free_port}")
     assert guard.process.wait(LIMIT_S) == 7
     guard.stop()
     assert f"http://127.0.0.1:{free_port}" in guard.output

@@ -10,14 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drivers.ros_locobot.bag.definitions import stored_name, typestore
-from drivers.ros_locobot.protocol import (
-    CREATE_SAFETY_STATUS,
-    KOBUKI_BITS,
-    KOBUKI_WHEEL_BITS,
-    MessageFactory,
-    bits_of,
-    create_safety_diagnosis,
-)
+from drivers.ros_locobot.protocol import MessageFactory, bits_of, create_safety_diagnosis
+from drivers.ros_locobot.safety_fields import CREATE_SAFETY_STATUS, KOBUKI_BITS, KOBUKI_WHEEL_BITS
 from robot_runtime.common.clock import NS_PER_S
 from robot_runtime.common.geometry import SE2
 from robot_runtime.hal import BaseState, Zone

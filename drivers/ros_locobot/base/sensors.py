@@ -13,7 +13,6 @@ from std_msgs.msg import Float32
 from drivers.ros_locobot.base.battery import LowVoltage
 from drivers.ros_locobot.connection.session import Session
 from drivers.ros_locobot.connection.topic_cache import TopicCache
-from drivers.ros_locobot.guard.options import GuardOptions
 from drivers.ros_locobot.guard.safety_sources import Reports, tracker_of
 from drivers.ros_locobot.guard.sensors import Sensor, has_publisher, subscriptions
 from drivers.ros_locobot.options import RosOptions
@@ -39,7 +38,7 @@ class BaseSensors:
         self, options: RosOptions, session: Session, lock: threading.Lock, changed: Callable[[], None]
     ) -> None:
         self._variant, self._topics, self._session = VARIANTS[options.family], topics_of(options), session
-        self._guard_options = GuardOptions(options.family, options.robot_name, options.topics, options.base)
+        self._family = options.family
         self._lock, self._changed = lock, changed
         self._levels: dict[str, TopicCache] = {}
         self._voltage = TopicCache(self._topics.voltage, session.clock)
@@ -53,11 +52,11 @@ class BaseSensors:
         """Subscribe, appending to ``endpoints``. Raises ``DeviceFault``."""
         session, topics = self._session, self._topics
         with self._lock:
-            self._tracker = tracker_of(self._guard_options.family, topics)
+            self._tracker = tracker_of(self._family, topics)
         session.require_publisher(*(topic for topic in (topics.core, topics.bumper) if topic))
         for topic in self._tracker.quiet_topics:
             session.require_publisher(topic)
-        for sensor in subscriptions(self._guard_options, self._tracker, session.clock.now_ns):
+        for sensor in subscriptions(self._family, topics, self._tracker, session.clock.now_ns):
             if sensor.reports is None:
                 continue  # The base's driver subscribes to odometry, and calls alive().
             if sensor.definition is not None:
@@ -80,7 +79,7 @@ class BaseSensors:
 
     def close(self) -> None:
         """Discard everything; call it under the lock."""
-        self._tracker = tracker_of(self._guard_options.family, self._topics)
+        self._tracker = tracker_of(self._family, self._topics)
         self._subscribers = {}
         self._low.clear()
         for cache in (*self._levels.values(), self._voltage, self._charge):

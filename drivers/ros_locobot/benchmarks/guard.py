@@ -27,7 +27,6 @@ SPEED_M_S = 0.05
 """A low speed, for a short ramp."""
 
 LIMIT_S = 10.0
-GUARD = "from drivers.ros_locobot.guard.node import main; main()"
 
 
 @dataclass(frozen=True)
@@ -81,7 +80,7 @@ def guard_rows(network: Network, trials: int, advance: Callable[[], None]) -> li
 def measure_stops(network: Network, trials: int, advance: Callable[[], None]) -> Stops:
     """Start a guard, drive, and interrupt it ``trials`` times in each of the two ways."""
     rospy.set_param("/robot_runtime_guard", {"family": "pyrobot-kobuki"})
-    guard = network.start("-c", GUARD)
+    guard = network.start("-m", "drivers.ros_locobot.guard")
     rig = _Rig()
     interval_s = sys.getswitchinterval()
     sys.setswitchinterval(0.0005)

@@ -45,7 +45,7 @@ def call_api(
     return int(code), str(text), value
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Graph:
     """The publishing and subscribing nodes of each topic."""
 

@@ -12,7 +12,7 @@ from enum import Enum
 
 from drivers.ros_locobot.guard.safety_levels import LevelTracker, SafetySensor
 from robot_runtime.errors import InvalidCommand
-from robot_runtime.hal import Halt, Velocity, Zone
+from robot_runtime.hal.wheels import Halt, Velocity, Zone
 from robot_runtime.safety import STILL, Guard, GuardLimits
 
 
@@ -39,7 +39,7 @@ TEXTS: Mapping[Halt | Hold, str] = {
 """One line of explanation for each reason."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Output:
     """The velocity for the base, and the reason why it differs from the command (``Halt.NONE`` if it does not)."""
 
@@ -47,7 +47,7 @@ class Output:
     reason: Halt | Hold
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class GuardStatus:
     """The content of the guard's status topic.
 

@@ -25,17 +25,17 @@ class MasterMonitor:
     """The monitoring thread.
 
     Args:
-        options: Time limits, and ``base.silent_publishers``.
-        velocity_topic: Only this node and ``base.silent_publishers`` may publish it.
+        options: Time limits, and ``silent_publishers``.
+        velocity_topic: Only this node and ``silent_publishers`` may publish it.
         report: Called with the names of other publishers (empty for none) whenever the master has answered.
     """
 
     def __init__(self, options: GuardOptions, velocity_topic: str, report: Callable[[tuple[str, ...]], None]) -> None:
-        self._limits = options.master
+        self._timeout_s, self._period_s = options.master_timeout_s, options.monitor_period_s
         self._topic = velocity_topic
-        self._allowed = frozenset((rospy.get_name(), *options.base.silent_publishers))
+        self._allowed = frozenset((rospy.get_name(), *options.silent_publishers))
         self._report = report
-        self._master = Master(rosgraph.get_master_uri().rstrip("/"), options.master.timeout_s)
+        self._master = Master(rosgraph.get_master_uri().rstrip("/"), self._timeout_s)
         self._definitions: list[tuple[str, Any]] = []
         self._identity = ""
         self._notes: tuple[str, ...] = ()
@@ -50,7 +50,7 @@ class MasterMonitor:
     def stop(self) -> None:
         """End within the time limit of one call."""
         self._stop.set()
-        self._thread.join(self._limits.timeout_s)
+        self._thread.join(self._timeout_s)
 
     def revoke(self, node: str) -> None:
         """Forbid a node that has sent a velocity, even if ``base.silent_publishers`` lists it."""
@@ -61,7 +61,7 @@ class MasterMonitor:
         return self._notes
 
     def _run(self) -> None:
-        while not self._stop.wait(self._limits.monitor_period_s):
+        while not self._stop.wait(self._period_s):
             self._notes = self._check()
 
     def _check(self) -> tuple[str, ...]:
@@ -81,7 +81,7 @@ class MasterMonitor:
 
     def _wrong_definition(self, topic: str, message: Any) -> str:
         try:
-            check_publishers(self._master, topic, message, self._limits.timeout_s)
+            check_publishers(self._master, topic, message, self._timeout_s)
         except WrongDefinition as error:
             return error.message
         return ""
@@ -90,7 +90,7 @@ class MasterMonitor:
         """Register at a new master; rospy itself registers only once."""
         rospy.logwarn("the ROS master was restarted: registering again")
         name, uri = rospy.get_name(), rospy.get_node_uri()
-        topics, limit = get_topic_manager(), {"timeout_s": self._limits.timeout_s, "caller_id": name}
+        topics, limit = get_topic_manager(), {"timeout_s": self._timeout_s, "caller_id": name}
         for topic, kind in topics.get_publications():
             call_api(self._master.uri, "registerPublisher", topic, kind, uri, **limit)
         for service, service_uri in get_service_manager().get_services():

@@ -33,13 +33,12 @@ from drivers.ros_locobot.connection.master import Master, wait_until
 from drivers.ros_locobot.guard.e_stop_latch import LEFT_ENGAGED, EStopLatch
 from drivers.ros_locobot.guard.logic import GuardStatus, Hold, WheelGuard
 from drivers.ros_locobot.guard.master_monitor import MasterMonitor
-from drivers.ros_locobot.guard.options import GuardOptions, read_guard_options
+from drivers.ros_locobot.guard.options import CONNECT_TIMEOUT_S, MASTER_TIMEOUT_S, GuardOptions, read_guard_options
 from drivers.ros_locobot.guard.safety_sources import tracker_of
 from drivers.ros_locobot.guard.sensors import has_publisher, subscriptions
-from drivers.ros_locobot.options import MasterOptions
 from robot_runtime.common.clock import SystemClock, seconds_to_ns
 from robot_runtime.errors import RuntimeFault
-from robot_runtime.hal import Halt, Velocity
+from robot_runtime.hal.wheels import Halt, Velocity
 from robot_runtime.safety import STILL
 
 NODE_NAME = "robot_runtime_guard"
@@ -51,9 +50,6 @@ SWITCH_INTERVAL_S = 0.0005
 """Python's thread switch interval. With the default of 5 ms a callback would wait longer for a busy thread."""
 
 HOST = SystemClock()
-
-Receive = Callable[[Any], object]
-"""Callback of a subscription."""
 
 
 class GuardNode:
@@ -78,8 +74,8 @@ class GuardNode:
         self._now_ns = now_ns
         self._subscribe = subscribe
         self._latch = EStopLatch(options.e_stop_path(rospy.get_name()))
-        self._topics = options.resolved_topics()
-        self._logic = WheelGuard(options.limits(), tracker_of(options.family, self._topics))
+        self._topics = options.topics
+        self._logic = WheelGuard(options.limits, tracker_of(options.family, self._topics))
         self._lock = threading.Lock()
         self._sent = STILL
         self._reported: GuardStatus | None = None
@@ -88,7 +84,7 @@ class GuardNode:
         self._wheels = rospy.Publisher(self._topics.velocity, Twist, queue_size=1, tcp_nodelay=True)
         self._status = rospy.Publisher("~status", DiagnosticArray, queue_size=4, latch=True)
         self._diagnostics = rospy.Publisher("/diagnostics", DiagnosticArray, queue_size=4)
-        self._sensors = subscriptions(options, self._logic.tracker, now_ns)
+        self._sensors = subscriptions(options.family, self._topics, self._logic.tracker, now_ns)
         self._subscribers: dict[str, rospy.Subscriber] = {}
         self._monitor = MasterMonitor(options, self._topics.velocity, self._on_publishers)
 
@@ -131,7 +127,7 @@ class GuardNode:
             self._monitor.stop()
         self._latch.end(self._logic.e_stop)
 
-    def _deciding(self, receive: Receive) -> Receive:
+    def _deciding(self, receive: Callable[[Any], object]) -> Callable[[Any], None]:
         """Return a callback that decides at once, and sends if that changes the velocity."""
 
         def on_message(message: Any) -> None:
@@ -228,8 +224,7 @@ def from_message(array: DiagnosticArray) -> GuardStatus:
 
 def _join(stop: threading.Event) -> None:
     """Become a node. Raises ``MasterGone`` if no master answers; rospy itself would wait forever."""
-    limits = MasterOptions()
-    master = Master(rosgraph.get_master_uri().rstrip("/"), limits.timeout_s)
+    master = Master(rosgraph.get_master_uri().rstrip("/"), MASTER_TIMEOUT_S)
 
     def answers() -> bool:
         try:
@@ -237,7 +232,7 @@ def _join(stop: threading.Event) -> None:
         except MasterGone:
             return False
 
-    if not wait_until(answers, stop.wait, limits.connect_timeout_s, 0.1):
+    if not wait_until(answers, stop.wait, CONNECT_TIMEOUT_S, 0.1):
         master.identity()
     rospy.init_node(NODE_NAME, disable_signals=True)
 

@@ -2,76 +2,124 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import rospkg
-from pydantic import Field
 
-from drivers.ros_locobot.options import BaseOptions, MasterOptions, Topics, VariantName
-from drivers.ros_locobot.robot_variants import base_info, topics_of
-from robot_runtime.common import config
+from drivers.ros_locobot.bases import BASES
+from drivers.ros_locobot.guard.parameters import ParameterGroup
+from drivers.ros_locobot.topics import TOPICS, check_topic, topic_names
+from robot_runtime.errors import ConfigError
 from robot_runtime.safety import MAX_TIMEOUT_S, GuardLimits
 
-Timeout = Annotated[float, Field(gt=0, le=MAX_TIMEOUT_S, allow_inf_nan=False)]
+MASTER_TIMEOUT_S, CONNECT_TIMEOUT_S = 2.0, 5.0
+"""Limits of one call to the master, and of the wait for a master at the start."""
 
-FEEDBACK_TIMEOUT_S: dict[VariantName, float] = {"pyrobot-kobuki": 0.1, "interbotix": 0.1, "pyrobot-create": 0.35}
+FEEDBACK_TIMEOUT_S: Mapping[str, float] = {"pyrobot-kobuki": 0.1, "interbotix": 0.1, "pyrobot-create": 0.35}
 """Five periods of a Kobuki's 50 Hz, and three and a half of the default 10 Hz of a Create's driver."""
+
+UNUSED = {"base": ("guard", "rate_hz", "empty_v"), "master": ("uri", "connect_timeout_s")}
+"""Options of the robot's YAML that the guard does not use, but that may be copied with the others."""
+
+
+@dataclass(frozen=True)
+class BaseTopics:
+    """Full names of the base's topics; empty where the variant has none."""
+
+    velocity: str = ""
+    motor_power: str = ""
+    core: str = ""
+    bumper: str = ""
+    cliff: str = ""
+    wheel_drop: str = ""
+    odom: str = ""
+    diagnostics: str = ""
 
 
 @dataclass(frozen=True)
 class GuardOptions:
-    """The parameters; the first five are those of the robot's YAML (``drivers/ros_locobot/options.py``).
+    """The parameters.
 
     Attributes:
         family: Variant of the LoCoBot.
-        robot_name: Namespace of an Interbotix robot.
-        topics: Those of the base are used.
-        base: The limits and ``silent_publishers`` are used.
-        master: Time limits.
+        topics: Of the base.
+        limits: Enforced by the Guard: the variant's, unless ``base/max_…``, ``command_timeout_s``,
+            ``feedback_timeout_s`` (silence of the base's sensors that stops the wheels) are given.
+        silent_publishers: Nodes that advertise the velocity topic but never use it.
+        master_timeout_s: Limit of each answer of the master or a node.
+        monitor_period_s: Period of checks of the master and of the velocity topic's publishers.
         publish_hz: Rate at which the velocity is repeated to the base, zero included.
-        command_timeout_s: Age at which a command expires.
-        feedback_timeout_s: Silence of the base's sensors that stops the wheels; None means the variant's.
         e_stop_file: Remembers an emergency stop across restarts; empty means a file in ``ROS_HOME``.
     """
 
-    family: VariantName
-    robot_name: str = "locobot"
-    topics: Topics = field(default_factory=Topics)
-    base: BaseOptions = field(default_factory=BaseOptions)
-    master: MasterOptions = field(default_factory=MasterOptions)
-    publish_hz: Annotated[float, Field(ge=20, le=200, allow_inf_nan=False)] = 50.0
-    command_timeout_s: Timeout = 0.2
-    feedback_timeout_s: Timeout | None = None
+    family: str
+    topics: BaseTopics
+    limits: GuardLimits
+    silent_publishers: tuple[str, ...] = ()
+    master_timeout_s: float = MASTER_TIMEOUT_S
+    monitor_period_s: float = 0.5
+    publish_hz: float = 50.0
     e_stop_file: str = ""
-
-    __pydantic_config__ = config.STRICT
-
-    def resolved_topics(self) -> Topics:
-        """Return the full names of the topics."""
-        return topics_of(self)
-
-    def limits(self) -> GuardLimits:
-        """Return the limits that the Guard enforces."""
-        info = base_info(self, "guard")
-        return GuardLimits(
-            info.max_linear_m_s,
-            info.max_angular_rad_s,
-            info.max_linear_accel_m_s2,
-            info.max_angular_accel_rad_s2,
-            command_timeout_s=self.command_timeout_s,
-            feedback_timeout_s=self.feedback_timeout_s or FEEDBACK_TIMEOUT_S[self.family],
-        )
 
     def e_stop_path(self, node_name: str) -> Path:
         """Return the path of ``e_stop_file``."""
-        default = (
-            Path(rospkg.get_ros_home()) / "robot_runtime_guard" / f"{node_name.strip('/').replace('/', '.')}.e_stop"
-        )
-        return Path(self.e_stop_file) if self.e_stop_file else default
+        if self.e_stop_file:
+            return Path(self.e_stop_file)
+        name = node_name.strip("/").replace("/", ".")
+        return Path(rospkg.get_ros_home()) / "robot_runtime_guard" / f"{name}.e_stop"
 
 
 def read_guard_options(parameters: Any, where: str) -> GuardOptions:
-    """Parse the private parameters from the parameter server. Raises ``ConfigError`` naming the field."""
-    return config.parse(parameters, GuardOptions, where)
+    """Read the private parameters.
+
+    Args:
+        parameters: As the parameter server returns them.
+        where: Name of the node.
+
+    Raises:
+        ConfigError: Names the parameter.
+    """
+    root = ParameterGroup(where, parameters)
+    topics, base, master = (root.group(name) for name in ("topics", "base", "master"))
+    family = root.choice("family", TOPICS)
+    options = GuardOptions(
+        family,
+        _topics(topics, family, root.text("robot_name", "locobot"), where),
+        _limits(root, base, family),
+        silent_publishers=base.texts("silent_publishers"),
+        master_timeout_s=master.number("timeout_s", MASTER_TIMEOUT_S),
+        monitor_period_s=master.number("monitor_period_s", 0.5),
+        publish_hz=root.number("publish_hz", 50.0, least=20.0, most=200.0),
+        e_stop_file=root.text("e_stop_file", ""),
+    )
+    root.finish()
+    topics.finish(("guard", *(field for variant in TOPICS.values() for field in variant)))
+    base.finish(UNUSED["base"])
+    master.finish(UNUSED["master"])
+    return options
+
+
+def _topics(group: ParameterGroup, family: str, robot_name: str, where: str) -> BaseTopics:
+    defaults = topic_names(family, robot_name)
+    names = {item.name: group.text(item.name, "") or defaults.get(item.name, "") for item in fields(BaseTopics)}
+    try:
+        for field, name in names.items():
+            check_topic(field, name)
+    except ValueError as error:
+        raise ConfigError(f"parameter {where}/topics: {error}", "set it with rosparam or in the launch file") from error
+    return BaseTopics(**names)
+
+
+def _limits(root: ParameterGroup, base: ParameterGroup, family: str) -> GuardLimits:
+    variant = BASES[family]
+    return GuardLimits(
+        base.number("max_linear_m_s", variant.max_linear_m_s),
+        base.number("max_angular_rad_s", variant.max_angular_rad_s),
+        base.number("max_linear_accel_m_s2", variant.max_linear_accel_m_s2),
+        base.number("max_angular_accel_rad_s2", variant.max_angular_accel_rad_s2),
+        command_timeout_s=root.number("command_timeout_s", 0.2, most=MAX_TIMEOUT_S),
+        feedback_timeout_s=root.number("feedback_timeout_s", FEEDBACK_TIMEOUT_S[family], most=MAX_TIMEOUT_S),
+    )

@@ -12,9 +12,9 @@ from functools import reduce
 from operator import or_
 from typing import Protocol
 
-from drivers.ros_locobot.protocol import CREATE_SAFETY_STATUS, KOBUKI_BITS, KOBUKI_WHEEL_BITS
+from drivers.ros_locobot.safety_fields import CREATE_SAFETY_STATUS, KOBUKI_BITS, KOBUKI_WHEEL_BITS
 from robot_runtime.common.clock import NS_PER_S, ns_to_seconds
-from robot_runtime.hal import Zone
+from robot_runtime.hal.wheels import Zone
 from robot_runtime.safety import Feedback
 
 ALL = Zone.LEFT | Zone.CENTER | Zone.RIGHT
@@ -40,7 +40,7 @@ class SafetySensor(str, Enum):
     WHEEL_DROP = "wheel_drop"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Levels:
     """The active zones."""
 

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import rospy
 from roslib.message import get_message_class
 
-from drivers.ros_locobot.guard.options import GuardOptions
 from drivers.ros_locobot.guard.safety_levels import LevelTracker
 from drivers.ros_locobot.guard.safety_sources import SAFETY_SOURCES, Reports, SafetySource
 from drivers.ros_locobot.topics import TOPICS
 from robot_runtime.errors import DriverMissing
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Sensor:
     """One subscription.
 
@@ -35,14 +34,20 @@ class Sensor:
     receive: Callable[[Any], bool]
 
 
-def subscriptions(options: GuardOptions, tracker: LevelTracker, now_ns: Callable[[], int]) -> list[Sensor]:
+def subscriptions(family: str, topics: Any, tracker: LevelTracker, now_ns: Callable[[], int]) -> list[Sensor]:
     """Return the subscriptions to the safety topics that the variant has.
+
+    Args:
+        family: A key of ``SAFETY_SOURCES``.
+        topics: As for ``tracker_of``.
+        tracker: Gets the levels.
+        now_ns: Time of arrival.
 
     Raises:
         DriverMissing: Python does not find the package of a message.
     """
-    topics, sources = options.resolved_topics(), SAFETY_SOURCES[options.family]
-    sensors = [_sensor(source, options.family, getattr(topics, source.field), tracker, now_ns) for source in sources]
+    sources = SAFETY_SOURCES[family]
+    sensors = [_sensor(source, family, getattr(topics, source.field), tracker, now_ns) for source in sources]
     if any(source.reports is Reports.EVENTS for source in sources):
 
         def alive(message: rospy.AnyMsg) -> bool:
@@ -55,7 +60,7 @@ def subscriptions(options: GuardOptions, tracker: LevelTracker, now_ns: Callable
 
 def _sensor(source: SafetySource, family: str, topic: str, tracker: LevelTracker, now_ns: Callable[[], int]) -> Sensor:
     kinds = TOPICS[family][source.field].kinds
-    definition = message_class(kinds[0])
+    definition = message_class(kinds)
 
     def receive(message: Any) -> bool:
         return source.take(tracker, topic, message, now_ns())
@@ -77,11 +82,13 @@ def has_publisher(subscriber: rospy.Subscriber | None) -> bool:
     return subscriber is not None and subscriber.get_num_connections() > 0
 
 
-def message_class(kind: str) -> Any:
-    """Return the class of a type such as ``std_msgs/Empty``. Raises ``DriverMissing``."""
-    found = get_message_class(kind)
-    if found is None:
-        raise DriverMissing(
-            f"Python does not find the ROS message {kind}", "source ros_ws/devel/setup.bash in this shell (ros_ws)"
-        )
-    return found
+def message_class(kinds: Sequence[str]) -> Any:
+    """Return the first class that is installed of types with one definition. Raises ``DriverMissing``."""
+    for kind in kinds:
+        found = get_message_class(kind)
+        if found is not None:
+            return found
+    raise DriverMissing(
+        f"Python does not find the ROS message {' or '.join(kinds)}",
+        "source the workspace of the robot's drivers, or ros_ws/devel/setup.bash, in this shell",
+    )

@@ -1,0 +1,69 @@
+"""Builder of the guard as one file, for any Python >= 3.8 with rospy: ``python3 build_guard.py FILE``.
+
+The file is a zip archive that Python runs. It holds the guard's modules as they are in this repository, so that the
+robot needs neither the runtime nor its libraries. ``tests/drivers/ros_locobot/test_ros_guard_package.py`` checks that
+the list is complete and that nothing in it needs more than Python 3.8 and rospy.
+"""
+
+import argparse
+import sys
+import tempfile
+import zipapp
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+
+MODULES = (
+    "drivers/ros_locobot/bases.py",
+    "drivers/ros_locobot/connection/errors.py",
+    "drivers/ros_locobot/connection/master.py",
+    "drivers/ros_locobot/guard/__main__.py",
+    "drivers/ros_locobot/guard/e_stop_latch.py",
+    "drivers/ros_locobot/guard/logic.py",
+    "drivers/ros_locobot/guard/master_monitor.py",
+    "drivers/ros_locobot/guard/node.py",
+    "drivers/ros_locobot/guard/options.py",
+    "drivers/ros_locobot/guard/parameters.py",
+    "drivers/ros_locobot/guard/safety_levels.py",
+    "drivers/ros_locobot/guard/safety_sources.py",
+    "drivers/ros_locobot/guard/sensors.py",
+    "drivers/ros_locobot/safety_fields.py",
+    "drivers/ros_locobot/topics.py",
+    "robot_runtime/common/clock.py",
+    "robot_runtime/errors.py",
+    "robot_runtime/hal/wheels.py",
+    "robot_runtime/safety.py",
+)
+"""Everything that the guard imports, except for the packages' ``__init__.py``, which import more; theirs are empty."""
+
+
+def build(target: Path, python: str = "/usr/bin/env python3") -> None:
+    """Write the program.
+
+    Args:
+        target: The file.
+        python: Interpreter for its first line.
+    """
+    missing = [name for name in MODULES if not (ROOT / name).is_file()]
+    if missing:
+        sys.exit(f"{ROOT / missing[0]} does not exist: link this folder from a clone of the repository, do not copy it")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        for name in MODULES:
+            path = Path(folder) / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes((ROOT / name).read_bytes())
+            for package in list(Path(name).parents)[:-1]:
+                (Path(folder) / package / "__init__.py").touch()
+        main = Path(folder) / "__main__.py"
+        main.write_text("import drivers.ros_locobot.guard.__main__\n", encoding="utf-8")
+        zipapp.create_archive(folder, target, interpreter=python)
+    target.chmod(0o755)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("target", type=Path, metavar="FILE")
+    parser.add_argument("--python", default="/usr/bin/env python3", help="interpreter for the first line")
+    arguments = parser.parse_args()
+    build(arguments.target, arguments.python)
