@@ -1,4 +1,4 @@
-"""The ROS 1 interface of a LoCoBot as pure data: frame names, bit fields, and messages made by any message library.
+"""The ROS 1 interface of a LoCoBot as pure data: frame names, and messages made by any message library.
 
 The driver, the simulated robot and bags share it. Nothing here imports ROS.
 """
