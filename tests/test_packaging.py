@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import sysconfig
 import tarfile
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -27,7 +29,10 @@ def distributions(tmp_path_factory: pytest.TempPathFactory) -> Path:
     source, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("dist")
     names = run("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", cwd=ROOT).split("\0")
     for name in filter(None, names):
-        if (ROOT / name).is_file() and not name.startswith(("tests/", "docs/")):
+        if (ROOT / name).is_symlink():
+            (source / name).parent.mkdir(parents=True, exist_ok=True)
+            (source / name).symlink_to(os.readlink(ROOT / name))
+        elif (ROOT / name).is_file() and not name.startswith(("tests/", "docs/")):
             (source / name).parent.mkdir(parents=True, exist_ok=True)
             (source / name).write_bytes((ROOT / name).read_bytes())
     run(sys.executable, "-m", "build", "--no-isolation", "--outdir", out, cwd=source)
@@ -61,3 +66,27 @@ def test_an_installation_runs_the_demo_outside_the_checkout(distributions: Path,
     assert (tmp_path / "report.html").stat().st_size > 10_000
     where = run(python, "-c", "import robot_runtime; print(robot_runtime.__file__)", cwd=tmp_path)
     assert where.startswith(str(site))
+
+
+@pytest.mark.slow
+def test_an_installation_into_any_folder_finds_its_presets(distributions: Path, tmp_path: Path) -> None:
+    (wheel,) = distributions.glob("*.whl")
+    target, elsewhere = tmp_path / "target", tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    run(sys.executable, "-m", "pip", "install", "--no-deps", "--no-index", "--target", target, wheel, cwd=tmp_path)
+    code = (
+        f"import sys; sys.path.insert(0, {str(target)!r}); from robot_runtime.common import config; "
+        "print(*(config.find_preset(*found) for found in (('robots', 'sim'), ('tasks', 'pointnav_habitat2020'))))"
+    )
+    presets = run(sys.executable, "-I", "-c", code, cwd=elsewhere).split()
+    assert [Path(preset).relative_to(target).parts[0] for preset in presets] == ["robot_runtime"] * 2
+
+
+def test_every_library_has_wheels() -> None:
+    """A robot has no compiler."""
+    tomllib = pytest.importorskip("tomllib")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    names = {re.split(r"[<>=;\[ ]", requirement)[0] for requirement in project["dependencies"]}
+    # The platform of a wheel from an index is manylinux, that of one built on this machine linux.
+    built = {name for name in names if "-linux_" in (metadata.distribution(name).read_text("WHEEL") or "")}
+    assert not built

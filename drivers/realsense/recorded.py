@@ -5,12 +5,14 @@ from __future__ import annotations
 import dataclasses
 import threading
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from drivers.realsense.capture import FramePair
 from drivers.realsense.filters import FilterChain
 from drivers.realsense.modes import device_modes
 from drivers.realsense.options import StreamOptions
+from drivers.realsense.rosbag2 import check_topics
 from drivers.realsense.sdk import rs
 from drivers.realsense.source import PipelineSource
 from robot_runtime.common.clock import Clock, Stopwatch, ns_to_seconds, seconds_to_ns
@@ -78,6 +80,7 @@ class RecordedSource(PipelineSource):
         super().close()
 
     def _start(self) -> tuple[Any, Any]:
+        check_topics(Path(self._options.file))
         pipeline, streams = rs.pipeline(rs.context()), rs.config()
         try:
             streams.enable_device_from_file(self._options.file, repeat_playback=self._options.repeat)

@@ -25,6 +25,8 @@ def doctor(
         robot-runtime doctor
         robot-runtime doctor azure-kinect
     """
+    from rich.markup import escape
+
     from robot_runtime.common.console import console
     from robot_runtime.common.host_checks import Verdict, examine
     from robot_runtime.errors import DeviceFault
@@ -34,9 +36,11 @@ def doctor(
     for subject, found in findings.items():
         console.print(f"[bold]{subject}[/]", soft_wrap=True)
         for finding in found:
-            console.print(f"  {marks[finding.verdict]}  {finding.what}: {finding.detail}", soft_wrap=True)
+            # Details and remedies name extras, robot-runtime[sim], which are no markup.
+            what, detail = escape(finding.what), escape(finding.detail)
+            console.print(f"  {marks[finding.verdict]}  {what}: {detail}", soft_wrap=True)
             if finding.remedy:
-                console.print(f"      remedy: {finding.remedy}", soft_wrap=True)
+                console.print(f"      remedy: {escape(finding.remedy)}", soft_wrap=True)
     missing = [finding.what for found in findings.values() for finding in found if finding.verdict is Verdict.MISSING]
     if subjects and missing:
         raise DeviceFault(f"doctor: missing: {', '.join(missing)}", "follow the remedies above")

@@ -11,7 +11,7 @@ import typer
 _LIBRARIES = (
     "numpy",
     "scipy",
-    "scikit-fmm",
+    "numba",
     "opencv-python-headless",
     "mcap",
     "gymnasium",

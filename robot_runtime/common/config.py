@@ -11,7 +11,6 @@ import functools
 import importlib
 import json
 import re
-import sys
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -202,8 +201,8 @@ def parse(data: Any, cls: type[T], where: str) -> T:
         found = "" if misspelt or isinstance(problem["input"], (dict, list)) else f" (found {problem['input']!r:.200})"
         message = "there is no such field" if misspelt else problem["msg"].removeprefix("Value error, ") + found
         close = difflib.get_close_matches(str(problem["loc"][-1]), _field_names(cls), n=1) if misspelt else []
-        remedy = f"did you mean {close[0]!r}?" if close else f"mend {field!r} there"
-        raise ConfigError(f"{where}: field {field!r}: {message}", remedy) from error
+        remedy = f"did you mean {close[0]!r}?" if close else f"mend {field!r:.200} there"
+        raise ConfigError(f"{where}: field {field!r:.200}: {message:.1000}", remedy) from error
 
 
 def unparse(value: Any) -> Any:
@@ -217,9 +216,8 @@ def load(path: Path, cls: type[T]) -> T:
 
 
 def preset_roots() -> tuple[Path, ...]:
-    """Folders that may hold presets, first match wins: working directory, source checkout, installation."""
-    checkout = Path(__file__).resolve().parents[2]
-    candidates = (Path.cwd() / "launch", checkout / "launch", Path(sys.prefix) / "share" / "robot_runtime" / "launch")
+    """Folders that may hold presets, first match wins: of the working directory, and of this package."""
+    candidates = (Path.cwd() / "launch", (Path(__file__).parents[1] / "launch").resolve())
     return tuple(dict.fromkeys(root for root in candidates if root.is_dir()))
 
 

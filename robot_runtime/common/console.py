@@ -9,7 +9,16 @@ import re
 from collections.abc import Iterable
 
 from rich.console import Console, ConsoleOptions, RenderableType
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+)
 from rich.segment import Segment
 from rich.text import Text
 from typing_extensions import override
@@ -35,20 +44,27 @@ error_console = PlainTextConsole(stderr=True, highlight=False)
 
 
 class TimeLeft(ProgressColumn):
-    """Remaining time at the mean pace since the start; rich's own column ignores tasks that took longer than 30 s.
+    """Remaining time at the mean pace of the whole items done; rich's own column ignores those of more than 30 s.
 
-    A fraction of the first item is a bound, marked so: an episode can end long before its step limit.
+    The item in progress is not extrapolated, because an episode can end long before its step limit.
     """
 
     max_refresh = 0.5
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._measured: dict[TaskID, tuple[int, float]] = {}
+
     @override
     def render(self, task: Task) -> Text:
-        if not task.completed or task.total is None or task.elapsed is None:
+        done, elapsed_s = int(task.completed), task.elapsed or 0.0
+        if done != self._measured.get(task.id, (0, 0.0))[0]:
+            self._measured[task.id] = done, elapsed_s
+        if not done or task.total is None:
             return Text("-:--:--", style="progress.remaining")
-        left_s = round(task.elapsed * max(0.0, task.total / task.completed - 1))
-        bound = "≤ " if task.completed < 1 else ""
-        return Text(f"{bound}{left_s // 3600}:{left_s // 60 % 60:02}:{left_s % 60:02}", style="progress.remaining")
+        _, measured_s = self._measured[task.id]
+        left_s = round(max(0.0, measured_s * task.total / done - elapsed_s))
+        return Text(f"{left_s // 3600}:{left_s // 60 % 60:02}:{left_s % 60:02}", style="progress.remaining")
 
 
 def print_retry(log: object, how: str) -> None:

@@ -15,7 +15,7 @@ from robot_runtime.common.clock import utc_now_iso
 _DISTRIBUTIONS = (
     "numpy",
     "scipy",
-    "scikit-fmm",
+    "numba",
     "opencv-python-headless",
     "mcap",
     "mujoco",

@@ -1,7 +1,7 @@
 """Shortest collision-free distances and paths of a round robot on an occupancy map.
 
 The map is inflated by the robot's radius; the eikonal equation |grad d| = 1 is solved on the rest by fast marching
-(Sethian 1996; scikit-fmm, second order). Unlike Dijkstra on a grid, its error vanishes with the cell size. Two measures
+(Sethian 1996; second order). Unlike Dijkstra on a grid, its error vanishes with the cell size. Two measures
 keep the error at 2.5 cm cells well below 1 % (``tests/robot_runtime/scenes/test_geodesic_oracle.py``):
 
 * the front starts as a circle about each target's exact position, as large as the surroundings allow, because marching
@@ -18,7 +18,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import skfmm
 from numpy.typing import NDArray
 from scipy import ndimage
 
@@ -244,6 +243,8 @@ _NEIGHBORS = tuple((dr, dc) for dr in (-1, 0, 1) for dc in (-1, 0, 1) if (dr, dc
 
 def _march(space: GeodesicMap, targets: list[Point]) -> DistanceField:
     """Solve the eikonal equation on the navigable cells, from discs about the targets."""
+    from robot_runtime.scenes.fast_marching import march
+
     points = np.array(targets, np.float64).reshape(-1, 2)
     values = np.full(space.navigable.shape, np.inf)
     if not targets:
@@ -262,9 +263,9 @@ def _march(space: GeodesicMap, targets: list[Point]) -> DistanceField:
     outside = space.navigable & ~visible
     if (outside & ndimage.binary_dilation(visible)).any():
         level = np.where(visible, straight - disc_m, np.clip(straight - disc_m, _CELL_MARGIN * resolution_m, 1.0))
-        marched = skfmm.distance(np.ma.MaskedArray(level, ~space.navigable), dx=resolution_m)
-        reached = outside & ~np.ma.getmaskarray(marched)
-        values[reached] = np.ma.getdata(marched)[reached] + disc_m
+        marched_m = march(level, space.navigable, resolution_m)
+        reached = outside & np.isfinite(marched_m)
+        values[reached] = marched_m[reached] + disc_m
     return DistanceField(space, points, values)
 
 

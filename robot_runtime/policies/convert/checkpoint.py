@@ -73,7 +73,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
         data = read(content, suspect)
     except Exception as error:  # zipfile and its codecs raise many types for damaged files
         raise CheckpointError(
-            f"{path}: is not a checkpoint that torch.save wrote: {error}", "download or save it again"
+            f"{path}: is not a checkpoint that torch.save wrote: {error!s:.500}", "download or save it again"
         ) from error
     return Checkpoint(path, hashlib.sha256(content).hexdigest(), data, tuple(suspect))
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -187,6 +189,27 @@ def test_what_is_no_whole_recording_is_refused(recording: Recording, tmp_path: P
         _play_all(source)
     assert str(path) in refusal.value.message
     assert refusal.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ("UPDATE topics SET name = replace(name, 'Gain/desc', 'Gain/xesc')", "option/Gain/"),
+        ("DELETE FROM messages WHERE topic_id IN (SELECT id FROM topics WHERE name LIKE '%Gain/description')", "Gain/"),
+        ("UPDATE topics SET type = x'ff00' WHERE name LIKE '%Color_0/info'", "Color_0/info"),
+        ("DROP TABLE messages", "messages"),
+    ],
+)
+def test_a_damaged_list_of_topics_is_refused_instead_of_waited_for(
+    recording: Recording, tmp_path: Path, change: str, named: str
+) -> None:
+    path = tmp_path / "damaged.db3"
+    path.write_bytes(recording.path.read_bytes())
+    with closing(sqlite3.connect(path)) as database:
+        database.execute(change)
+        database.commit()
+    with raises_naming(DeviceFault, path, named):
+        play(path).connect()
 
 
 def _play_all(source: RecordedSource) -> None:

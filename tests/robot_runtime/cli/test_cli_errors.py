@@ -13,7 +13,9 @@ from typer.core import TyperCommand, TyperGroup
 
 from robot_runtime.cli.main import build_app, run_command
 from robot_runtime.cli.old_spellings import OLD_SPELLINGS
+from robot_runtime.common import host_checks
 from robot_runtime.common.config import find_preset
+from robot_runtime.common.host_checks import Finding, Verdict
 from robot_runtime.hal import Velocity
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.scenes.occupancy_map import Cell, OccupancyMap
@@ -385,3 +387,13 @@ def test_one_episode_of_a_file_is_run_by_its_number_or_id(
         assert [log.name for log in (tmp_path / which).iterdir()] == ["0000_room_only.mcap"]
     fails(capsys, [*run_fake(empty_room, tmp_path / "x"), "--episodes", str(file), "--episode", "7"], 5, "'7'", "1")
     fails(capsys, run_fake(empty_room, tmp_path / "x", "--episode", "7", "--count", "2"), 2, "--count", "--episode")
+
+
+def test_remedies_of_the_doctor_keep_the_extra_that_they_name(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = Finding("mujoco [3]", Verdict.MISSING, "no module [/]", "pip install 'robot-runtime[sim]'")
+    monkeypatch.setattr(host_checks, "examine", lambda names: {"sim": [found]})
+    assert run_command(["doctor"]) == 0
+    assert "mujoco [3]: no module [/]" in (printed := capsys.readouterr().out)
+    assert "remedy: pip install 'robot-runtime[sim]'" in printed

@@ -9,20 +9,26 @@ from robot_runtime.common.console import TimeLeft, progress_bar
 
 
 @pytest.mark.parametrize(
-    ("completed", "elapsed_s", "shown"),
+    ("progress", "shown"),
     [
-        (0, 10.0, "-:--:--"),
-        (0.25, 10.0, "≤ 0:02:30"),
-        (1, 60.0, "0:03:00"),
-        (1.5, 90.0, "0:02:30"),
-        (2, 7200.0, "2:00:00"),
-        (4, 80.0, "0:00:00"),
+        ([(0, 10.0)], "-:--:--"),
+        ([(0.25, 10.0)], "-:--:--"),
+        ([(0.25, 10.0), (1, 60.0)], "0:03:00"),
+        ([(1, 60.0), (1.5, 90.0)], "0:02:30"),
+        ([(1, 60.0), (1.9, 400.0)], "0:00:00"),
+        ([(2, 7200.0)], "2:00:00"),
+        ([(4, 80.0)], "0:00:00"),
     ],
 )
-def test_the_rest_takes_as_long_as_what_was_done(completed: float, elapsed_s: float, shown: str) -> None:
-    task = Task(TaskID(0), "episodes", total=4, completed=completed, _get_time=lambda: elapsed_s)
+def test_the_rest_takes_as_long_as_the_items_that_were_done(progress: list[tuple[float, float]], shown: str) -> None:
+    now_s = 0.0
+    task = Task(TaskID(0), "episodes", total=4, completed=0, _get_time=lambda: now_s)
     task.start_time = 0.0
-    assert TimeLeft().render(task).plain == shown
+    column = TimeLeft()
+    for completed, elapsed_s in progress:
+        task.completed, now_s = completed, elapsed_s
+        text = column.render(task).plain
+    assert text == shown
 
 
 def test_what_is_no_terminal_gets_no_bar(capsys: pytest.CaptureFixture[str]) -> None:

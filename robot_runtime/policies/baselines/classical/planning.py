@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import cv2
 import numpy as np
-import skfmm
 from numpy.typing import NDArray
 from scipy import ndimage
 
@@ -151,16 +150,18 @@ class Field:
 
 
 def march(costs: CostMap, sources: Bools) -> Field:
-    """Fast marching (scikit-fmm) from the source cells that the robot may stand in."""
+    """Fast marching from the source cells that the robot may stand in."""
+    from robot_runtime.scenes import fast_marching
+
     to_go_m = np.full(costs.slowness.shape, np.inf)
     free = np.isfinite(costs.slowness)
     inside = sources & free
     to_go_m[inside] = 0.0
     if (free & ~inside & ndimage.binary_dilation(inside)).any():  # else there is no front to march
-        level = np.ma.MaskedArray(np.where(inside, -1.0, 1.0), ~free)
-        times = skfmm.travel_time(level, 1.0 / np.where(free, costs.slowness, 1.0), dx=costs.resolution_m, order=1)
-        reached = ~np.ma.getmaskarray(times) & ~inside
-        to_go_m[reached] = np.ma.getdata(times)[reached]  # a plain array where nothing is masked
+        level = np.where(inside, -1.0, 1.0)
+        slowness = np.where(free, costs.slowness, 1.0)
+        marched_m = fast_marching.march(level, free, costs.resolution_m, order=1, slowness=slowness)
+        to_go_m[~inside] = marched_m[~inside]
     return Field(costs, to_go_m)
 
 
