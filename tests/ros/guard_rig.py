@@ -44,7 +44,7 @@ class Rig:
         self._spawn = spawn
         self._stop = threading.Event()
         topics = {"velocity": "velocity", "core": "core", "odom": "odom"}
-        topics |= {kind: kind for kind in ("bumper", "cliff", "wheel_drop", "diagnostics")}
+        topics |= {kind: kind for kind in ("bumper", "cliff", "wheel_drop", "diagnostics", "motor_power")}
         self.topics = {field: f"{name}/{topic}" for field, topic in topics.items()}
         e_stop_file = str(folder / "e_stop")
         defaults = {"family": "pyrobot-kobuki", "topics": self.topics, "master": {"monitor_period_s": 0.1}}

@@ -13,13 +13,15 @@ from typing import Any
 import pytest
 import rosgraph
 import rospy
-from geometry_msgs.msg import Pose2D
+from diagnostic_msgs.msg import DiagnosticArray
+from geometry_msgs.msg import Pose2D, PoseStamped
 from raising import raises_naming
 from robot_runtime_simulation.srv import Place
 from ros_processes import Program, eventually
 from std_srvs.srv import SetBool
 
 from drivers.ros_locobot.driver import make_robot
+from drivers.ros_locobot.guard.node import from_message
 from robot_runtime.actions.discrete import Displacement
 from robot_runtime.errors import DeviceFault
 from robot_runtime.hal import Halt, Robot, Velocity
@@ -127,6 +129,49 @@ def test_past_the_guard_nobody_drives(guard: Program) -> None:
             assert eventually(noticed), "the same process as the runtime's, but past the guard"
         finally:
             past.unregister()
+
+
+# A teleoperation that somebody forgot: full ahead, twice as often as the guard's zeros.
+TELEOP = """
+import rospy
+from geometry_msgs.msg import Twist
+rospy.init_node("teleop", disable_rostime=True)
+out, command = rospy.Publisher("/mobile_base/commands/velocity", Twist, queue_size=1), Twist()
+command.linear.x = 0.3
+while not rospy.is_shutdown():
+    out.publish(command)
+    rospy.rostime.wallsleep(0.01)
+"""
+
+
+def test_a_forgotten_teleoperation_does_not_make_the_robot_creep(guard: Program, spawn: Any) -> None:
+    reasons: list[str] = []
+    truth: list[float] = []
+
+    def standing(count: int) -> bool:
+        """Whether so many further poses are equal, to the millimeter."""
+        seen = len(truth)
+        assert eventually(lambda: len(truth) >= seen + count)
+        return max(truth[seen:]) - min(truth[seen:]) < 0.001
+
+    endpoints = (
+        rospy.Subscriber(
+            "/robot_runtime_guard/status", DiagnosticArray, lambda m: reasons.append(from_message(m).reason)
+        ),
+        rospy.Subscriber("/simulation/ground_truth", PoseStamped, lambda m: truth.append(m.pose.position.x)),
+    )
+    with robot():
+        teleop = spawn("-c", TELEOP)
+        assert eventually(lambda: reasons[-1:] == ["foreign_publisher"], alive=teleop), teleop.output
+        assert eventually(lambda: standing(10))
+        assert standing(50), "for a second"
+    teleop.stop()
+    assert eventually(lambda: reasons[-1] != "foreign_publisher")
+    for endpoint in endpoints:
+        endpoint.unregister()
+    with robot() as made:
+        motion = MotionController(made.clock, made.base, made.head)
+        assert motion.execute(Displacement(turn_rad=0.2)).outcome is Outcome.REACHED, "motor power is on again"
 
 
 def test_without_the_guard_node_there_is_no_connection() -> None:

@@ -17,7 +17,7 @@ import std_msgs.msg
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from geometry_msgs.msg import Twist
 from guard_rig import GUARD, Rig
-from kobuki_msgs.msg import BumperEvent, CliffEvent, SensorState, WheelDropEvent
+from kobuki_msgs.msg import BumperEvent, CliffEvent, MotorPower, SensorState, WheelDropEvent
 from nav_msgs.msg import Odometry
 from ros_processes import LIMIT_S, eventually, is_subscribed
 from std_msgs.msg import Bool
@@ -157,6 +157,48 @@ def test_a_second_publisher_is_named_and_nothing_moves_until_it_leaves(rig: Rig)
     assert rospy.get_name() in rig.status.text
     stranger.unregister()
     assert rig.moves(linear=SPEED)
+
+
+def test_motor_power_is_off_while_another_node_publishes(rig: Rig) -> None:
+    switched: list[int] = []
+    driver = rospy.Subscriber(rig.topics["motor_power"], MotorPower, lambda message: switched.append(message.state))
+    stranger = rig.publisher("velocity", Twist)
+    assert rig.stands("foreign_publisher")
+    assert eventually(lambda: set(switched) == {MotorPower.OFF} and "motor power is off" in rig.status.text)
+    stranger.unregister()
+    assert rig.moves(linear=SPEED)
+    assert eventually(lambda: switched[-1] == MotorPower.ON)
+    driver.unregister()
+
+
+def test_a_base_without_a_switch_of_its_motors_is_said_to_creep(make_rig: Callable[..., Rig], ros_name: str) -> None:
+    rig = make_rig(family="pyrobot-create", topics={"velocity": f"{ros_name}/velocity"})
+    rig.publisher(rig.topics["velocity"], Twist)
+    assert eventually(lambda: rig.status and rig.status.reason == "foreign_publisher", alive=rig.guard)
+    assert "no switch of motor power" in rig.status.text
+    assert "creeps" in rig.status.text
+
+
+# A second runtime, whose wish is to turn.
+SECOND = """
+import rospy, sys
+from geometry_msgs.msg import Twist
+rospy.init_node("second", anonymous=True)
+wish, command = rospy.Publisher(sys.argv[1], Twist, queue_size=1), Twist()
+command.angular.z = 0.5
+while not rospy.is_shutdown():
+    wish.publish(command)
+    rospy.rostime.wallsleep(0.02)
+"""
+
+
+def test_a_second_runtime_is_refused_until_the_first_is_silent(rig: Rig, spawn: Any) -> None:
+    second = spawn("-c", SECOND, f"{rig.guard_name}/command")
+    assert eventually(lambda: "/second_" in rig.status.notes, alive=second), second.output
+    assert f"because {rospy.get_name()} commands the robot" in rig.status.notes
+    assert not any(angular for _, _, angular in rig.wire)
+    rig.requested = None
+    assert rig.moves(linear=0.0, angular=0.5)
 
 
 def test_a_publisher_known_to_be_silent_is_let_be_until_it_speaks(make_rig: Callable[..., Rig]) -> None:

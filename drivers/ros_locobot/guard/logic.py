@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from drivers.ros_locobot.guard.safety_levels import LevelTracker, SafetySensor
+from robot_runtime.common.clock import seconds_to_ns
 from robot_runtime.errors import InvalidCommand
 from robot_runtime.hal.wheels import Halt, Velocity, Zone
 from robot_runtime.safety import STILL, Guard, GuardLimits
@@ -37,6 +38,10 @@ TEXTS: Mapping[Halt | Hold, str] = {
     Hold.FOREIGN_PUBLISHER: "another node publishes velocities to the base: stop it (or see base.silent_publishers)",
 }
 """One line of explanation for each reason."""
+
+
+REFUSAL_NS = seconds_to_ns(1.0)
+"""Time for which the status names a node whose command was refused."""
 
 
 @dataclass(frozen=True)
@@ -80,11 +85,25 @@ class WheelGuard:
         self._guard = Guard(limits)
         self._holds: dict[Hold, str] = {}
         self._invalid = ""
+        self._commander, self._commanded_ns = "", 0
+        self._refused_ns: dict[str, int] = {}
         self._e_stop_cause = ""
         self._last = Output(STILL, Halt.NO_FEEDBACK)
 
-    def command(self, velocity: Velocity, now_ns: int) -> None:
-        """Take a velocity command. One that is not finite stops the wheels and is reported in the status."""
+    def command(self, velocity: Velocity, now_ns: int, sender: str) -> None:
+        """Take a velocity command; one that is not finite stops the wheels and is reported in the status.
+
+        Args:
+            velocity: The command.
+            now_ns: Time of arrival.
+            sender: Name of the node. A second node is refused until the first is silent: until its command expires.
+        """
+        timeout_ns = seconds_to_ns(self._guard.limits.command_timeout_s)
+        if self._commander not in ("", sender) and now_ns - self._commanded_ns <= timeout_ns:
+            self._refused_ns[sender] = now_ns
+            return
+        self._commander, self._commanded_ns = sender, now_ns
+        self._refused_ns.pop(sender, None)
         try:
             self._guard.command(velocity, now_ns)
             self._invalid = ""
@@ -153,8 +172,14 @@ class WheelGuard:
             cliff=zones[SafetySensor.CLIFF],
             wheel_drop=zones[SafetySensor.WHEEL_DROP],
             source=self.tracker.source,
-            notes="; ".join(note for note in (self._invalid, *notes) if note),
+            notes="; ".join(note for note in (self._invalid, self._refusals(now_ns), *notes) if note),
         )
+
+    def _refusals(self, now_ns: int) -> str:
+        refused = sorted(node for node, at_ns in self._refused_ns.items() if now_ns - at_ns <= REFUSAL_NS)
+        if not refused:
+            return ""
+        return f"commands of {', '.join(refused)} are refused, because {self._commander} commands the robot"
 
 
 def _words(zone: Zone) -> str:

@@ -33,6 +33,7 @@ from drivers.ros_locobot.connection.master import Master, wait_until
 from drivers.ros_locobot.guard.e_stop_latch import LEFT_ENGAGED, EStopLatch
 from drivers.ros_locobot.guard.logic import GuardStatus, Hold, WheelGuard
 from drivers.ros_locobot.guard.master_monitor import MasterMonitor
+from drivers.ros_locobot.guard.motor_switch import MotorSwitch
 from drivers.ros_locobot.guard.options import CONNECT_TIMEOUT_S, MASTER_TIMEOUT_S, GuardOptions, read_guard_options
 from drivers.ros_locobot.guard.safety_sources import tracker_of
 from drivers.ros_locobot.guard.sensors import has_publisher, subscriptions
@@ -84,6 +85,7 @@ class GuardNode:
         self._wheels = rospy.Publisher(self._topics.velocity, Twist, queue_size=1, tcp_nodelay=True)
         self._status = rospy.Publisher("~status", DiagnosticArray, queue_size=4, latch=True)
         self._diagnostics = rospy.Publisher("/diagnostics", DiagnosticArray, queue_size=4)
+        self._motors = MotorSwitch(self._topics.motor_power)
         self._sensors = subscriptions(options.family, self._topics, self._logic.tracker, now_ns)
         self._subscribers: dict[str, rospy.Subscriber] = {}
         self._monitor = MasterMonitor(options, self._topics.velocity, self._on_publishers)
@@ -142,7 +144,8 @@ class GuardNode:
         return on_message
 
     def _command(self, message: Twist) -> None:
-        self._logic.command(Velocity(message.linear.x, message.angular.z), self._now_ns())
+        sender = message._connection_header.get("callerid", "?")
+        self._logic.command(Velocity(message.linear.x, message.angular.z), self._now_ns(), sender)
 
     def _e_stop_message(self, message: Bool) -> None:
         self._logic.emergency_stop(message.data)
@@ -162,9 +165,10 @@ class GuardNode:
     def _on_publishers(self, nodes: tuple[str, ...]) -> None:
         with self._lock:
             if nodes:
-                self._logic.hold(Hold.FOREIGN_PUBLISHER, ", ".join(nodes))
+                self._logic.hold(Hold.FOREIGN_PUBLISHER, f"{', '.join(nodes)}; {self._motors.cut()}")
             else:
                 self._logic.release(Hold.FOREIGN_PUBLISHER)
+                self._motors.restore()
             self._send(only_changes=True)
 
     def _send(self, only_changes: bool = False) -> None:

@@ -29,7 +29,7 @@ def driving(ticks: int = 50) -> tuple[WheelGuard, int]:
     for _ in range(ticks):
         now_ns += PERIOD_NS
         guard.tracker.levels(Levels(), now_ns, "/core")
-        guard.command(FORWARD, now_ns)
+        guard.command(FORWARD, now_ns, "/runtime")
         guard.decide(now_ns)
     return guard, now_ns
 
@@ -37,7 +37,7 @@ def driving(ticks: int = 50) -> tuple[WheelGuard, int]:
 def test_it_starts_without_feedback_and_says_so() -> None:
     guard = WheelGuard(LIMITS, LevelTracker(("/core",), ("/events",)))
     assert guard.status(0).reason == "no_feedback"
-    guard.command(FORWARD, 0)
+    guard.command(FORWARD, 0, "/runtime")
     output = guard.decide(0)
     assert (output.velocity, output.reason) == (STILL, Halt.NO_FEEDBACK)
 
@@ -57,7 +57,7 @@ def test_a_hold_stops_at_once_and_leaves_no_command_behind(hold: Hold) -> None:
     status = guard.status(now_ns)
     assert status.reason == hold.value
     assert "/culprit" in status.text
-    guard.command(FORWARD, now_ns)
+    guard.command(FORWARD, now_ns, "/runtime")
     guard.decide(now_ns)
     guard.release(hold)
     assert guard.decide(now_ns).velocity == STILL
@@ -82,12 +82,27 @@ def test_the_first_hold_is_told(holds: set[Hold]) -> None:
 
 def test_a_velocity_that_is_no_number_stops_and_is_told_until_the_next_good_one() -> None:
     guard, now_ns = driving()
-    guard.command(Velocity(math.inf, 0.0), now_ns)
+    guard.command(Velocity(math.inf, 0.0), now_ns, "/runtime")
     assert guard.decide(now_ns).velocity == STILL
     assert "not finite" in guard.status(now_ns, ["the master is gone"]).notes
     assert "the master is gone" in guard.status(now_ns, ["the master is gone"]).notes
-    guard.command(FORWARD, now_ns)
+    guard.command(FORWARD, now_ns, "/runtime")
     assert guard.status(now_ns).notes == ""
+
+
+def test_a_second_commander_is_refused_until_the_first_is_silent() -> None:
+    guard, now_ns = driving()
+    guard.command(Velocity(0.0, 1.0), now_ns, "/teleop")
+    assert guard.decide(now_ns).velocity == FORWARD
+    assert guard.status(now_ns).notes == "commands of /teleop are refused, because /runtime commands the robot"
+    now_ns += NS_PER_S // 5 + 1
+    guard.tracker.levels(Levels(), now_ns, "/core")
+    assert guard.decide(now_ns).reason is Halt.EXPIRED
+    guard.command(Velocity(0.0, 1.0), now_ns, "/teleop")
+    guard.command(FORWARD, now_ns, "/runtime")
+    assert guard.decide(now_ns).velocity.linear_m_s == 0
+    assert "/runtime are refused, because /teleop" in guard.status(now_ns).notes
+    assert guard.status(now_ns + 2 * NS_PER_S).notes == ""
 
 
 def test_zones_are_words() -> None:

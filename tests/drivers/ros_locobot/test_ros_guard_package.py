@@ -97,7 +97,7 @@ now_ns = 0
 for bumper in [0] * 50 + [7]:
     now_ns += 20_000_000
     SAFETY_SOURCES[options.family][0].take(guard.tracker, options.topics.core, core(bumper=bumper), now_ns)
-    guard.command(Velocity(1.0, 0.0), now_ns)
+    guard.command(Velocity(1.0, 0.0), now_ns, "/runtime")
     output = guard.decide(now_ns)
     if not bumper:
         driven = output
