@@ -31,7 +31,7 @@ from robot_runtime.actions.discrete import Action, parse_action
 from robot_runtime.common.clock import NS_PER_S, Stopwatch, ns_to_seconds, seconds_to_ns
 from robot_runtime.common.provenance import provenance
 from robot_runtime.errors import DeviceFault, EpisodeError, LocalizationLost, RuntimeFault, UnknownAction, interruption
-from robot_runtime.hal import PoseEstimate, RgbdFrame, Robot
+from robot_runtime.hal import Halt, PoseEstimate, RgbdFrame, Robot
 from robot_runtime.hal.streams import STREAMS
 from robot_runtime.localization.pose_monitor import PATIENCE_S, PoseMonitor, check_frames
 from robot_runtime.metrics.episode_metrics import EpisodeScorer
@@ -63,7 +63,6 @@ from robot_runtime.tasks.task import Task
 
 MAP_FRAME = "map"
 T = TypeVar("T")
-
 ORIGIN_S = 1.0
 """Duration over which poses are averaged to the episode's origin; the robot stands still meanwhile."""
 
@@ -213,12 +212,13 @@ class Env:
 
         Raises:
             InvalidStart, UnreachableGoal, EpisodeError: before the robot moves; no record is written.
-            DeviceFault: a device failed; nothing was recorded yet, or the episode was ended as ``FAULT``.
+            DeviceFault: a device failed or is not ready; nothing was recorded yet, or the episode ended as ``FAULT``.
         """
         self.interrupt(EndReason.INTERRUPTED, "another episode was started")
         if self._judged:
             episode = check_episode(self.task, self.scene, episode, self._geodesic)
         with self._ends_on_error():
+            self.robot.check_ready()
             self._session.begin_episode(episode, lambda: self._place(episode))
             phase = self._begin_phase(episode, 0)
             self._start(self._new_header(episode, phase, agent_name, seed, policy))
@@ -407,8 +407,8 @@ class Env:
             self._end(EndReason.STOP, "")
         elif counts and self.task.success.when == "reached" and self.get_metrics()["success"]:
             self._end(EndReason.REACHED, "")
-        elif result.outcome is Outcome.STOPPED:
-            self._end(EndReason.INTERRUPTED, result.detail, bool(self.record.base.cliff))
+        elif result.outcome is Outcome.STOPPED or self.record.base.halt is Halt.E_STOP:  # perhaps it stood still
+            self._end(EndReason.INTERRUPTED, result.detail or "base: held by e_stop", bool(self.record.base.cliff))
         elif counts and steps >= self.task.max_steps:
             self._end(EndReason.MAX_STEPS, "")
         elif counts and limit_s is not None and elapsed_ns >= limit_s * NS_PER_S:

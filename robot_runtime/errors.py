@@ -117,6 +117,10 @@ class NotConnected(DeviceFault):
     """A device was used before ``connect()`` or after ``close()``."""
 
 
+class LowBattery(DeviceFault):
+    """A base's battery is too low to begin an episode."""
+
+
 class StaleData(DeviceFault):
     """A stream has delivered nothing new within the age that the reader allows."""
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+
 from drivers.fake.device import FakeDevice
 from drivers.fake.faults import Cliff, SilentBase, StuckBumper, WheelDrop, zones
 from drivers.fake.ground_truth import GroundTruth
@@ -17,10 +21,21 @@ BATTERY_V = 16.5
 class FakeBase(FakeDevice, Base):
     """Base that per clock step moves by the Guard's last velocity, reads its sensors, and runs the Guard."""
 
-    def __init__(self, clock: SimulatedClock, truth: GroundTruth, script: Script, info: BaseInfo) -> None:
+    def __init__(
+        self,
+        clock: SimulatedClock,
+        truth: GroundTruth,
+        script: Script,
+        info: BaseInfo,
+        battery_fraction: float = 1.0,
+    ) -> None:
         super().__init__("base", clock, script)
         self._truth = truth
         self._info = info
+        self._battery_fraction = battery_fraction
+        self._lock = (
+            threading.RLock()
+        )  # of the Guard, the wheels and the state: an emergency stop comes from any thread
         self._guard = Guard(GuardLimits.of(info))
         self._wheels = STILL
         self._state: BaseState | None = None
@@ -36,34 +51,42 @@ class FakeBase(FakeDevice, Base):
 
     def command(self, velocity: Velocity) -> Velocity:
         self._require_connected()
-        try:
-            self._guard.command(velocity, self._clock.now_ns())
-        finally:
-            self._decide()
-        return self._wheels
+        with self._lock:
+            try:
+                self._guard.command(velocity, self._clock.now_ns())
+            finally:
+                self._decide()
+            return self._wheels
 
     def stop(self) -> None:
         self._require_connected()
-        self._guard.stop()
-        self._decide()
+        with self._lock:
+            self._guard.stop()
+            self._decide()
 
     def emergency_stop(self) -> None:
-        self._require_connected()
-        self._guard.emergency_stop()
-        self._decide()
+        self._held(self._guard.emergency_stop)
 
     def release_emergency_stop(self) -> None:
+        self._held(self._guard.release_emergency_stop)
+
+    def _held(self, change: Callable[[], None]) -> None:
+        """Change the Guard, and report at once what it holds the wheels for: the clock may stand still."""
         self._require_connected()
-        self._guard.release_emergency_stop()
-        self._decide()
+        with self._lock:
+            change()
+            halt = self._decide()
+            if self._state is not None:
+                self._state = replace(self._state, halt=halt)
 
     def _on_connected(self) -> None:
         self._sense(moved=STILL)
 
     def _clear(self) -> None:
-        self._guard.stop()
-        self._decide()
-        self._state = None
+        with self._lock:
+            self._guard.stop()
+            self._decide()
+            self._state = None
 
     def _on_step(self, now_ns: int) -> None:
         moved = self._truth.drive(self._wheels, ns_to_seconds(now_ns - self._stepped_ns))
@@ -73,6 +96,10 @@ class FakeBase(FakeDevice, Base):
 
     def _sense(self, moved: Velocity) -> None:
         """Update the Guard and the state; neither during the fault ``silent_base``."""
+        with self._lock:
+            self._sense_locked(moved)
+
+    def _sense_locked(self, moved: Velocity) -> None:
         now_ns = self._clock.now_ns()
         if self._script.active(SilentBase, now_ns):
             self._decide()
@@ -93,7 +120,7 @@ class FakeBase(FakeDevice, Base):
             wheel_drop=feedback.wheel_drop,
             halt=self._decide(),
             battery_v=BATTERY_V,
-            battery_fraction=1.0,
+            battery_fraction=self._battery_fraction,
         )
 
     def _decide(self) -> Halt:

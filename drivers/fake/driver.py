@@ -35,6 +35,7 @@ class FakeOptions:
         camera_height_m: likewise, or 0.88.
         camera_latency_s: from exposure to delivery.
         pose_latency_s: from measurement to delivery.
+        battery_fraction: charge of the battery, which does not go down.
         objects: positions in ``map`` of objects that the hand can take, by id; the robot has no hand without any.
         faults: see ``drivers/fake/faults.py``.
     """
@@ -56,6 +57,7 @@ class FakeOptions:
     camera_latency_s: float = 0.03
     pose_rate_hz: float = 30.0
     pose_latency_s: float = 0.05
+    battery_fraction: float = 1.0
     objects: dict[str, tuple[float, float, float]] = field(default_factory=dict)
     faults: tuple[Fault, ...] = ()
 
@@ -77,7 +79,7 @@ def make_robot(context: RobotContext, name: str, options: Mapping[str, Any], whe
     script = Script(chosen.faults)
     truth = GroundTruth(chosen.radius_m, chosen.wall_x_m)
     # The clock advances them in this order: first the base, so that all others measure its present pose.
-    base = FakeBase(clock, truth, script, _base_info(name, chosen))
+    base = FakeBase(clock, truth, script, _base_info(name, chosen), chosen.battery_fraction)
     head = FakeHead(clock, truth, script, _head_limits(chosen))
     camera = FakeCamera(clock, truth, script, _camera_info(chosen, context), chosen.camera_latency_s)
     localizer = FakeLocalizer("localizer", clock, truth, script, chosen.pose_rate_hz, chosen.pose_latency_s)

@@ -30,6 +30,7 @@ from robot_runtime.cli import (
     scene,
     score,
     serve,
+    stop,
     verdict,
 )
 from robot_runtime.cli.signals import interrupted_by_signals
@@ -41,6 +42,7 @@ INTERRUPTED_EXIT_CODE = 130
 
 _COMMANDS = (
     run,
+    stop,
     place,
     serve,
     score,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
@@ -94,11 +94,15 @@ class RobotOption:
             given.get("camera"), given.get("localizer"), given.get("referee"), tuple(given.get("camera_arg") or ())
         )
 
-    def load(self, context: RobotContext) -> AbstractContextManager[ConnectedRobot]:
-        """The robot, connected within the context that is returned. Raises ``RuntimeFault``."""
+    @contextmanager
+    def load(self, context: RobotContext) -> Iterator[ConnectedRobot]:
+        """Connect the robot, within reach of ``robot-runtime stop``. Raises ``RuntimeFault``."""
+        from robot_runtime.cli.stop import tell
         from robot_runtime.robots.loader import load_robot
+        from robot_runtime.servers.emergency_stop import StopServer
 
-        return load_robot(self.robot, context, self.parts)
+        with load_robot(self.robot, context, self.parts) as robot, StopServer(robot, tell):
+            yield robot
 
     def config(self) -> dict[str, Any]:
         """The content of the robot's file with the replaced parts, for logs. Raises ``ConfigError``."""

@@ -70,7 +70,8 @@ def preflight(
 ) -> None:
     """Compare the robot, as it is calibrated and as it sees, with the camera and steps of a policy's training.
 
-    Nothing moves but the head. What differs beyond tolerance is refused with what it is expected to cost (exit code 9).
+    Nothing moves but the head. What differs beyond tolerance is refused with what it is expected to cost (exit code 9),
+    and so is a battery that is too low (exit code 7).
 
     Examples:
         robot-runtime preflight --policy my_policy.zip --robot my_robot.yaml --picture preflight.png
@@ -95,12 +96,13 @@ def preflight(
         view = look_around(connected, trained, place) if needs_images(loaded.needs) else None
         steps = load_actuation(actuation) if actuation is not None else None
         found = checks.findings(loaded.needs, trained, run_in, connected, view, steps)
-        print_findings(loaded.name, connected, found)
+        print_findings(loaded.name, connected, [*found, checks.battery(connected)])
         if output.modes:
             print_modes(connected.camera)
         if output.picture is not None and view is not None:
             _draw(output.picture, loaded.name, connected, trained, view)
         checks.check_findings(loaded.name, found)
+        connected.check_ready()
         console.print("[green]this robot is what the policy was trained on[/]")
 
 

@@ -13,6 +13,7 @@ import typer
 from robot_runtime.cli import completion, options
 from robot_runtime.cli.option_groups import grouped_options
 from robot_runtime.cli.options import DEFAULT_TASK
+from robot_runtime.cli.stop import stop_keys, tell
 from robot_runtime.errors import RecordingError, RuntimeFault
 
 if TYPE_CHECKING:
@@ -136,6 +137,7 @@ def recorded_robot(
 
     with ExitStack() as stack:
         connected = stack.enter_context(robot.load(context))
+        stack.enter_context(stop_keys(connected))
         recorder = Recorder(folder)
         stack.callback(recorder.close)
         stack.callback(error_console.print, f"logs: {folder}", soft_wrap=True)
@@ -165,7 +167,8 @@ class _EpisodeBar:
 
             def on_step(_, record: StepRecord) -> None:  # noqa: N805 (self is the bar)
                 completed = self._finished + record.index / self._max_steps
-                self._progress.update(self._bar, completed=completed, note=f"step {record.index}")
+                note = f"step {record.index} · battery {record.base.battery}"
+                self._progress.update(self._bar, completed=completed, note=note)
 
         return Steps()
 
@@ -190,9 +193,12 @@ def _run_episodes(
     """Run episodes; errors go to ``failures``, or end the run if that is None."""
     from robot_runtime.common.console import error_console
     from robot_runtime.runtime import run_episode
+    from robot_runtime.servers.emergency_stop import wait_for_release
 
     for index, episode in enumerate(episodes):
         try:
+            if index:  # by then the base has reported its state
+                wait_for_release(env.robot, tell)
             run_episode(env, policy, episode, seed + index, name or None)
         except RuntimeFault as error:
             if failures is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import ClassVar
@@ -128,7 +129,9 @@ class BaseConformance(Harness):
     def test_base_emergency_stop_latches_until_released(self) -> None:
         with self.connected() as robot:
             requested = self.at_speed(robot)
-            robot.base.emergency_stop()
+            operator = threading.Thread(target=robot.base.emergency_stop)  # who has a thread of their own
+            operator.start()
+            operator.join()
             let_through = self.drive(robot, requested, 0.3)
             check(set(let_through) == {Velocity()}, "an e-stop lets no command through", let_through)
             check(self.state(robot).halt is Halt.E_STOP, "the state says e_stop", self.state(robot).halt)

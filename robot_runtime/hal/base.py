@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from dataclasses import dataclass
 
@@ -23,7 +24,7 @@ class BaseState:
         wheel_drop: wheels hanging now (LEFT, RIGHT).
         halt: reason for which the Guard holds the wheels now.
         battery_v: volts.
-        battery_fraction: 0 empty .. 1 full.
+        battery_fraction: 0 empty .. 1 full. Both NaN if the base does not know.
     """
 
     stamp_ns: int
@@ -35,6 +36,12 @@ class BaseState:
     halt: Halt
     battery_v: float
     battery_fraction: float
+
+    @property
+    def battery(self) -> str:
+        """The battery's charge and voltage, for people."""
+        charge = "unknown charge" if math.isnan(self.battery_fraction) else f"{100 * self.battery_fraction:.0f} %"
+        return charge if math.isnan(self.battery_v) else f"{charge} ({self.battery_v:.1f} V)"
 
 
 class Base(Device):
@@ -65,8 +72,8 @@ class Base(Device):
 
     @abstractmethod
     def emergency_stop(self) -> None:
-        """As :meth:`stop`, and refuse every motion until :meth:`release_emergency_stop`."""
+        """As :meth:`stop`, and refuse every motion until :meth:`release_emergency_stop`. For any thread."""
 
     @abstractmethod
     def release_emergency_stop(self) -> None:
-        """Allow motion again; the robot stays still until a new command."""
+        """Allow motion again; the robot stays still until a new command. For any thread."""

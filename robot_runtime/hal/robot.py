@@ -4,25 +4,32 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 from typing_extensions import Self
 
-from robot_runtime.common.clock import Clock
+from robot_runtime.common.clock import Clock, wait_for
 from robot_runtime.common.geometry import SE2
-from robot_runtime.errors import DeviceFault
-from robot_runtime.hal.base import Base
+from robot_runtime.errors import DeviceFault, LowBattery, StaleData
+from robot_runtime.hal.base import Base, BaseState
 from robot_runtime.hal.camera import Camera
 from robot_runtime.hal.device import Device
 from robot_runtime.hal.head import Head
 from robot_runtime.hal.localizer import Localizer
 from robot_runtime.hal.manipulation import Manipulator, ObjectTracker
+from robot_runtime.hal.streams import STREAMS
+from robot_runtime.hal.wheels import Halt
 from robot_runtime.scenes.objects import ObjectPose
 
 if TYPE_CHECKING:
     from robot_runtime.hal.simulation import Simulation
+
+
+FIRST_STATE_S = 1.0
+"""Longest time from connecting a base to its first state."""
 
 
 class Placer(ABC):
@@ -69,6 +76,7 @@ class Robot:
             same object as ``localizer``. None on a robot that reports none.
         manipulator, tracker: for tasks in which objects are moved; None on a robot that has none.
         simulation: what emulated devices plug into; None on a robot that is not simulated in this process.
+        min_battery_fraction: charge below which no episode begins; a base that does not know its charge is not refused.
     """
 
     name: str
@@ -83,6 +91,7 @@ class Robot:
     tracker: ObjectTracker | None = None
     simulation: Simulation | None = None
     odometry: Localizer | None = None
+    min_battery_fraction: float = 0.1
 
     @property
     def devices(self) -> tuple[Device, ...]:
@@ -97,6 +106,32 @@ class Robot:
         """Names of the sources that ``policy``, ``referee`` and ``odometry`` are made of in the end."""
         roles = {"policy": self.localizer, "referee": self.referee, "odometry": self.odometry}
         return {role: _leaves(localizer) for role, localizer in roles.items() if localizer is not None}
+
+    def check_ready(self) -> None:
+        """Check that an episode may begin; while connected. A base that was just connected has a second to report.
+
+        Raises:
+            LowBattery: the charge is below ``min_battery_fraction``.
+            DeviceFault: the emergency stop is engaged, or the base is silent.
+        """
+
+        def reported() -> BaseState | None:
+            with suppress(StaleData):
+                return self.base.state(max_age_s)
+            return None
+
+        max_age_s = STREAMS["base"].max_age_s
+        state = wait_for(self.clock, reported, FIRST_STATE_S, max_age_s) or self.base.state(max_age_s)
+        if state.halt is Halt.E_STOP:
+            raise DeviceFault(
+                f"{self.name}: the emergency stop is engaged",
+                "release it where it was engaged, or with `robot-runtime stop --release` while the robot runs",
+            )
+        if state.battery_fraction < self.min_battery_fraction:
+            raise LowBattery(
+                f"{self.name}: the battery is at {state.battery}, {100 * self.min_battery_fraction:.0f} % is needed",
+                "charge it, or lower min_battery_fraction in the robot's file",
+            )
 
     def connect(self) -> None:
         """Connect every device, or none: a failure closes those already open and is raised again."""

@@ -9,6 +9,8 @@
       driver: drivers.object_tracker.driver.make_tracker
       options: {port: 7420}
 
+``min_battery_fraction: 0.2`` refuses episodes below 20 % of charge; the default is 10 %.
+
 Besides ``tracker`` there may be ``camera``, ``localizer`` (for the policy) and ``referee`` (for scores). Each names a
 :class:`DeviceFactory`, which receives the robot as built so far; its device replaces the driver's own. The last three
 can also be chosen on the command line (:class:`DeviceOverrides`), by the name of a file in ``launch/cameras/`` or
@@ -26,7 +28,9 @@ import inspect
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Annotated, Any, Protocol, TypeVar
+
+from pydantic import Field
 
 from robot_runtime.common import config
 from robot_runtime.errors import ConfigError
@@ -98,6 +102,7 @@ class RobotFile:
         options: for the factory.
         odometry: file of ``robot-runtime calibrate odometry``, with which base and odometry are corrected.
         tilt_servo: file of ``robot-runtime calibrate tilt-servo``, with which the head is corrected.
+        min_battery_fraction: charge of the base's battery below which no episode begins, 0 to 1.
         camera: replaces the driver's own; None keeps that.
         localizer: likewise.
         referee: likewise.
@@ -109,6 +114,7 @@ class RobotFile:
     options: dict[str, Any] = field(default_factory=dict)
     odometry: str | None = None
     tilt_servo: str | None = None
+    min_battery_fraction: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = 0.1
     camera: DeviceConfig | None = None
     localizer: DeviceConfig | None = None
     referee: DeviceConfig | None = None
@@ -299,6 +305,7 @@ def build_robot(file: RobotFile, path: str, context: RobotContext, chosen: Devic
             shared = role == "referee" and device == file.localizer
             made: dict[str, Any] = {role: robot.localizer if shared else make_device(device, kind, robot, context, at)}
             robot = replace(robot, **made)
+    robot = replace(robot, min_battery_fraction=file.min_battery_fraction)
     return replace(robot, placer=robot.placer.fitted(robot))
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 import numpy as np
@@ -78,6 +80,9 @@ class SimBase(SimDevice, Base):
             max_angular_accel_rad_s2=options.max_angular_accel_rad_s2,
             rate_hz=options.rate_hz,
         )
+        self._lock = (
+            threading.RLock()
+        )  # of the Guard, the wheels and the state: an emergency stop comes from any thread
         self._guard = Guard(GuardLimits.of(self._info))
         self._chassis = Chassis(world, odometry, actuation, battery, slip, contact)
         self._period_ns = seconds_to_ns(1 / options.rate_hz)
@@ -109,8 +114,9 @@ class SimBase(SimDevice, Base):
         self._report(self._reported_ns)
 
     def close(self) -> None:
-        self._guard.stop()
-        self._wheels = STILL
+        with self._lock:
+            self._guard.stop()
+            self._wheels = STILL
         super().close()
 
     def state(self, max_age_s: float) -> BaseState:
@@ -122,10 +128,11 @@ class SimBase(SimDevice, Base):
         now_ns = self._clock.now_ns()
         # A second decision at one instant grants no acceleration; the next step must not wait a period for it.
         self._decision_pending = self._decided_ns == now_ns
-        try:
-            self._guard.command(velocity, now_ns)
-        finally:
-            self._decide(now_ns)
+        with self._lock:
+            try:
+                self._guard.command(velocity, now_ns)
+            finally:
+                self._decide(now_ns)
         if self._chassis.battery.fraction == 0:
             self.stop()
             raise DeviceFault("simulated base: the battery is empty", "raise the robot's option battery.start_fraction")
@@ -133,26 +140,34 @@ class SimBase(SimDevice, Base):
 
     def stop(self) -> None:
         self._require_connected()
-        self._guard.stop()
-        self._decide(self._clock.now_ns())
+        with self._lock:
+            self._guard.stop()
+            self._decide(self._clock.now_ns())
 
     def emergency_stop(self) -> None:
-        self._require_connected()
-        self._guard.emergency_stop()
-        self._decide(self._clock.now_ns())
-        self._report(self._clock.now_ns())
+        self._held(self._guard.emergency_stop)
 
     def release_emergency_stop(self) -> None:
+        self._held(self._guard.release_emergency_stop)
+
+    def _held(self, change: Callable[[], None]) -> None:
+        """Change the Guard, and report at once what it holds the wheels for: the clock may stand still.
+
+        Nothing is measured, because the world belongs to the clock's thread.
+        """
         self._require_connected()
-        self._guard.release_emergency_stop()
-        self._decide(self._clock.now_ns())
-        self._report(self._clock.now_ns())
+        with self._lock:
+            change()
+            self._decide(self._clock.now_ns())
+            if self._state is not None:
+                self._state = replace(self._state, halt=self._halt)
 
     def restart(self, random: np.random.Generator) -> None:
         """Start odometry at zero after the robot was placed, and draw errors from ``random``."""
         self._chassis.restart(random)
-        self._guard.stop()
-        self._wheels = STILL
+        with self._lock:
+            self._guard.stop()
+            self._wheels = STILL
         if self._connected:
             self._report(self._clock.now_ns())
 
@@ -173,9 +188,10 @@ class SimBase(SimDevice, Base):
             self._report(now_ns)
 
     def _decide(self, now_ns: int) -> None:
-        decision = self._guard.tick(now_ns)
-        self._decided_ns = now_ns
-        self._wheels, self._halt = decision.velocity, decision.halt
+        with self._lock:
+            decision = self._guard.tick(now_ns)
+            self._decided_ns = now_ns
+            self._wheels, self._halt = decision.velocity, decision.halt
 
     def _report(self, now_ns: int) -> None:
         """Measure everything and tell the Guard, which decides at once if a level has changed."""
@@ -184,17 +200,18 @@ class SimBase(SimDevice, Base):
         changed = chassis.measure(now_ns, driving)
         bumper, cliff = ZONES[chassis.bumper_bits], ZONES[chassis.cliff_bits]
         wheel_drop = ZONES[chassis.wheel_drop_bits]
-        self._guard.feedback(Feedback(now_ns, bumper, cliff, wheel_drop))
-        if changed:
-            self._decide(now_ns)
-        self._state = BaseState(
-            now_ns,
-            chassis.odom,
-            chassis.velocity,
-            bumper,
-            cliff,
-            wheel_drop,
-            self._halt,
-            chassis.battery.voltage_v,
-            chassis.battery.fraction,
-        )
+        with self._lock:
+            self._guard.feedback(Feedback(now_ns, bumper, cliff, wheel_drop))
+            if changed:
+                self._decide(now_ns)
+            self._state = BaseState(
+                now_ns,
+                chassis.odom,
+                chassis.velocity,
+                bumper,
+                cliff,
+                wheel_drop,
+                self._halt,
+                chassis.battery.voltage_v,
+                chassis.battery.fraction,
+            )

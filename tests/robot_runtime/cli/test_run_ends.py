@@ -6,20 +6,17 @@ import os
 import pty
 import signal
 import subprocess
-import sys
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from terminals import LIMIT_S, read_until, start
 
 from robot_runtime.cli.main import run_command
 from robot_runtime.cli.signals import interrupted_by_signals
 from robot_runtime.hal import Velocity
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import EndReason, EpisodeEnd
-
-LIMIT_S = 60.0
 
 AGENTS = """
 import os, shutil, sys
@@ -73,23 +70,6 @@ def end_of(folder: Path) -> EpisodeEnd:
         assert last.base.velocity == Velocity()
         assert reader.end is not None
         return reader.end
-
-
-def start(arguments: list[str], terminal: int) -> subprocess.Popen[bytes]:
-    """The command as the leader of a session with this controlling terminal, as a terminal emulator starts it."""
-    program = "import fcntl, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0)\n"
-    program += "from robot_runtime.cli.main import main; main(sys.argv[1:])"
-    command = [sys.executable, "-c", program, *arguments]
-    return subprocess.Popen(command, stdin=terminal, stdout=terminal, stderr=terminal, start_new_session=True)
-
-
-def read_until(terminal: int, text: bytes) -> bytes:
-    """All output up to ``text``, or to the end of the program, whichever comes first."""
-    output = b""
-    with suppress(OSError):  # by which Linux reports that no program has the terminal open any longer
-        while text not in output:
-            output += os.read(terminal, 4096)
-    return output
 
 
 def terminate(process: subprocess.Popen[bytes], terminal: int) -> str:

@@ -1,0 +1,113 @@
+"""``robot-runtime stop``, and the keys for the same while a robot runs."""
+
+from __future__ import annotations
+
+import os
+import select
+import termios
+import threading
+import tty
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from robot_runtime.errors import DeviceFault, RuntimeFault
+
+if TYPE_CHECKING:
+    from robot_runtime.hal import Robot
+    from robot_runtime.servers.emergency_stop import Request
+
+KEYS: dict[bytes, Request] = {b" ": "stop", b"r": "release", b"R": "release"}
+
+_STDIN = 0
+
+
+def register(groups: dict[str, typer.Typer]) -> None:
+    """Add the command."""
+    groups["root"].command("stop")(stop)
+
+
+def stop(
+    release: Annotated[bool, typer.Option("--release", help="Let the wheels turn again.")] = False,
+    process: Annotated[
+        list[int] | None,
+        typer.Option(metavar="PID", help="Of the command that runs the robot; repeatable. Default: all."),
+    ] = None,
+) -> None:
+    """Emergency stop: hold the wheels of every robot that a command on this machine runs, until they are released.
+
+    The running episode ends as interrupted, and the next one waits for the release. In the terminal of `run`, the space
+    bar and r do the same. It is no substitute for a button that cuts the motors' power.
+
+    Examples:
+        robot-runtime stop
+        robot-runtime stop --release
+    """
+    from robot_runtime.common.console import console
+    from robot_runtime.servers.emergency_stop import ask
+
+    answers = ask("release" if release else "stop", process or ())
+    for answer in answers:
+        console.print(f"process {answer.process}: {answer.text}", soft_wrap=True, markup=False)
+    if not answers:
+        raise DeviceFault(
+            "no command on this machine runs a robot",
+            "run this where the robot's command runs (the same computer and container), or cut the motors' power",
+        )
+    if not all(answer.done for answer in answers):
+        raise DeviceFault(
+            "not every robot did as it was told", "cut the motors' power; end the process with Ctrl-C or `kill`"
+        )
+
+
+def tell(line: str) -> None:
+    """Print a line on stderr, above a progress bar."""
+    from robot_runtime.common.console import error_console
+
+    error_console.print(line, soft_wrap=True, markup=False)
+
+
+@contextmanager
+def stop_keys(robot: Robot) -> Iterator[None]:
+    """Stop the robot at the space bar and release it at ``r`` while the context lasts, if this is a terminal's job.
+
+    The terminal passes keys on at once and does not show them meanwhile; Ctrl-C works as ever.
+    """
+    if not os.isatty(_STDIN) or os.tcgetpgrp(_STDIN) != os.getpgrp():  # in the background, reading would stop the job
+        yield
+        return
+    before = termios.tcgetattr(_STDIN)
+    woken, wake = os.pipe()
+    reader = threading.Thread(target=_read_keys, args=(robot, woken, tell), name="keys", daemon=True)
+    try:
+        tty.setcbreak(_STDIN)
+        reader.start()
+        tell("space: emergency stop · r: release it · Ctrl-C: end")
+        yield
+    finally:
+        os.close(wake)
+        reader.join()
+        os.close(woken)
+        with suppress(termios.error):  # the terminal was closed
+            termios.tcsetattr(_STDIN, termios.TCSAFLUSH, before)
+
+
+def _read_keys(robot: Robot, woken: int, tell: Callable[[str], None]) -> None:
+    """Read keys until the other end of the pipe ``woken`` is closed, or the terminal."""
+    from robot_runtime.servers.emergency_stop import carry_out
+
+    while _STDIN in select.select([_STDIN, woken], [], [])[0]:
+        try:
+            pressed = os.read(_STDIN, 64)
+        except OSError:  # the terminal was closed
+            return
+        if not pressed:
+            return
+        for key, request in KEYS.items():
+            if key in pressed:
+                try:
+                    tell(carry_out(request, robot))
+                except RuntimeFault as error:
+                    tell(error.message)

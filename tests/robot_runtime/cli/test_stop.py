@@ -1,0 +1,217 @@
+"""The emergency stop from outside: the command in another terminal, and the keys in `run`'s own."""
+
+from __future__ import annotations
+
+import math
+import os
+import pty
+import termios
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import yaml
+from open_room import fake_robot, make_episode, make_scene, make_task
+from raising import raises_naming
+from terminals import LIMIT_S, read_until, start
+
+from robot_runtime.cli.main import run_command
+from robot_runtime.cli.options import DEFAULT_TASK
+from robot_runtime.common.config import find_preset
+from robot_runtime.env import Env
+from robot_runtime.errors import DeviceFault
+from robot_runtime.hal import Halt, Robot, Velocity
+from robot_runtime.recording.reader import LogReader
+from robot_runtime.records import EpisodeEnd
+from robot_runtime.servers import emergency_stop
+from robot_runtime.servers.emergency_stop import StopServer, ask, carry_out, running, wait_for_release
+
+AGENTS = """
+import os
+from robot_runtime.cli.main import run_command
+class Turns:
+    steps = 0
+    def reset(self): print("reset", flush=True)
+    def act(self, observations):
+        self.steps += 1
+        if self.steps % 3 == 0:
+            print("acted", flush=True)
+        return "TURN_LEFT"
+class IsStopped(Turns):
+    def act(self, observations):
+        self.steps += 1
+        if self.steps == 2:
+            assert run_command(["stop", "--process", str(os.getpid())]) == 0
+        return self.action
+class IsStoppedDriving(IsStopped): action = "TURN_LEFT"
+class IsStoppedLooking(IsStopped): action = "LOOK_UP"
+"""
+
+
+@pytest.fixture
+def agents(tmp_path: Path) -> Path:
+    """A file with agents."""
+    path = tmp_path / "agents.py"
+    path.write_text(AGENTS, encoding="utf-8")
+    return path
+
+
+def run_fake(agent: str, out: Path, *more: str) -> list[str]:
+    return ["run", "--robot", "fake", "--task", "objectnav_habitat2020", "--agent", agent, "--out", str(out), *more]
+
+
+def ends_of(folder: Path) -> list[EpisodeEnd]:
+    """How the episodes of a folder ended, each with its wheels at zero."""
+    ends = []
+    for log in sorted(folder.glob("*.mcap")):
+        with LogReader(log) as reader:
+            *_, last = reader.steps(images=False)
+            assert last.base.velocity == Velocity()
+            assert reader.end is not None
+            ends.append(reader.end)
+    return ends
+
+
+@pytest.mark.parametrize("agent", ["IsStoppedDriving", "IsStoppedLooking"])
+def test_the_command_ends_an_episode_whatever_the_policy_does(
+    tmp_path: Path, agents: Path, agent: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_command(run_fake(f"{agents}:{agent}", tmp_path / "logs", "--count", "1")) == 0
+    (end,) = ends_of(tmp_path / "logs")
+    assert (end.reason.value, end.steps) == ("interrupted", 2)
+    assert end.detail == "base: held by e_stop"
+    assert f"process {os.getpid()}: fake: emergency stop" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_keys_stop_and_release_the_robot_and_the_terminal_is_as_before(tmp_path: Path, agents: Path) -> None:
+    master, terminal = pty.openpty()
+    before = termios.tcgetattr(terminal)
+    with start(run_fake(f"{agents}:Turns", tmp_path / "logs", "--count", "2", "--real-time"), terminal) as process:
+        assert b"acted" in (shown := read_until(master, b"acted")), shown
+        os.write(master, b" ")
+        assert b"waiting for the release" in (shown := read_until(master, b"waiting for the release")), shown
+        assert b"the wheels are held" in shown
+        os.write(master, b"r")
+        assert b"reset" in (shown := read_until(master, b"reset")), shown
+        assert b"acted" in (shown := read_until(master, b"acted")), shown
+        os.write(master, b"\x03")  # Ctrl-C
+        read_until(master, b"interrupted\r\n")
+        assert process.wait(LIMIT_S) == 130
+        assert termios.tcgetattr(terminal) == before
+    os.close(master)
+    os.close(terminal)
+    stopped, interrupted = ends_of(tmp_path / "logs")
+    assert (stopped.reason.value, interrupted.reason.value) == ("interrupted", "interrupted")
+    assert stopped.detail == "base: held by e_stop"
+    assert "keyboard" in interrupted.detail
+
+
+def test_nothing_to_stop_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(["stop", "--process", "1"]) == 7
+    assert "no command on this machine runs a robot" in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_robot_is_held_until_it_is_released() -> None:
+    said: list[str] = []
+    own = (os.getpid(),)
+    with fake_robot(make_task()) as robot, StopServer(robot, said.append):
+        assert ask("stop", own)[0].done
+        robot.base.command(Velocity(0.2, 0.0))
+        robot.clock.sleep(0.2)
+        assert (robot.base.state(1.0).velocity, robot.base.state(1.0).halt) == (Velocity(), Halt.E_STOP)
+        assert ask("release", own)[0].done
+        for _ in range(10):
+            robot.base.command(Velocity(0.2, 0.0))
+            robot.clock.sleep(0.02)
+        assert robot.base.state(1.0).velocity.linear_m_s > 0
+    assert ["emergency stop" in line for line in said] == [True, True]
+    assert os.getpid() not in running().values()
+
+
+def test_requests_that_are_not_understood_and_silent_ones_are_refused() -> None:
+    with fake_robot(make_task()) as robot, StopServer(robot, lambda _: None):
+        (answer,) = ask("go", (os.getpid(),))  # type: ignore[arg-type]
+        assert (answer.done, answer.text) == (False, "refused: not understood")
+        robot.base.close()
+        (answer,) = ask("stop", (os.getpid(),))
+        assert not answer.done
+        assert "connect" in answer.text
+
+
+def test_another_user_may_stop_but_not_release(monkeypatch: pytest.MonkeyPatch) -> None:
+    with fake_robot(make_task()) as robot, StopServer(robot, lambda _: None):
+        monkeypatch.setattr(emergency_stop, "may_release", lambda user: False)
+        assert ask("stop", (os.getpid(),))[0].done
+        (answer,) = ask("release", (os.getpid(),))
+        assert (answer.done, robot.base.state(1.0).halt) == (False, Halt.E_STOP)
+
+
+def test_the_next_episode_waits_for_the_release_but_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    with fake_robot(make_task()) as robot:
+        robot.clock.sleep(0.1)
+        wait_for_release(robot, said.append)
+        assert not said
+        carry_out("stop", robot)
+        operator = threading.Thread(target=carry_out, args=("release", robot))
+
+        def told(line: str) -> None:
+            said.append(line)
+            operator.start()
+
+        wait_for_release(robot, told)
+        operator.join()
+        assert len(said) == 1
+        carry_out("stop", robot)
+        monkeypatch.setattr(emergency_stop, "RELEASE_LIMIT_S", 0.0)
+        with raises_naming(DeviceFault, "not released"):
+            wait_for_release(robot, said.append)
+
+
+def test_no_episode_begins_with_a_low_battery(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    driver, options = "drivers.fake.driver.make_robot", {"battery_fraction": 0.15}
+    robot = tmp_path / "robot.yaml"
+    for limit, code in ((0.2, 7), (0.1, 0)):
+        document = {"name": "mine", "driver": driver, "options": options, "min_battery_fraction": limit}
+        robot.write_text(yaml.safe_dump(document), encoding="utf-8")
+        arguments = ["--robot", str(robot), "--count", "1", "--agent", "random", "--out", str(tmp_path / str(limit))]
+        assert run_command(["run", "--task", str(short_task(tmp_path)), *arguments]) == code
+        said = " ".join(capsys.readouterr().err.split())
+        assert ("the battery is at 15 % (16.5 V), 20 % is needed" in said) == (code == 7)
+        assert run_command(["preflight", "--policy", "random", "--task", DEFAULT_TASK, "--robot", str(robot)]) == code
+        shown = capsys.readouterr().out
+        assert f"at least {100 * limit:.0f} %" in shown
+        assert "15 % (16.5 V)" in shown
+    assert not list((tmp_path / "0.2").glob("*"))
+
+
+def short_task(folder: Path) -> Path:
+    """The default task with ten steps at most."""
+    path = folder / "task.yaml"
+    preset = find_preset("tasks", DEFAULT_TASK).read_text(encoding="utf-8")
+    path.write_text(preset.replace("max_steps: 500", "max_steps: 10"), encoding="utf-8")
+    return path
+
+
+def test_an_unknown_charge_is_said_and_not_refused() -> None:
+    with fake_robot(make_task()) as robot:
+        robot.clock.sleep(0.1)
+        state = robot.base.state(1.0)
+        assert state.battery == "100 % (16.5 V)"
+        assert replace(state, battery_fraction=math.nan, battery_v=math.nan).battery == "unknown charge"
+        robot.base._state = replace(state, battery_fraction=math.nan)  # type: ignore[attr-defined]
+        robot.check_ready()
+
+
+def test_an_engaged_emergency_stop_begins_no_episode() -> None:
+    with fake_robot(make_task()) as robot:
+        robot.clock.sleep(0.1)
+        robot.base.emergency_stop()
+        with raises_naming(DeviceFault, "emergency stop is engaged"), make_env(robot) as env:
+            env.reset(make_episode())
+
+
+def make_env(robot: Robot) -> Env:
+    return Env(robot, make_task(), make_scene())
