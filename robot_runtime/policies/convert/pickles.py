@@ -219,6 +219,8 @@ def _is_suspect(module: str, name: str) -> bool:
     top = module.partition(".")[0]
     if top in ("builtins", "__builtin__"):
         return name not in _PLAIN_BUILTINS
+    if (module, name) == ("_operator", "getitem"):  # of a type like dict[str, int]
+        return False
     return (top in sys.stdlib_module_names and top not in _PLAIN_MODULES) or module in (
         "torch.hub",
         "torch.serialization",
@@ -305,8 +307,8 @@ def _set(values: Any = ()) -> frozenset[Any]:
 
 # fmt: off
 _PLAIN_BUILTINS = frozenset((
-    "bool", "bytearray", "bytes", "complex", "dict", "float", "frozenset", "int", "list", "object", "range", "set",
-    "slice", "str", "tuple",
+    "Ellipsis", "bool", "bytearray", "bytes", "complex", "dict", "float", "frozenset", "int", "list", "long", "object",
+    "range", "set", "slice", "str", "tuple", "unicode", "xrange",
 ))
 _PLAIN_MODULES = frozenset((
     "_codecs", "argparse", "collections", "copyreg", "datetime", "decimal", "enum", "fractions", "functools", "numbers",

@@ -189,7 +189,10 @@ def test_functions_that_no_checkpoint_needs_are_named(tmp_path: Path, save: Call
     ):
         path.write_bytes(_zip(attacks(tmp_path / "marker")[name]))
         assert read_checkpoint(path).suspect == (origin,)
-    usual = {"state_dict": {"w": torch.zeros(2)}, "config": {"when": datetime.date(2022, 5, 1), "where": Path("a")}}
+    usual = {
+        "state_dict": {"w": torch.zeros(2)},
+        "config": {"when": datetime.date(2022, 5, 1), "where": Path("a"), "types": [dict[str, int], tuple[int, ...]]},
+    }
     assert read_checkpoint(save(usual)).suspect == ()
 
 
