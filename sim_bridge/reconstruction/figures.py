@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
-from markupsafe import Markup
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
@@ -16,6 +15,7 @@ from matplotlib.patheffects import withStroke
 
 from robot_runtime.scenes.occupancy_map import Cell, OccupancyMap
 from robot_runtime.scenes.scene import Scene
+from robot_runtime.scoring.report.rendering import render
 from sim_bridge.reconstruction.change_detection import ChangeReport
 from sim_bridge.reconstruction.planar_geometry import moved
 from sim_bridge.reconstruction.scan_import import Registration
@@ -23,21 +23,6 @@ from sim_bridge.reconstruction.scan_import import Registration
 _SHADES = {Cell.FREE: 1.0, Cell.OCCUPIED: 0.45, Cell.UNKNOWN: 0.8}
 _WIDTH_IN = 10.0
 _CHANGES = {"moved": ("tab:blue", "moved?"), "gone": ("tab:red", "gone"), "appeared": ("tab:green", "new")}
-_PAGE = Markup("""<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>
-body {{ font: 15px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem; }}
-img {{ max-width: 100%; background: white; }}
-table {{ border-collapse: collapse; }}
-th, td {{ text-align: left; padding: .3rem .8rem .3rem 0; border-bottom: 1px solid #8884; }}
-</style></head><body>
-<h1>{title}</h1>
-<p>{about}</p>
-<img alt="map of the changes" src="data:image/png;base64,{picture}">
-<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>
-</body></html>
-""")
 
 
 def draw_registration(path: Path, result: Registration) -> None:
@@ -76,34 +61,26 @@ def draw_changes(target: Path | BinaryIO, scene: Scene, report: ChangeReport) ->
         text = axes.text(x, y + depth_m / 2 + 0.06, label, color=color, ha="center", va="bottom", weight="bold")
         text.set_path_effects([withStroke(linewidth=3, foreground="white")])
     used = {change.kind for change in report.changes}
-    axes.legend(
-        handles=[Patch(fc="none", ec=color, label=words) for kind, (color, words) in _CHANGES.items() if kind in used],
-        loc="upper right",
-    )
-    title = f"{report.scene}: {len(report.changes)} changes, {report.seen_share:.0%} of its free floor seen"
+    handles = [Patch(fc="none", ec=color, label=words) for kind, (color, words) in _CHANGES.items() if kind in used]
+    if handles:
+        axes.legend(handles=handles, loc="upper right")
+    count = "1 change" if len(report.changes) == 1 else f"{len(report.changes)} changes"
+    title = f"{report.scene}: {count}, {report.seen_share:.0%} of its free floor seen"
     axes.set_title(title, loc="left")
-    figure.savefig(target, dpi=110, format="png")
+    figure.savefig(target, dpi=110, format="png", bbox_inches="tight")
 
 
 def write_changes_page(path: Path, scene: Scene, report: ChangeReport) -> None:
     """Write a self-contained HTML page with the picture and the table."""
     picture = io.BytesIO()
     draw_changes(picture, scene, report)
-    encoded = base64.b64encode(picture.getvalue()).decode()
-    heads = Markup("").join(Markup("<th>{}</th>").format(word) for word in COLUMNS)
-    body = Markup("").join(
-        Markup("<tr>{}</tr>").format(Markup("").join(Markup("<td>{}</td>").format(cell) for cell in row))
-        for row in change_rows(report)
-    )
-    unseen = ", ".join(report.unseen) or "none"
-    page = _PAGE.format(
-        title=f"Changes in {report.scene}",
-        about=f"{report.frames} frames of {len(report.logs)} logs, of which {report.equal_share:.1%} of the pixels "
-        f"agree with the scene; they show {report.seen_share:.0%} of its free floor. Objects that they do not show, "
-        f"of which nothing is known: {unseen}." + "".join(f" Note: {note}." for note in report.notes),
-        picture=encoded,
-        heads=heads,
-        body=body,
+    page = render(
+        "changes.html",
+        "sim_bridge.reconstruction",
+        report=report,
+        picture=base64.b64encode(picture.getvalue()).decode(),
+        headings=COLUMNS,
+        rows=change_rows(report),
     )
     path.write_text(page, encoding="utf-8")
 

@@ -11,6 +11,7 @@ from markupsafe import Markup
 from robot_runtime.scoring.groups import GroupSummary, grouped, known_values, summarize_groups
 from robot_runtime.scoring.report import group_charts
 from robot_runtime.scoring.report.outcome import outcome
+from robot_runtime.scoring.report.rendering import without_folders
 from robot_runtime.scoring.report.terminal_table import (
     COLUMNS,
     cell,
@@ -46,8 +47,7 @@ def index_context(scores: Sequence[EpisodeScore], categories: Sequence[str], clu
                 "tiles": [_tile(name, summary) for name in shown],
                 "plots": _plots(members, summary),
                 "times": time_cells(summary.latency),
-                # With whether they are shown on a phone.
-                "headings": [(_heading(name), name in ("spl", "d_T_m")) for name in names],
+                "headings": [_heading(name) for name in names],
                 "rows": rows,
             }
         )
@@ -56,7 +56,7 @@ def index_context(scores: Sequence[EpisodeScore], categories: Sequence[str], clu
         "count": len(scores),
         "intervals": intervals_text([group["summary"] for group in groups]),
         "unscored": [
-            (index if score.task else None, unscored_line(score))
+            (index if score.task else None, without_folders(unscored_line(score), score.path.resolve()))
             for index, score in enumerate(scores)
             if not score.scorable
         ],

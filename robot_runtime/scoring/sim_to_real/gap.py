@@ -125,6 +125,11 @@ class Gap:
     unpaired: tuple[Unpaired, ...]
 
     @property
+    def agents(self) -> tuple[str, ...]:
+        """Names of the policies, each once."""
+        return tuple(dict.fromkeys(policy.agent for policy in self.policies))
+
+    @property
     def worlds(self) -> dict[str, tuple[RobotSetting, ...]]:
         """The robots of each world over all policies, with their sources of poses."""
         worlds = {
@@ -224,7 +229,8 @@ def _correlation(name: str, runs: Sequence[_Runs]) -> Correlation:
     reversals = tuple((agents[i], agents[j]) for i, j in rank_reversals(simulated, real)) if values else ()
     count = len(values) * (len(values) - 1) // 2
     if len(values) < LEAST_POLICIES:
-        reason = f"{len(values)} policies ran in both worlds; a correlation needs {LEAST_POLICIES}"
+        ran = "1 policy" if len(values) == 1 else f"{len(values)} policies"
+        reason = f"{ran} ran in both worlds; a correlation needs {LEAST_POLICIES}"
         return Correlation(name, agents, None, reason, reversals, count)
     try:
         interval = _interval([(a, b) for _, a, b in values])

@@ -1,4 +1,4 @@
-"""Self-contained HTML page of a sim-to-real gap: the picture, and the numbers behind it."""
+"""Self-contained HTML page of a sim-to-real gap: the pictures, and the numbers behind it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from robot_runtime.errors import writing
 from robot_runtime.scoring.report.rendering import render
 from robot_runtime.scoring.sim_to_real.gap import Gap
-from robot_runtime.scoring.sim_to_real.plot import draw
+from robot_runtime.scoring.sim_to_real.plot import draw_panels
 from robot_runtime.scoring.sim_to_real.table import rows, sentence
 from robot_runtime.scoring.statistics.intervals import CONFIDENCE
 
@@ -18,7 +18,7 @@ def write_page(path: Path, gap: Gap) -> None:
     page = render(
         "gap.html",
         gap=gap,
-        picture=base64.b64encode(draw(gap)).decode(),
+        pictures=[(alt, base64.b64encode(png).decode()) for alt, png in draw_panels(gap)],
         sentences=[sentence(one) for one in gap.correlations],
         rows=[row for policy in gap.policies for row in rows(policy)],
         confidence=f"{CONFIDENCE:.0%}",

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from io import BytesIO
 from itertools import cycle
 from pathlib import Path
@@ -22,7 +25,7 @@ COLORS = ("#2563eb", "#c2410c", "#15803d", "#9333ea", "#0e7490", "#be185d", "#b4
 MARKERS = "os^Dv<>p*hX"
 REVERSED = "#dc2626"
 _GRID = "#dfe3ea"
-_WIDTH_IN, _SCATTER_IN, _DPI = 12.8, 5.6, 115
+_WIDTH_IN, _PANEL_IN, _SCATTER_IN, _DPI = 12.8, 5.2, 5.6, 115
 _ROW_IN = 0.42
 _TITLE = 60  # letters in a line
 _MOST_REASONS, _FEWEST_ROWS = 12, 4
@@ -34,25 +37,68 @@ def write_plot(path: Path, gap: Gap) -> None:
         path.write_bytes(draw(gap))
 
 
+@dataclass(frozen=True)
+class Panel:
+    """One part of the picture: what it shows, how to draw it, and its height."""
+
+    alt: str
+    draw: Callable[[Axes], None]
+    height_in: float
+
+
+def panels(gap: Gap) -> list[list[Panel]]:
+    """The picture's rows; without correlations if fewer than two policies have one."""
+    reasons = gap.reasons[:_MOST_REASONS]
+    height_in = 0.9 + _ROW_IN * max(len(gap.agents) * len(METRICS) * 0.75, len(reasons), 3)
+    levels = Counter(level.metric for level in gap.levels)
+    scatters = [
+        Panel(f"{_label(metric)} on the robot by that in simulation", partial(_titled, gap, metric), _SCATTER_IN)
+        for metric in METRICS
+        if levels[metric] > 1
+    ]
+    differences = Panel("differences by policy", partial(_draw_differences, gap=gap), height_in)
+    failures = Panel("how episodes failed", partial(_draw_reasons, reasons=reasons), height_in)
+    return [*([scatters] if scatters else []), [differences, *([failures] if reasons else [])]]
+
+
 def draw(gap: Gap) -> bytes:
     """The picture, a PNG."""
-    agents = list(dict.fromkeys(policy.agent for policy in gap.policies))
-    reasons = gap.reasons[:_MOST_REASONS]
-    rows = max(len(agents) * len(METRICS) * 0.75, len(reasons), 3)
-    lower_in = 0.9 + _ROW_IN * rows
-    size_in = (_WIDTH_IN, _SCATTER_IN + lower_in)
-    figure = Figure(figsize=size_in, dpi=_DPI, facecolor="white", layout="constrained")
+    rows = panels(gap)
+    heights_in = [row[0].height_in for row in rows]
+    figure = _figure(sum(heights_in), _WIDTH_IN)
+    grid = figure.add_gridspec(len(rows), 1, height_ratios=heights_in)
+    for number, row in enumerate(rows):
+        cells = grid[number].subgridspec(1, len(row))
+        for column, panel in enumerate(row):
+            panel.draw(figure.add_subplot(cells[column]))
+    return _png(figure)
+
+
+def draw_panels(gap: Gap) -> list[tuple[str, bytes]]:
+    """The parts of the picture, each with its alternative text and as a PNG, for pages."""
+    drawn = []
+    for panel in (panel for row in panels(gap) for panel in row):
+        figure = _figure(panel.height_in, _PANEL_IN)
+        panel.draw(figure.add_subplot())
+        drawn.append((panel.alt, _png(figure)))
+    return drawn
+
+
+def _figure(height_in: float, width_in: float) -> Figure:
+    figure = Figure(figsize=(width_in, height_in), dpi=_DPI, facecolor="white", layout="constrained")
     FigureCanvasAgg(figure)
-    grid = figure.add_gridspec(2, 2, height_ratios=(_SCATTER_IN, lower_in))
-    for column, metric in enumerate(METRICS):
-        axes = figure.add_subplot(grid[0, column])
-        draw_correlation(axes, gap, metric)
-        axes.set_title(title(gap, metric), fontsize=11, color=INK, loc="left")
-    _draw_differences(figure.add_subplot(grid[1, 0]), gap, agents)
-    _draw_reasons(figure.add_subplot(grid[1, 1]), reasons)
+    return figure
+
+
+def _png(figure: Figure) -> bytes:
     written = BytesIO()
     figure.savefig(written, format="png")
     return written.getvalue()
+
+
+def _titled(gap: Gap, metric: str, axes: Axes) -> None:
+    draw_correlation(axes, gap, metric)
+    axes.set_title(title(gap, metric), fontsize=11, color=INK, loc="left")
 
 
 def title(gap: Gap, metric: str) -> str:
@@ -90,7 +136,7 @@ def draw_correlation(axes: Axes, gap: Gap, metric: str) -> None:
     axes.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), aspect="equal")
     axes.set_xlabel(f"{_label(metric)} in simulation", fontsize=9)
     axes.set_ylabel(f"{_label(metric)} on the robot", fontsize=9)
-    axes.legend(fontsize=7.5, loc="upper left", bbox_to_anchor=(1.02, 1.0), frameon=False)
+    _legend_below(axes, 3)
     _style_axes(axes)
 
 
@@ -113,12 +159,12 @@ def _draw_fit(axes: Axes, levels: Sequence[Level]) -> None:
     axes.plot(ends, [y_mean + slope * (x - x_mean) for x in ends], color=INK, linewidth=1, label="least squares")
 
 
-def _draw_differences(axes: Axes, gap: Gap, agents: Sequence[str]) -> None:
+def _draw_differences(axes: Axes, gap: Gap) -> None:
     axes.set_title(f"robot less simulation, same episodes, {CONFIDENCE:.0%}", fontsize=11, color=INK, loc="left")
     step = 1.0 / (len(METRICS) + 1)
     for number, metric in enumerate(METRICS):
         color, labelled = COLORS[number], False
-        for row, agent in enumerate(agents):
+        for row, agent in enumerate(gap.agents):
             policy = next(one for one in gap.policies if one.agent == agent)
             found = policy.metric(metric)
             if found is None:
@@ -129,18 +175,14 @@ def _draw_differences(axes: Axes, gap: Gap, agents: Sequence[str]) -> None:
             axes.plot((found.difference.low, found.difference.high), (at, at), color=INK, linewidth=1.2)
             labelled = True
     axes.axvline(0, color=MUTED, linewidth=1)
-    axes.set_yticks(range(len(agents)), agents, fontsize=9)
-    axes.set_ylim(len(agents) - 0.4, -0.6)
-    axes.legend(fontsize=8, loc="best")
+    axes.set_yticks(range(len(gap.agents)), gap.agents, fontsize=9)
+    axes.set_ylim(len(gap.agents) - 0.4, -0.6)
+    _legend_below(axes, 2)
     _style_axes(axes)
 
 
 def _draw_reasons(axes: Axes, reasons: Sequence[Reason]) -> None:
     axes.set_title("how episodes failed", fontsize=11, color=INK, loc="left")
-    if not reasons:
-        axes.text(0.5, 0.5, "none failed", transform=axes.transAxes, ha="center", color=MUTED)
-        axes.set_axis_off()
-        return
     for row, reason in enumerate(reasons):
         axes.barh(row - 0.19, reason.simulated, height=0.36, color=COLORS[0], label=None if row else "simulation")
         axes.barh(row + 0.19, reason.real, height=0.36, color=COLORS[1], label=None if row else "robot")
@@ -151,8 +193,14 @@ def _draw_reasons(axes: Axes, reasons: Sequence[Reason]) -> None:
     axes.set_ylim(max(len(reasons), _FEWEST_ROWS) - 0.4, -0.6)
     axes.set_xlim(0, 1.35 * max(max(reason.simulated, reason.real) for reason in reasons))
     axes.set_xlabel("episodes", fontsize=9)
-    axes.legend(fontsize=8, loc="lower right")
+    _legend_below(axes, 2)
     _style_axes(axes)
+
+
+def _legend_below(axes: Axes, columns: int) -> None:
+    """A legend that covers nothing and is as wide as the axes."""
+    below = -0.5 / (axes.get_window_extent().height / axes.get_figure().dpi)
+    axes.legend(fontsize=8, loc="upper left", bbox_to_anchor=(0.0, below), ncols=columns, frameon=False)
 
 
 def _correlation(gap: Gap, metric: str) -> Correlation:

@@ -71,7 +71,8 @@ def table(gap: Gap) -> Group:
     if gap.unpaired:
         one = gap.unpaired[0]
         first = f"{one.path}: {one.reason}"
-        parts.append(Text(f"{len(gap.unpaired)} logs were not paired; the first: {first}", style="yellow"))
+        count = "1 log was" if len(gap.unpaired) == 1 else f"{len(gap.unpaired)} logs were"
+        parts.append(Text(f"{count} not paired; the first: {first}", style="yellow"))
     return Group(*parts)
 
 
@@ -99,10 +100,11 @@ def sentence(correlation: Correlation) -> str:
     """Correlation and order of the policies by one metric."""
     label = COLUMNS[correlation.metric][0]
     turned = "; ".join(f"{a} and {b}" for a, b in correlation.reversals)
-    order = f"{len(correlation.reversals)} of {correlation.pairs} pairs of policies change places"
+    pairs = "1 pair" if correlation.pairs == 1 else f"{correlation.pairs} pairs"
+    order = f"{len(correlation.reversals)} of {pairs} of policies change places"
     order += f" ({turned})" if turned else ""
     if correlation.interval is None:
-        return f"{label}: no correlation: {correlation.reason}; {order}."
+        return f"{label}: no correlation: {correlation.reason}" + (f"; {order}." if correlation.pairs else ".")
     found = correlation.interval
     over = f"[{found.low:.3f}, {found.high:.3f}] over {len(correlation.policies)} policies"
     return f"{label}: SRCC {found.mean:.3f} {over}; {order}."

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from robot_runtime.actions.continuous import Decision, VelocityCommand, WaypointCommand
+from robot_runtime.scoring.report.rendering import path_on_page
 from sim_bridge.replay.camera_offset import CameraOffset, Estimate
 from sim_bridge.replay.results import FrameDifference, Note, Replay
 
@@ -122,4 +123,4 @@ def scene_sentence(replay: Replay) -> str:
         missed = any(note.part == "scene" for note in replay.notes)
         return f"{recorded}, was not found" if missed else f"recorded in {recorded}"
     version = "the recorded version" if scene.same else "another version than was recorded in"
-    return f"simulated scene: {scene.folder}, {version}"
+    return f"simulated scene: {path_on_page(scene.folder)}, {version}"

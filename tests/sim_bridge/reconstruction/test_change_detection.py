@@ -88,6 +88,18 @@ def test_a_wrong_camera_mount_is_noted(room: Scene, tmp_path: Path) -> None:
     assert "z = -3.5 cm" in page.read_text(encoding="utf-8")
 
 
+def test_the_page_of_an_unchanged_scene_has_a_style_and_no_empty_table(tmp_path: Path) -> None:
+    apartment = load_scene(find_scene("apartment"))
+    nothing = ChangeReport("apartment", apartment.digest, ("0.mcap",), 9, 1.0, 0.5, (), ("lamp_4",), ())
+    write_changes_page(tmp_path / "changes.html", apartment, nothing)
+    page = (tmp_path / "changes.html").read_text(encoding="utf-8")
+    assert "Nothing has changed in what was seen" in page
+    assert "<table" not in page
+    assert "prefers-color-scheme: dark" in page
+    assert '<img class="picture"' in page
+    assert "lamp_4" in page
+
+
 @pytest.mark.slow
 def test_a_scene_of_another_place_is_refused(room_logs: list[Path]) -> None:
     apartment = load_scene(find_scene("apartment"))

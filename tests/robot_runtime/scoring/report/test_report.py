@@ -93,8 +93,44 @@ def test_episodes_of_several_agents_can_be_told_apart(record, tmp_path: Path) ->
     groups = (tmp_path / "report.html").read_text().partition("Episodes")[0].split("<section")
     assert len(groups) == 3
     for group, agent in zip(groups[1:], ("tortoise", "hare"), strict=True):
-        assert f"{agent} · two rooms" in " ".join(group.split())
+        assert f'<span class="muted">{agent}</span></h2>' in group
         assert "failed: stopped elsewhere" in group
+
+
+def test_every_column_of_the_list_can_be_reached(record, tmp_path: Path) -> None:
+    write_report([record(synthetic.header(), [FORWARD, STOP])], tmp_path / "report.html")
+    html = (tmp_path / "report.html").read_text(encoding="utf-8")
+    style = html[html.index("<style>") : html.index("</style>")]
+    hidden = re.findall(r"\.([a-z]+) \{[^}]*display: none", style)
+    cells = [attributes for tag, attributes in Page(tmp_path / "report.html").tags if tag in ("th", "td")]
+    assert cells
+    assert not [cell for cell in cells if cell.get("class") in hidden]
+    assert re.search(r"\.list \{[^}]*overflow: auto", style)
+
+
+def test_robots_are_named_and_times_of_the_machine_come_after_the_episodes(record, tmp_path: Path) -> None:
+    header = synthetic.header(localizers={"policy": ("odometry",), "referee": ("truth",)})
+    steps = [replace(step, phase_s={"act": 0.1}) for step in synthetic.drive(header, [FORWARD, STOP])]
+    recorder = Recorder(tmp_path / "timed")
+    synthetic.play(recorder, header, steps)
+    assert recorder.path is not None
+    write_report([recorder.path], tmp_path / "report.html")
+    html = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "robot synthetic · localizer odometry · referee truth" in html
+    assert html.index('<div class="list">') < html.index("host milliseconds per step") < html.index("<h2>Episodes")
+
+
+@pytest.mark.parametrize("out", ["report.html", "report"])
+def test_pages_do_not_name_the_machines_folders(record, tmp_path: Path, out: str) -> None:
+    paths = [record(synthetic.header(), [STOP]), tmp_path / "logs" / "broken.mcap"]
+    paths[1].write_bytes(b"x")
+    write_report(paths, tmp_path / out)
+    pages = [tmp_path / out] if out.endswith(".html") else list((tmp_path / out).rglob("*.html"))
+    for each in pages:
+        html = each.read_text(encoding="utf-8")
+        assert str(tmp_path) not in html, each
+        assert "/work/" not in html
+    assert any("logs/broken.mcap" in each.read_text(encoding="utf-8") for each in pages)
 
 
 def test_map_is_drawn_once_and_each_episode_on_it(page: Page) -> None:
@@ -131,7 +167,7 @@ def test_colors_follow_the_readers_system(tmp_path: Path) -> None:
     assert "prefers-color-scheme: dark" in style
     light, dark = (set(re.findall(r"(--[a-z-]+):", block)) for block in re.findall(r":root \{(.*?)\}", style, re.S))
     assert light == dark
-    used = set(re.findall(r"var\((--[a-z-]+)", html)) - {"--c"}
+    used = set(re.findall(r"var\((--[a-z-]+)", html)) - {"--c", "--aspect"}
     assert used <= light
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,8 +18,8 @@ from robot_runtime.cli.main import run_command
 from robot_runtime.errors import RecordingError
 from robot_runtime.scoring.sim_to_real.gap import Gap, find_gap, write_gap
 from robot_runtime.scoring.sim_to_real.page import write_page
-from robot_runtime.scoring.sim_to_real.plot import draw_correlation, title, write_plot
-from robot_runtime.scoring.sim_to_real.table import table
+from robot_runtime.scoring.sim_to_real.plot import draw_correlation, panels, title, write_plot
+from robot_runtime.scoring.sim_to_real.table import sentence, table
 from robot_runtime.scoring.summary import EpisodeScore
 
 EASE = (0.1, 0.3, 0.5, 0.7, 0.9, 0.2, 0.6, 0.8)
@@ -177,6 +178,46 @@ class TestPictures:
         assert "needs 3" in title(two, "spl")
         write_plot(tmp_path / "two.png", two)
         assert (tmp_path / "two.png").stat().st_size > 0
+
+    def test_one_policy_has_no_correlation_to_draw(self, tmp_path: Path) -> None:
+        one = find_gap(world("sim", {"a": 0.9}), world("real", {"a": 0.5}))
+        assert [panel.alt for row in panels(one) for panel in row] == ["differences by policy", "how episodes failed"]
+        assert sentence(one.correlations[0]).endswith("1 policy ran in both worlds; a correlation needs 3.")
+        write_page(tmp_path / "gap.html", one)
+        assert "1 polic" in (tmp_path / "gap.html").read_text(encoding="utf-8").split("</title>")[0]
+        assert "1 policies" not in (tmp_path / "gap.html").read_text(encoding="utf-8")
+
+    @pytest.mark.parametrize("width_in", [5.2, 6.4])
+    def test_no_legend_is_cut(self, gap: Gap, width_in: float) -> None:
+        for panel in (panel for row in panels(gap) for panel in row):
+            figure = Figure(figsize=(width_in, panel.height_in), layout="constrained")
+            FigureCanvasAgg(figure)
+            axes = figure.add_subplot()
+            panel.draw(axes)
+            figure.draw_without_rendering()
+            legend = axes.get_legend()
+            assert legend is not None
+            seen, whole = legend.get_window_extent(), figure.bbox
+            assert whole.x0 <= seen.x0 < seen.x1 <= whole.x1, panel.alt
+            assert whole.y0 <= seen.y0 < seen.y1 <= whole.y1, panel.alt
+
+    def test_tables_and_pictures_suit_phones_and_dark_mode(self, gap: Gap, tmp_path: Path) -> None:
+        write_page(tmp_path / "gap.html", gap)
+        page = (tmp_path / "gap.html").read_text(encoding="utf-8")
+        style = page[page.index("<style>") : page.index("</style>")]
+        (table,) = re.findall(r'<table class="([a-z]+)">', page)
+        assert not re.search(rf"\.{table} {{[^}}]*display: none", style)
+        assert page.count("<img") == page.count('<img class="picture"') == 4
+        assert re.search(r"@media \(prefers-color-scheme: dark\) { \.picture {[^}]*invert", style)
+
+    def test_paths_of_the_machine_are_not_on_the_page(self, tmp_path: Path) -> None:
+        real = world("real", SKILLS)
+        torn = tmp_path / "real" / "torn.mcap"
+        real.append(replace(real[0], path=torn, key="flat/9", reason=f"{torn}: no end record", metrics={}))
+        write_page(tmp_path / "gap.html", find_gap(world("sim", SKILLS), real))
+        page = (tmp_path / "gap.html").read_text(encoding="utf-8")
+        assert "1 log was not paired; the first: real/torn.mcap: not scored: real/torn.mcap: no end record" in page
+        assert str(tmp_path) not in page
 
     def test_the_page_holds_everything(self, gap: Gap, tmp_path: Path) -> None:
         write_page(tmp_path / "gap.html", gap)

@@ -98,6 +98,12 @@ def test_nothing_is_loaded_from_elsewhere_and_only_its_own_script_runs(page: Pag
                 assert re.match(r"data:image/(png|jpeg);base64,|#|index\.html", value or "")
 
 
+def test_folders_of_the_machine_are_not_on_the_page(folder: Path) -> None:
+    html = (folder / "replay.html").read_text(encoding="utf-8")
+    assert "simulated scene: " in html
+    assert str(folder) not in html
+
+
 def test_hostile_text_is_text_and_said_once_for_both_parts(page: Page) -> None:
     assert page.text.count("<script>alert(1)") == 3  # the agent, the note, its remedy
     assert re.search(r"open loop\s+closed loop\s+</script>", page.text)
