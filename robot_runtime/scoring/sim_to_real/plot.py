@@ -199,8 +199,10 @@ def _draw_reasons(axes: Axes, reasons: Sequence[Reason]) -> None:
 
 def _legend_below(axes: Axes, columns: int) -> None:
     """A legend that covers nothing and is as wide as the axes."""
-    below = -0.5 / (axes.get_window_extent().height / axes.get_figure().dpi)
-    axes.legend(fontsize=8, loc="upper left", bbox_to_anchor=(0.0, below), ncols=columns, frameon=False)
+    # The pad, in letters, clears the ticks and the label of the axis.
+    axes.legend(
+        loc="upper center", bbox_to_anchor=(0.5, 0.0), borderaxespad=4.5, ncols=columns, fontsize=8, frameon=False
+    )
 
 
 def _correlation(gap: Gap, metric: str) -> Correlation:
