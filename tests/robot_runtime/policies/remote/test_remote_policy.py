@@ -287,6 +287,7 @@ def test_an_unknown_argument_is_named() -> None:
 
 def test_connections_are_counted_before_their_handshake(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server_module, "MAX_CONNECTIONS", 2)
+    monkeypatch.setattr(server_module, "OPEN_S", 300.0)
     with PolicyServer(Walker(), TASK, LOOPBACK) as server:
         address = ("127.0.0.1", server.port)
         silent = [socket.create_connection(address, timeout=30.0) for _ in range(3)]
