@@ -155,6 +155,14 @@ class TestScores:
             assert all(map(stored.has, logs))
             assert score_logs(logs, journal=stored) == made == score_logs(logs)
 
+    def test_scores_without_todays_fields_are_refused(self, tmp_path: Path) -> None:
+        with score_journal(tmp_path / "l", Rules()):
+            pass
+        before = (tmp_path / "l").read_text(encoding="utf-8")
+        (tmp_path / "l").write_text(before.replace('"localizer",', ""), encoding="utf-8")
+        with raises_naming(ConfigError, tmp_path / "l"), score_journal(tmp_path / "l", Rules()):
+            pass
+
     def test_a_log_without_a_score_and_one_that_changed_are_scored_again(self, tmp_path: Path, record) -> None:
         good = record(synthetic.header(), [FORWARD] * 2 + [STOP])
         bad = good.with_name("bad.mcap")

@@ -122,6 +122,7 @@ def test_the_command_writes_table_json_and_page(
     assert {change["object"] for change in document["changes"]} == {"crate", "vase"}
     text = page.read_text(encoding="utf-8")
     assert text.count("<tr>") == 1 + len(document["changes"])
-    assert "http" not in text
+    assert "http:" not in text
+    assert "https:" not in text
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert [row[0] for row in change_rows(report)] == ["1", "2"]

@@ -183,6 +183,12 @@ class TestCommand:
         assert "\nnum_steps: 1.0\n" in capsys.readouterr().out
         assert json.loads(out.read_text())["success"] == 0.0
 
+    def test_a_submission_of_several_robots_says_so(self, record, header, tmp_path: Path, capsys) -> None:
+        logs = [str(record(replace(header, robot=robot), [STOP])) for robot in ("sim", "sim-noisy")]
+        out = str(tmp_path / "result.json")
+        assert run_command(["score", *logs, "--submission", "habitat", "--out", out]) == 0
+        assert "it mixes 2 robots: robot sim; robot sim-noisy" in capsys.readouterr().out
+
     def test_a_challenge_needs_a_file(self, record, header, capsys: pytest.CaptureFixture[str]) -> None:
         assert run_command(["score", str(record(header, [STOP])), "--submission", "habitat"]) == 2
         assert "--submission and --out go together" in capsys.readouterr().err
