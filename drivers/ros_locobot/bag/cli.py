@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -231,12 +231,25 @@ def _robot(bag: BagReader, name: str | None) -> tuple[RobotFile, RosOptions]:
     from robot_runtime.robots.loader import read_robot_file
 
     path, file = read_robot_file(name or _preset(bag))
+    if name is None and file.options["referee"].get("topic") not in bag.kinds:
+        file = _real(file)
     if file.driver != DRIVER:
         raise ConfigError(
             f"{path}: field 'driver' is {file.driver!r}, not a LoCoBot on ROS 1",
             f"name one of {', '.join(PRESETS.values())}, or a YAML file with driver {DRIVER}",
         )
     return file, config.parse(file.options, RosOptions, f"{path}: options")
+
+
+def _real(file: RobotFile) -> RobotFile:
+    """Return a preset with the lines marked "real": it has a simulated robot's camera mount, referee and placer."""
+    options = file.options
+    real = {
+        "camera": {**options["camera"], "mount": options["family"]},
+        "referee": options["localizer"],
+        "placer": {"by": "operator"},
+    }
+    return replace(file, options={**options, **real})
 
 
 def _preset(bag: BagReader) -> str:

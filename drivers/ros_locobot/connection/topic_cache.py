@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,13 @@ from robot_runtime.errors import StaleData
 
 RECENT_S = 1.0
 """A topic that has delivered a message within this time is not silent; a busy computer may process it late."""
+
+
+RECENT_COUNT = 256
+"""Messages of which the smallest lag decides whether clocks disagree: five seconds at a base's rate.
+
+A process that was stopped finds late messages in its queue, but those before it was stopped were in time.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +40,8 @@ class StampedMessage:
 class TopicCache:
     """The newest message of a topic. Written by rospy's thread of that topic, read by any other.
 
-    A message whose stamp is older on arrival than the clock's ``allowed_skew_s`` shows that two clocks disagree, or
-    that the network delays it that long, which is as bad.
+    Messages whose stamps are all older on arrival than the clock's ``allowed_skew_s`` show that two clocks disagree, or
+    that the network delays them that long, which is as bad.
 
     Args:
         topic: Full name, for messages.
@@ -45,6 +53,7 @@ class TopicCache:
         self._clock = clock
         self._newest: StampedMessage | None = None
         self._last: StampedMessage | None = None
+        self._lags_ns: deque[int] = deque(maxlen=RECENT_COUNT)
 
     @property
     def newest(self) -> StampedMessage | None:
@@ -66,7 +75,9 @@ class TopicCache:
             stamp_ns = header.stamp.to_nsec()
             if stamp_ns == 0 or not self._clock.observe_stamp(stamp_ns, self.topic):
                 return None
-        received = self._last = StampedMessage(stamp_ns, max(arrival_ns, stamp_ns), message)
+        received = StampedMessage(stamp_ns, max(arrival_ns, stamp_ns), message)
+        self._lags_ns.append(received.arrival_ns - stamp_ns)
+        self._last = received
         if self._newest is None or stamp_ns >= self._newest.stamp_ns:
             self._newest = received
         return received
@@ -74,6 +85,7 @@ class TopicCache:
     def clear(self) -> None:
         """Discard the messages of a connection that has ended."""
         self._newest = self._last = None
+        self._lags_ns.clear()
 
     def read(self, max_age_s: float) -> StampedMessage:
         """Return the newest message.
@@ -96,12 +108,20 @@ class TopicCache:
         if age_s <= max_age_s:
             return newest
         self._clock.check()
-        lag_s = ns_to_seconds(last.arrival_ns - last.stamp_ns)
         allowed_s = self._clock.allowed_skew_s
-        if lag_s > max(allowed_s, max_age_s) and ns_to_seconds(now_ns - last.arrival_ns) <= max(max_age_s, RECENT_S):
-            raise ClockSkew(
-                f"topic {self.topic}: messages arrive with stamps {lag_s:.3f} s old, {allowed_s:g} s is allowed",
-                CHRONY,
+        limit_s = max(allowed_s, max_age_s)
+        lag_s = ns_to_seconds(last.arrival_ns - last.stamp_ns)
+        if lag_s > limit_s and ns_to_seconds(now_ns - last.arrival_ns) <= max(max_age_s, RECENT_S):
+            least_s = ns_to_seconds(min(tuple(self._lags_ns)))
+            if least_s > limit_s:
+                raise ClockSkew(
+                    f"topic {self.topic}: messages arrive with stamps {least_s:.3f} s old, {allowed_s:g} s is allowed",
+                    CHRONY,
+                )
+            raise StaleData(
+                f"topic {self.topic}: its newest message arrived {lag_s:.3f} s late, {limit_s:g} s is allowed; "
+                "earlier ones were in time",
+                "this process, its computer or the network was held up: look for a suspended or overloaded computer",
             )
         raise StaleData(
             f"topic {self.topic} is silent: its newest message is {age_s:.3f} s old, {max_age_s:g} s is allowed",

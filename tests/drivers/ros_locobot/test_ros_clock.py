@@ -171,6 +171,24 @@ def test_old_stamps_that_keep_coming_are_a_skew_and_no_silence(busy_ms: int) -> 
         channel.read(0.1)
 
 
+def test_a_process_that_was_stopped_is_no_skew() -> None:
+    """It finds late messages in its queue; those before it was stopped were in time."""
+    clock = simulated()
+    channel = TopicCache("/odom", clock)
+    for tick in range(50):
+        clock.advance(10 * S + tick * 20 * MS)
+        channel.receive(message(10 * S + tick * 20 * MS))
+    clock.advance(15 * S)
+    for tick in range(50, 150):
+        channel.receive(message(10 * S + tick * 20 * MS))
+        with raises_naming(StaleData, "/odom", "s late") as caught:
+            channel.read(0.1)
+        assert not isinstance(caught.value, ClockSkew)
+        assert "suspended" in caught.value.remedy
+    channel.receive(message(15 * S))
+    assert channel.read(0.1).stamp_ns == 15 * S
+
+
 @pytest.mark.parametrize("stamp_ns", [0, 20 * S])
 def test_unusable_stamps_are_not_taken(stamp_ns: int) -> None:
     channel = TopicCache("/odom", simulated())

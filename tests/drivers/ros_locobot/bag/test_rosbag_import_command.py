@@ -11,6 +11,7 @@ from bag_drive import FORWARD, REST, START_NS
 
 from robot_runtime.cli.main import run_command
 from robot_runtime.common.clock import NS_PER_S
+from robot_runtime.recording.reader import LogReader
 
 SHORT = [REST, FORWARD, REST]
 
@@ -19,9 +20,13 @@ def test_the_command_finds_the_family_and_leaves_no_half_log(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     short, out = bag_drive.record(tmp_path / "short.bag", SHORT), tmp_path / "logs"
-    # The preset's referee is the simulation's, of which the bag has nothing.
-    assert run_command(["import", "--rosbag", str(short), "--out", str(out)]) == 8
-    assert "/simulation/ground_truth" in capsys.readouterr().err
+    assert run_command(["import", "--rosbag", str(short), "--out", str(out)]) == 0
+    [log] = out.glob("*.mcap")
+    with LogReader(log) as reader:
+        options = reader.header.robot_config["options"]
+    assert options["referee"] == options["localizer"] == {"source": "tf"}, "not the simulator's"
+    assert options["camera"]["mount"] == "pyrobot-kobuki"
+    log.unlink()
     arguments = ["import", "--rosbag", str(short), "--out", str(out), "--poses", "odometry"]
     assert run_command([*arguments, "--every-m", "0.1"]) == 0
     assert len(list(out.glob("*.mcap"))) == 1
