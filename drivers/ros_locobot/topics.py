@@ -1,11 +1,12 @@
 """The topics of each variant of the LoCoBot: driver, guard, simulated robot and bags take them from this table.
 
-It imports nothing, so that every part can use it.
+It imports only the standard library, so that every part can use it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 RAMPING = ("smoother", "raw_cmd_vel", "mux", "yocs", "safety_controller", "teleop")
@@ -104,6 +105,16 @@ TOPICS: Mapping[str, Mapping[str, Topic]] = {
 def topic_names(family: str, robot_name: str) -> dict[str, str]:
     """Return the full names of a variant's topics, by field of ``options.Topics``."""
     return {field: topic.name.replace("{name}", robot_name) for field, topic in TOPICS[family].items()}
+
+
+def family_of(published: Collection[str]) -> str | None:
+    """Return the family whose safety levels are among published topics, under any ``robot_name``; else None."""
+    for family, topics in TOPICS.items():
+        name = topics["core" if "core" in topics else "bumper"].name
+        pattern = re.escape(name).replace(re.escape("{name}"), "[^/]+")
+        if any(re.fullmatch(pattern, topic) for topic in published):
+            return family
+    return None
 
 
 def check_topic(field: str, name: str) -> None:

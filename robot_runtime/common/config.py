@@ -309,6 +309,19 @@ def _parents(module_name: str) -> tuple[str, ...]:
     return tuple(".".join(parts[:i]) for i in range(1, len(parts)))
 
 
+ROS_MODULES = (
+    "rospy",
+    "rosgraph",
+    "kobuki_msgs",
+    "ca_msgs",
+    "create_msgs",
+    "interbotix_xs_msgs",
+    "robot_runtime_simulation",
+)
+ROS_REMEDY = "install ROS 1 and build ros_ws (`make test`), then `source ros_ws/devel/setup.bash` in this shell"
+"""Modules of ROS and of this repository's workspace, and the remedy where Python does not find them."""
+
+
 def _install_hint(module_name: str, missing: str) -> str:
     extras = {
         "onnxruntime": "onnx",
@@ -318,5 +331,7 @@ def _install_hint(module_name: str, missing: str) -> str:
         "pyrealsense2": "realsense",
         "libusb_package": "realsense",
     }
+    if missing in ROS_MODULES:
+        return ROS_REMEDY
     extra = extras.get(missing, {"sim_bridge": "sim"}.get(module_name.split(".")[0]))
     return f"pip install 'robot-runtime[{extra}]'" if extra else f"install the package that provides {missing!r}"

@@ -1,159 +1,22 @@
-"""The command ``python -m sim_bridge.ros``: a simulated LoCoBot on ROS 1.
-
-It needs a running master. docs/robots/locobot-ros.md lists its topics, services and faults.
-"""
+"""The program ``python -m sim_bridge.ros``: its command, or what to source where Python does not find ROS."""
 
 from __future__ import annotations
 
-import math
-import re
 import sys
-import threading
-from dataclasses import asdict, replace
-from typing import Annotated, Any
 
-import rosgraph
-import rospy
-import typer
-import yaml
-
-from robot_runtime.common import config
-from robot_runtime.common.clock import SystemClock, wait_for
-from robot_runtime.common.geometry import SE2
-from robot_runtime.errors import ConfigError, DeviceFault, RuntimeFault
-from robot_runtime.hal import Intrinsics
-from robot_runtime.robots.camera_mount import load_mount
-from robot_runtime.robots.loader import read_robot_file
-from robot_runtime.scenes.scene import find_scene, load_scene
-from sim_bridge.robot.driver import SimOptions
-from sim_bridge.ros.localizer_topics import LOCALIZERS
-from sim_bridge.ros.robot import RosRobot, RosRobotOptions
-from sim_bridge.ros.robot_variants import VARIANTS, DriverTiming, robot_variant
-
-MASTER_LIMIT_S = 5.0
-"""Time limit of the wait for a master. roslaunch starts it before its nodes; other scripts may not."""
-
-SIM_TIME = "/use_sim_time"
-
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-
-
-@app.command()
-def run(
-    scene: Annotated[str, typer.Option(help="Scene folder, or the name of a bundled scene.")] = "apartment",
-    kind: Annotated[str, typer.Option("--family", help=f"Kind of LoCoBot: {', '.join(VARIANTS)}.")] = "pyrobot-kobuki",
-    robot_name: Annotated[str, typer.Option(help="Namespace of an Interbotix robot.")] = "locobot",
-    robot: Annotated[str, typer.Option(help="Noise and limits: a simulated robot's preset or YAML file.")] = "sim",
-    seed: Annotated[int, typer.Option(min=0, help="Of all random errors.")] = 0,
-    clock: Annotated[str, typer.Option(help="sim (publishes /clock) or real (the wall clock).")] = "sim",
-    rate: Annotated[float, typer.Option(help="Simulated seconds per real second, with --clock sim.")] = 1.0,
-    mount: Annotated[str, typer.Option(help="Camera mount: preset of launch/mounts, or YAML file.")] = "habitat",
-    camera: Annotated[str, typer.Option(help="WIDTHxHEIGHT@HFOV in pixels and degrees.")] = "640x480@79",
-    localizer: Annotated[str, typer.Option(help=f"Localizer: {', '.join(LOCALIZERS)}.")] = "amcl",
-    start: Annotated[str, typer.Option(help="X,Y,YAW in map, meters and degrees [default: the roomiest place].")] = "",
-    manner: Annotated[
-        list[str] | None, typer.Option(help="NAME=VALUE of robot_variants.DriverTiming; repeatable.")
-    ] = None,
-    die_with_stdin: Annotated[bool, typer.Option(help="End when standard input closes.")] = False,
-) -> None:
-    """Simulate a LoCoBot on ROS 1.
-
-    Examples:
-        python -m sim_bridge.ros --scene apartment --family pyrobot-kobuki
-
-        python -m sim_bridge.ros --family interbotix --robot sim-noisy --clock real --manner command_timeout_s=0.6
-    """
-    if clock not in ("sim", "real"):
-        raise ConfigError(f"--clock {clock!r} is no clock", "use sim or real")
-    loaded_scene = load_scene(find_scene(scene))
-    path, file = read_robot_file(robot)
-    variant = robot_variant(kind, robot_name)
-    options = RosRobotOptions(
-        variant=replace(variant, timing=parse_timing(variant.timing, manner or [])),
-        mount=load_mount(config.find_preset("mounts", mount)),
-        sim=config.parse(file.options, SimOptions, f"{path}: options"),
-        intrinsics=parse_camera(camera),
-        localizer=localizer,
-        simulated_clock=clock == "sim",
-        rate=rate,
-        seed=seed,
-    )
-    pose = parse_start(start) if start else SE2(*loaded_scene.map.most_open_point())
-    join_ros(options.simulated_clock)
-    if die_with_stdin:
-        threading.Thread(target=_end_with_stdin, name="stdin", daemon=True).start()
-    simulated = RosRobot(loaded_scene, options)
-    simulated.place(pose, 0.0)
-    print(f"ready: {kind} LoCoBot in {loaded_scene.name!r} at {pose.x_m:.2f}, {pose.y_m:.2f}", flush=True)
-    simulated.run()
-
-
-def join_ros(simulated_clock: bool) -> None:
-    """Become a node, and set ``/use_sim_time`` for simulated time.
-
-    Raises:
-        DeviceFault: No master answers, or ``/use_sim_time`` is set while time is real.
-    """
-    if not wait_for(SystemClock(), lambda: rosgraph.is_master_online() or None, MASTER_LIMIT_S, 0.1):
-        raise DeviceFault(
-            f"no ROS master answers at {rosgraph.get_master_uri()}", "start `roscore`, or set ROS_MASTER_URI"
-        )
-    if simulated_clock:
-        rospy.set_param(SIM_TIME, True)
-    elif rospy.get_param(SIM_TIME, False):
-        raise DeviceFault(
-            f"parameter {SIM_TIME} is true, so every node would wait for a /clock that real time does not publish",
-            f"use `--clock sim`, or run `rosparam set {SIM_TIME} false`",
-        )
-    # rospy's own simulated time is disabled: it would subscribe to the /clock that this node publishes.
-    rospy.init_node("simulated_robot", disable_rostime=True)
-
-
-def parse_timing(timing: DriverTiming, changes: list[str]) -> DriverTiming:
-    """Return the timing with changes of the form NAME=VALUE. Raises ``ConfigError``."""
-    values: dict[str, Any] = asdict(timing)
-    for change in changes:
-        name, equals, value = change.partition("=")
-        if not equals:
-            raise ConfigError(f"--manner {change!r} is not of the form NAME=VALUE", "write e.g. command_timeout_s=0.6")
-        values[name] = yaml.safe_load(value)
-    return config.parse(values, DriverTiming, "--manner")
-
-
-def parse_camera(text: str) -> Intrinsics:
-    """Return the ideal pinhole that ``WIDTHxHEIGHT@HFOV`` describes. Raises ``ConfigError``."""
-    match = re.fullmatch(r"(\d{2,4})x(\d{2,4})@(\d{1,3}(?:\.\d+)?)", text)
-    if not match or not 0 < float(match[3]) < 180:
-        raise ConfigError(f"--camera {text!r} is not WIDTHxHEIGHT@HFOV", "write e.g. 640x480@79")
-    return Intrinsics.from_hfov(int(match[1]), int(match[2]), float(match[3]))
-
-
-def parse_start(text: str) -> SE2:
-    """Return the pose that ``X,Y,YAW`` describes, yaw in degrees. Raises ``ConfigError``."""
-    try:
-        x_m, y_m, yaw_deg = (float(part) for part in text.split(","))
-    except ValueError:
-        raise ConfigError(f"--start {text!r} is not X,Y,YAW", "write e.g. 1.5,-0.2,90") from None
-    return SE2(x_m, y_m, math.radians(yaw_deg))
-
-
-def _end_with_stdin() -> None:
-    sys.stdin.read()
-    rospy.signal_shutdown("standard input closed")
+from robot_runtime.common.config import ROS_MODULES, ROS_REMEDY
 
 
 def main() -> int:
-    """Run the command; print a fault and its remedy, as ``robot-runtime`` does."""
+    """Run the command; say what is missing if it cannot be imported."""
     try:
-        # myargv removes the arguments that roslaunch adds.
-        code = app(args=rospy.myargv(sys.argv)[1:], standalone_mode=False)
-    except RuntimeFault as fault:
-        print(f"error: {fault}", file=sys.stderr)
-        return fault.exit_code
-    except typer.TyperException as error:
-        print(f"error: {error.format_message()}", file=sys.stderr)
-        return error.exit_code
-    return code if isinstance(code, int) else 0
+        from sim_bridge.ros.command import main as run
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] not in ROS_MODULES:
+            raise
+        print(f"error: Python does not find {error.name!r}\n  remedy: {ROS_REMEDY}", file=sys.stderr)
+        return 2
+    return run()
 
 
 if __name__ == "__main__":

@@ -99,6 +99,7 @@ def test_a_master_that_dies_stops_the_robot_and_one_that_comes_back_is_joined_ag
     robot.stop(signal.SIGKILL)
     spawn(*SIMULATED, master=master.uri).wait_for_line("ready")
     assert eventually(lambda: "outcome reached" in runtime.lines[known:]), runtime.output
+    assert "registrations are now out of sync" not in runtime.output, "rospy says that for every topic"
 
 
 # --- topics ---------------------------------------------------------------------------------------------------------
@@ -141,6 +142,17 @@ def test_commands_that_nobody_hears_are_refused(ros_node: str, ros_name: str) ->
         with raises_naming(DeviceFault, f"{ros_name}/velocity"):
             made.require_subscriber(publisher)
         made.unsubscribe(publisher)
+
+
+def test_a_robot_of_another_family_is_named(make_master: Any, spawn: Any) -> None:
+    master = make_master()
+    robot = spawn(*SIMULATED, "--family", "interbotix", master=master.uri)
+    robot.wait_for_line("ready")
+    options = {"family": "pyrobot-kobuki", "camera": {"mount": "habitat"}, "master": {"connect_timeout_s": 1.0}}
+    runtime = spawn(PROGRAM, json.dumps(options), master=master.uri)
+    told = runtime.wait_for_line("fault StaleData")
+    assert "/mobile_base/sensors/core" in told
+    assert "the network has the topics of the family 'interbotix': set options.family" in told
 
 
 @pytest.mark.parametrize("taken_as", [Odometry, rospy.AnyMsg])

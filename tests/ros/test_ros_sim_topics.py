@@ -190,6 +190,19 @@ def test_without_a_master_it_says_so(spawn: Any, free_port: int) -> None:
     assert "start `roscore`" in robot.output
 
 
+def test_without_the_workspace_it_says_what_to_source(capsys: Any, monkeypatch: Any) -> None:
+    from sim_bridge.ros.__main__ import main
+
+    for name in [name for name in sys.modules if name.startswith("sim_bridge.ros.") and "__main__" not in name]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "ca_msgs", None)
+    monkeypatch.setitem(sys.modules, "ca_msgs.msg", None)
+    assert main() == 2
+    message = capsys.readouterr().err
+    assert "'ca_msgs" in message
+    assert "source ros_ws/devel/setup.bash" in message
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

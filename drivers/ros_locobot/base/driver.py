@@ -190,7 +190,8 @@ class RosBase(RosDevice, Base):
             what = "the guard node" if self._options.guard else "the base's driver"
             raise DeviceFault(
                 f"topic {self._command_topic}: {what} no longer subscribes to it",
-                f"look at the log of {what}, start it again (it stopped the wheels), then connect again",
+                f"look at the log of {what}, start it again, then connect again; until then only the time limit of the "
+                + ("base's driver stops the wheels" if self._options.guard else "base's firmware can stop the wheels"),
             )
 
     def _halt_of_guard_node(self) -> Halt:

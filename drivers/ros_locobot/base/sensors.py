@@ -17,6 +17,7 @@ from drivers.ros_locobot.guard.safety_sources import Reports, tracker_of
 from drivers.ros_locobot.guard.sensors import Sensor, has_publisher, subscriptions
 from drivers.ros_locobot.options import RosOptions
 from drivers.ros_locobot.robot_variants import VARIANTS, kobuki_charge, topics_of
+from drivers.ros_locobot.topics import family_of
 from robot_runtime.errors import DeviceFault, StaleData
 from robot_runtime.safety import Feedback
 
@@ -53,7 +54,16 @@ class BaseSensors:
         session, topics = self._session, self._topics
         with self._lock:
             self._tracker = tracker_of(self._family, topics)
-        session.require_publisher(*(topic for topic in (topics.core, topics.bumper) if topic))
+        try:
+            session.require_publisher(*(topic for topic in (topics.core, topics.bumper) if topic))
+        except StaleData as error:
+            other = family_of(session.master.graph().publishers)
+            if other in (None, self._family):
+                raise
+            raise StaleData(
+                error.message,
+                f"the network has the topics of the family {other!r}: set options.family in the robot's YAML to it",
+            ) from error
         for topic in self._tracker.quiet_topics:
             session.require_publisher(topic)
         for sensor in subscriptions(self._family, topics, self._tracker, session.clock.now_ns):

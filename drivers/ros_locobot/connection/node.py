@@ -13,6 +13,9 @@ from robot_runtime.errors import DeviceFault
 
 NODE_NAME = "robot_runtime"
 
+REGISTRATION = "unable to communicate with ROS Master"
+"""rospy logs this once for each topic that it leaves without a master, which the session reports once."""
+
 
 def join_network(master_uri: str) -> None:
     """Make this process a node of a master; rospy allows that once in the life of a process.
@@ -41,5 +44,10 @@ def join_network(master_uri: str) -> None:
         rospy.init_node(NODE_NAME, argv=sys.argv[:1], anonymous=True, disable_signals=True, disable_rostime=True)
     finally:
         root.handlers[:], root.level = handlers, level  # init_node replaces the program's logging configuration
+    logging.getLogger("rosout").addFilter(_says_something_new)
     if not rospy.core.is_initialized():
         raise DeviceFault("an earlier attempt to become a ROS node is still waiting for its master", "try again later")
+
+
+def _says_something_new(record: logging.LogRecord) -> bool:
+    return REGISTRATION not in record.getMessage()

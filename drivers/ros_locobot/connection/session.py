@@ -382,7 +382,7 @@ class Session:
 def _second_publisher(topic: str, node: str) -> SecondPublisher:
     return SecondPublisher(
         f"topic {topic}: {node} publishes velocities beside this runtime",
-        "stop that node (teleop, smoother, multiplexer, move_base or another runtime); with the guard node, set "
-        "base.guard to true in the robot's YAML; a node that is known to be silent can be listed there under "
-        "base.silent_publishers",
+        "stop that node (teleop, smoother, multiplexer, move_base or another runtime): it can still move the base; if "
+        "it is the guard node, set base.guard to true in the robot's YAML; a node that is known to be silent can be "
+        "listed there under base.silent_publishers",
     )

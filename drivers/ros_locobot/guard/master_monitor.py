@@ -8,7 +8,7 @@ then registered again.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import rosgraph
@@ -18,6 +18,7 @@ from rospy.impl.registration import get_service_manager, get_topic_manager
 from drivers.ros_locobot.connection.errors import WrongDefinition
 from drivers.ros_locobot.connection.master import UNREACHABLE, Master, call_api, check_publishers
 from drivers.ros_locobot.guard.options import GuardOptions
+from drivers.ros_locobot.topics import family_of
 from robot_runtime.errors import DeviceFault
 
 
@@ -70,14 +71,25 @@ class MasterMonitor:
             if self._identity and identity != self._identity:
                 self._register_again()
             self._identity = identity
-            publishers = self._master.graph().publishers.get(self._topic, ())
-            foreign = (node for node in publishers if node not in self._allowed)
+            published = self._master.graph().publishers
+            foreign = (node for node in published.get(self._topic, ()) if node not in self._allowed)
             self._report(tuple(node for node in foreign if not self._master.is_dead(node)))
-            return tuple(filter(None, (self._wrong_definition(*pair) for pair in self._definitions)))
+            notes = (self._wrong_family(published), *(self._wrong_definition(*pair) for pair in self._definitions))
+            return tuple(filter(None, notes))
         except DeviceFault as error:
             return (error.message,)
         except UNREACHABLE as error:  # The master is gone again.
             return (f"ROS master {self._master.uri}: {error}",)
+
+    def _wrong_family(self, published: Collection[str]) -> str:
+        if any(topic in published for topic, _ in self._definitions):
+            return ""
+        family = family_of(published)
+        return (
+            ""
+            if family is None
+            else f"the network has the topics of the family {family!r}: set the parameter family to it"
+        )
 
     def _wrong_definition(self, topic: str, message: Any) -> str:
         try:

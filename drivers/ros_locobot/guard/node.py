@@ -195,8 +195,9 @@ class GuardNode:
         changed = before is None or replace(status, text="") != replace(before, text="")
         if changed or now_ns - self._reported_ns >= seconds_to_ns(STATUS_PERIOD_S):
             if before is None or status.reason != before.reason:
-                log = rospy.loginfo if status.reason == Halt.NONE.value else rospy.logwarn
-                log("%s", status.text)
+                # The start without sensors and the end are no trouble.
+                normal = before is None or status.reason in (Halt.NONE.value, Hold.ENDED.value)
+                (rospy.loginfo if normal else rospy.logwarn)("%s", status.text)
             self._reported, self._reported_ns = status, now_ns
             message = to_message(status)
             self._status.publish(message)

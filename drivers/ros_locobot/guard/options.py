@@ -82,6 +82,13 @@ def read_guard_options(parameters: Any, where: str) -> GuardOptions:
     Raises:
         ConfigError: Names the parameter.
     """
+    if not parameters:
+        raise ConfigError(
+            f"node {where} has no parameters",
+            "start it with `roslaunch robot_runtime_guard guard.launch family:=FAMILY`, or load the family's first: "
+            f"`rosparam load $(rospack find robot_runtime_guard)/config/FAMILY.yaml {where}`, with one of the families "
+            f"{', '.join(TOPICS)}",
+        )
     root = ParameterGroup(where, parameters)
     topics, base, master = (root.group(name) for name in ("topics", "base", "master"))
     family = root.choice("family", TOPICS)

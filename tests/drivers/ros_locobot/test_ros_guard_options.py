@@ -37,7 +37,6 @@ def test_the_robots_yaml_can_be_copied() -> None:
 @pytest.mark.parametrize(
     ("parameters", "named"),
     [
-        (None, "/guard/family"),
         ([1], "/guard"),
         ({"family": "turtlebot"}, "turtlebot"),
         ({**KOBUKI, "comand_timeout_s": 0.2}, "did you mean 'command_timeout_s'?"),
@@ -58,3 +57,11 @@ def test_the_robots_yaml_can_be_copied() -> None:
 def test_a_mistake_is_refused_by_name(parameters: Any, named: str) -> None:
     with raises_naming(ConfigError, named):
         read_guard_options(parameters, "/guard")
+
+
+@pytest.mark.parametrize("parameters", [None, {}])
+def test_a_guard_without_parameters_says_how_to_give_them(parameters: Any) -> None:
+    with raises_naming(ConfigError, "/guard") as caught:
+        read_guard_options(parameters, "/guard")
+    assert "rosparam load $(rospack find robot_runtime_guard)/config/FAMILY.yaml /guard" in caught.value.remedy
+    assert "pyrobot-kobuki" in caught.value.remedy

@@ -9,6 +9,7 @@ from raising import raises_naming
 
 from drivers.ros_locobot.options import RosOptions
 from drivers.ros_locobot.robot_variants import VARIANTS, base_frame, base_info, head_limits, topics_of
+from drivers.ros_locobot.topics import TOPICS, family_of, topic_names
 from robot_runtime.common import config
 from robot_runtime.errors import ConfigError
 from robot_runtime.robots.loader import read_robot_file
@@ -70,3 +71,10 @@ def test_limits_are_the_yamls_else_the_familys() -> None:
 def test_a_mistake_is_refused_where_it_stands(changes: dict[str, Any], named: str) -> None:
     with raises_naming(ConfigError, named):
         options(**changes)
+
+
+@pytest.mark.parametrize("family", TOPICS)
+def test_the_family_of_a_network_is_recognized(family: str) -> None:
+    names = topic_names(family, "rob").values()
+    assert family_of({*names, "/rosout"}) == family
+    assert family_of({"/rosout", "/odom"}) is None
