@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from enum import IntEnum
 from functools import cached_property
+from os.path import isfile  # which also answers for names that no file can have
 from pathlib import Path
 from typing import Any, Literal
 
@@ -80,7 +81,7 @@ class OccupancyMap:
         """
         file = config.load(path, MapFile)
         image_path = path.parent / file.image
-        return cls.decode(file, image_path.read_bytes() if image_path.is_file() else b"", str(path))
+        return cls.decode(file, image_path.read_bytes() if isfile(image_path) else b"", str(path))
 
     @classmethod
     def decode(cls, file: MapFile, image: bytes, where: str) -> OccupancyMap:

@@ -21,6 +21,7 @@ import json
 import math
 from dataclasses import dataclass, field
 from importlib import metadata
+from os.path import isfile  # which also answers for names that no file can have
 from pathlib import Path
 from typing import Literal
 
@@ -308,7 +309,7 @@ def load_scene(place: Path | str) -> Scene:
         )
     file = config.load(file_path, SceneFile)
     map_path = folder / file.map
-    if not map_path.is_file():
+    if not isfile(map_path):
         raise SceneError(
             f"{file_path}: field 'map' names {file.map!r}, which is not there",
             "save the robot's map there with map_saver, or import the scene's mesh again",
@@ -346,7 +347,7 @@ def _check_references(path: Path, folder: Path, file: SceneFile) -> None:
             files.add(visual.mesh)
         files.update(c.mesh for c in asset.collision if c.mesh is not None)
     for name in sorted(files):
-        if not (folder / name).is_file():
+        if not isfile(folder / name):
             raise SceneError(
                 f"{path}: names {name!r}, which is not there", "restore the file or import the scene again"
             )

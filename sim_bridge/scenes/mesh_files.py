@@ -7,8 +7,10 @@ COLLADA is read here on top of pycollada, because Gazebo's models keep their tex
 from __future__ import annotations
 
 import io
+import os
 import re
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -17,15 +19,17 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from robot_runtime.common.image_files import MAX_IMAGE_PIXELS
 from robot_runtime.errors import SceneError
+from sim_bridge.scenes.mesh_limits import MAX_NODES, MAX_TRIANGLES, check_collada, check_gltf
 from sim_bridge.scenes.palette import palette, palette_uv
 
 Array = NDArray[np.float64]
 
 FORMATS = (".dae", ".obj", ".stl", ".ply", ".glb", ".gltf")
 
-MAX_TRIANGLES = 2_000_000
-"""More than this neither renders at a usable rate nor fits the memory budget of a run."""
+_IMAGE_FORMATS = ("PNG", "JPEG", "TGA", "BMP", "TIFF", "GIF", "WEBP", "DDS", "PPM")
+"""Pillow has decoders that start other programs."""
 
 _TEXTURE_FOLDERS = (".", "textures", "materials/textures", "../materials/textures", "../textures")
 
@@ -99,25 +103,30 @@ def load_mesh(path: Path, notes: list[str], upright: bool = True) -> list[MeshPa
     parts = [part for part in parts if len(part.corners)]
     if not parts:
         raise SceneError(f"{path}: holds no triangle", "export it again with its faces, triangulated")
-    count = sum(len(part.corners) for part in parts)
-    if count > MAX_TRIANGLES:
-        raise SceneError(
-            f"{path}: {count:,} triangles; at most {MAX_TRIANGLES:,} can be simulated",
-            "decimate the mesh first, for instance with Blender's Decimate modifier",
-        )
+    _check_count(path, parts)
     if not all(np.isfinite(part.corners).all() for part in parts):
         raise SceneError(f"{path}: has corners that are not finite numbers", "export it again")
     return parts
 
 
+def _check_count(path: Path, parts: Sequence[MeshPart]) -> None:
+    count = sum(len(part.corners) for part in parts)
+    if count > MAX_TRIANGLES or len(parts) > MAX_NODES:
+        raise SceneError(
+            f"{path}: {count:,} triangles in {len(parts):,} parts; at most {MAX_TRIANGLES:,} can be simulated",
+            "decimate the mesh first, for instance with Blender's Decimate modifier",
+        )
+
+
 def read_image(path: Path) -> Image.Image:
     """An image, fully decoded. Raises ``SceneError``."""
     try:
-        image: Image.Image = Image.open(io.BytesIO(path.read_bytes()))
+        image: Image.Image = Image.open(io.BytesIO(path.read_bytes()), formats=_IMAGE_FORMATS)
+        _check_pixels(image)
         image.load()
         return image
-    except (OSError, ValueError, SyntaxError) as error:
-        raise SceneError(f"{path}: is not a readable image: {error}", "replace the texture file") from error
+    except Exception as error:  # Pillow's decoders raise many types for damaged files
+        raise SceneError(f"{path}: is not a readable image: {error!s:.500}", "replace the texture file") from error
 
 
 # --- COLLADA --------------------------------------------------------------------------------------------------------
@@ -130,21 +139,25 @@ _COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
 def _load_collada(path: Path, notes: list[str], upright: bool) -> list[MeshPart]:
     import collada
 
+    data = _COMMENT.sub(b"", path.read_bytes())
     ignorable = [collada.common.DaeUnsupportedError, collada.common.DaeBrokenRefError]
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PendingDeprecationWarning)  # pycollada uses numpy.matrix
-            document = collada.Collada(io.BytesIO(_COMMENT.sub(b"", path.read_bytes())), ignore=ignorable)
+            check_collada(data)
+            document = collada.Collada(io.BytesIO(data), ignore=ignorable)
             appearances = {id(effect): _collada_appearance(path, effect, notes) for effect in document.effects}
-            parts = [
-                part
-                for geometry in (document.scene.objects("geometry") if document.scene is not None else ())
-                for primitive in geometry.primitives()
-                for part in _collada_part(primitive, geometry.original.name or geometry.original.id, appearances)
-            ]
-    except (collada.common.DaeError, ValueError, IndexError, KeyError, AttributeError, SyntaxError) as error:
+            parts: list[MeshPart] = []
+            for geometry in document.scene.objects("geometry") if document.scene is not None else ():
+                for primitive in geometry.primitives():
+                    name = geometry.original.name or geometry.original.id
+                    parts += _collada_part(primitive, name, appearances)
+                _check_count(path, parts)
+    except SceneError:
+        raise
+    except Exception as error:  # pycollada and lxml raise many types for damaged files
         raise SceneError(
-            f"{path}: is not a complete COLLADA file: {error}", "restore the file or export it again"
+            f"{path}: is not a complete COLLADA file: {error!s:.500}", "restore the file or export it again"
         ) from error
     scale = document.assetInfo.unitmeter or 1.0
     matrix = np.diag([scale, scale, scale, 1.0])
@@ -181,11 +194,11 @@ def _collada_appearance(path: Path, effect: Any, notes: list[str]) -> Appearance
 def _find_texture(mesh: Path, name: str) -> Path | None:
     """Where the file says, else the file of that name in the folders in which models keep textures."""
     stated = mesh.parent / name
-    if stated.is_file():
+    if os.path.isfile(stated):  # also answers for names that no file can have
         return stated
     base = name.replace("\\", "/").rpartition("/")[2]
     candidates = (mesh.parent / folder / base for folder in _TEXTURE_FOLDERS)
-    return next((candidate for candidate in candidates if candidate.is_file()), None)
+    return next((candidate for candidate in candidates if os.path.isfile(candidate)), None)
 
 
 def _collada_part(primitive: Any, name: str, appearances: dict[int, Appearance]) -> list[MeshPart]:
@@ -213,20 +226,35 @@ def _collada_part(primitive: Any, name: str, appearances: dict[int, Appearance])
 def _load_with_trimesh(path: Path) -> list[MeshPart]:
     import trimesh
 
+    class RegularFiles(trimesh.resolvers.FilePathResolver):
+        """Of the files that a mesh names, those that have an end."""
+
+        def get(self, name: str) -> bytes:
+            if not os.path.isfile(os.path.join(self.parent, name)):
+                raise FileNotFoundError(f"{name:.200}: no such file")
+            return bytes(super().get(name))
+
     try:
+        if path.suffix.lower() in (".glb", ".gltf"):
+            check_gltf(path)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about deprecated options inside the readers: not this program's user
-            scene = trimesh.load_scene(path, process=False, maintain_order=True, **_splitting(path))
-        parts = []
+            resolver = RegularFiles(str(path))
+            scene = trimesh.load_scene(path, process=False, maintain_order=True, resolver=resolver, **_splitting(path))
+        parts: list[MeshPart] = []
         for node in sorted(scene.graph.nodes_geometry):
             matrix, geometry_name = scene.graph[node]
             geometry = scene.geometry[geometry_name]
             if isinstance(geometry, trimesh.Trimesh) and len(geometry.faces):
                 name = _obj_name(str(geometry_name), geometry) if path.suffix.lower() == ".obj" else str(node)
                 parts.append(_trimesh_part(geometry, name).moved(np.asarray(matrix, np.float64)))
-    except (ValueError, KeyError, IndexError, TypeError, OSError, AttributeError, NotImplementedError) as error:
+                _check_count(path, parts)
+    except SceneError:
+        raise
+    except Exception as error:  # trimesh raises many types for damaged files
         raise SceneError(
-            f"{path}: is not a complete {path.suffix[1:].upper()} file: {error}", "restore the file or export it again"
+            f"{path}: is not a complete {path.suffix[1:].upper()} file: {error!s:.500}",
+            "restore the file or export it again",
         ) from error
     return parts
 
@@ -255,6 +283,8 @@ def _trimesh_part(mesh: Any, name: str) -> MeshPart:
     if mesh.visual.kind == "texture":
         material = mesh.visual.material
         image = getattr(material, "baseColorTexture", None) or getattr(material, "image", None)
+        if image is not None:
+            _check_pixels(image)
         color = getattr(material, "baseColorFactor", None)
         if color is None and image is None:
             color = getattr(material, "diffuse", None)
@@ -277,6 +307,11 @@ def _painted(mesh: Any, faces: Array) -> tuple[Appearance, Array | None]:
     if (colors == colors[:1]).all():
         return Appearance(rgba=_unit_rgba(mesh.visual.main_color)), None
     return Appearance(palette(), "palette", exact=True), palette_uv(colors)
+
+
+def _check_pixels(image: Image.Image) -> None:
+    if image.width * image.height > MAX_IMAGE_PIXELS:
+        raise ValueError(f"an image has {image.width}x{image.height} pixels, at most {MAX_IMAGE_PIXELS} are read")
 
 
 def _unit_rgba(color: Any) -> tuple[float, float, float, float]:

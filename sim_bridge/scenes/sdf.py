@@ -76,11 +76,15 @@ class ModelPath:
         resources: folders that a relative ``file://PATH`` starts from: those given, those that hold a folder of
             ``models``, ``GAZEBO_RESOURCE_PATH``.
         missing: names that were asked for and not found.
+        parsed: files read so far, each once.
+        parts: models and shapes placed so far.
     """
 
     models: list[Path]
     resources: list[Path]
     missing: dict[str, None] = field(default_factory=dict)
+    parsed: dict[Path, Element] = field(default_factory=dict)
+    parts: int = 0
 
     @classmethod
     def near(cls, world: Path, given: Sequence[Path]) -> ModelPath:
@@ -115,7 +119,7 @@ class ModelPath:
         else:
             candidates = [folder / rest for folder in self.models]
         for candidate in candidates:
-            if candidate.exists():
+            if os.path.exists(candidate):  # also answers for names that no file can have
                 return candidate
         if uri in _BUILT_IN:
             return None
@@ -139,7 +143,7 @@ def read_world(path: Path, model_path: ModelPath) -> list[PlacedModel]:
     Raises:
         SceneError: not XML, not SDF, a pose or size that is not numbers, or frames that this reader does not know.
     """
-    root = _parse(path)
+    root = _parse(path, model_path)
     world = root.find("world")
     top = root if world is None else world
     models: list[PlacedModel] = []
@@ -158,16 +162,21 @@ _BARE_AMPERSAND = re.compile(rb"&(?!#?\w+;)")
 
 def _read_xml(path: Path) -> Element:
     """The outermost element; an ampersand that starts no entity stands for itself, as for Gazebo's own reader."""
+    if not path.is_file():  # nor a device, which has no end
+        raise SceneError(f"{path}: no such file", "check the path of the world")
     try:
-        return ElementTree.fromstring(_BARE_AMPERSAND.sub(b"&amp;", path.read_bytes()))
-    except FileNotFoundError:
-        raise SceneError(f"{path}: no such file", "check the path of the world") from None
-    except (ElementTree.ParseError, UnicodeDecodeError, OSError) as error:
+        data = path.read_bytes()
+        if b"<!ENTITY" in data:
+            raise SceneError(f"{path}: defines entities, which can expand without end", "write their text out")
+        return ElementTree.fromstring(_BARE_AMPERSAND.sub(b"&amp;", data))
+    except (ElementTree.ParseError, LookupError, ValueError, OSError) as error:
         raise SceneError(f"{path}: is not valid XML: {error}", "mend the file at that place") from error
 
 
-def _parse(path: Path) -> Element:
-    root = _read_xml(path)
+def _parse(path: Path, models: ModelPath) -> Element:
+    if path not in models.parsed:
+        models.parsed[path] = _read_xml(path)
+    root = models.parsed[path]
     if root.tag != "sdf":
         raise SceneError(
             f"{path}: the outermost element is <{root.tag}>, not <sdf>",
@@ -177,6 +186,8 @@ def _parse(path: Path) -> Element:
 
 
 _MAX_DEPTH = 16
+_MAX_PARTS = 100_000
+_MAX_NUMBER = 1e7
 
 
 def _model(path: Path, element: Element, parent: Matrix, models: ModelPath, depth: int) -> PlacedModel:
@@ -203,6 +214,9 @@ def _model(path: Path, element: Element, parent: Matrix, models: ModelPath, dept
             nested.append(_model(path, child, np.eye(4), models, depth + 1))
     for inner in nested:
         shapes.extend(_moved(shape, inner.matrix) for shape in inner.shapes)
+    models.parts += 1 + len(shapes)
+    if models.parts > _MAX_PARTS:
+        raise SceneError(f"{path}: places more than {_MAX_PARTS} models and shapes", "leave includes out")
     static = (element.findtext("static") or "0").strip().lower() in ("1", "true")
     kind = nested[0].kind if len(nested) == 1 and len(shapes) == len(nested[0].shapes) else name
     return PlacedModel(name, kind, matrix, tuple(shapes), static)
@@ -216,7 +230,7 @@ def _include(path: Path, element: Element, parent: Matrix, models: ModelPath, de
     if folder is None:
         return None
     file = _model_file(folder) if folder.is_dir() else folder
-    inner = _parse(file).find("model")
+    inner = _parse(file, models).find("model")
     if inner is None:
         raise SceneError(f"{file}: holds no <model>", "include a model, not a world")
     model = _model(file, inner, np.eye(4), models, depth + 1)
@@ -237,7 +251,7 @@ def _model_file(folder: Path) -> Path:
     listing = folder / "model.config"
     if listing.is_file():
         names = [(entry.text or "").strip() for entry in _read_xml(listing).iter("sdf")]
-        found = [folder / name for name in names if name and (folder / name).is_file()]
+        found = [folder / name for name in names if name and os.path.isfile(folder / name)]
         if found:
             return found[-1]
     return folder / "model.sdf"
@@ -272,6 +286,8 @@ def _geometry(path: Path, part: Element, matrix: Matrix, models: ModelPath) -> G
         if element.tag == "plane":
             x, y = _numbers(path, element.find("size"), 2, (1.0, 1.0))
             normal = np.array(_numbers(path, element.find("normal"), 3, (0.0, 0.0, 1.0)))
+            if not normal.any():
+                raise SceneError(f"{path}: a plane of {part.get('name')!r} has the normal 0 0 0", "give its direction")
             turn = np.eye(4)
             turn[:3, :3] = Rotation.align_vectors([normal], [[0.0, 0.0, 1.0]])[0].as_matrix()
             return Geometry(role, "plane", matrix @ turn, size=(x, y, 0.0), rgba=rgba)
@@ -317,7 +333,9 @@ def _numbers(path: Path, element: Element | None, count: int | None, default: tu
         values = tuple(float(word) for word in (element.text or "").split())
     except ValueError:
         values = ()
-    if not values or (count is not None and len(values) != count) or not np.isfinite(values).all():
+    if not values or (count is not None and len(values) != count) or not (np.abs(values) < _MAX_NUMBER).all():
         wanted = f"{count} numbers" if count else "numbers"
-        raise SceneError(f"{path}: <{element.tag}>{element.text}</{element.tag}> is not {wanted}", "correct it there")
+        raise SceneError(
+            f"{path}: <{element.tag}>{element.text:.200}</{element.tag}> is not {wanted}", "correct it there"
+        )
     return values
