@@ -8,18 +8,21 @@ from typing import Any
 
 from drivers.ros_locobot.connection.clock import CHRONY, RosClock
 from drivers.ros_locobot.connection.errors import ClockSkew
-from robot_runtime.common.clock import ns_to_seconds
+from robot_runtime.common.clock import ns_to_seconds, seconds_to_ns
 from robot_runtime.errors import StaleData
 
 RECENT_S = 1.0
 """A topic that has delivered a message within this time is not silent; a busy computer may process it late."""
 
 
-RECENT_COUNT = 256
-"""Messages of which the smallest lag decides whether clocks disagree: five seconds at a base's rate.
+LATE_S = 0.2
+"""Duration for which all messages must have been late until two clocks count as different, if others were in time.
 
-A process that was stopped finds late messages in its queue, but those before it was stopped were in time.
+A process that was stopped finds late messages in its queue too, but takes all of them in within less.
 """
+
+RECENT_COUNT = 256
+"""Messages whose lags are kept: five seconds at a base's rate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +43,8 @@ class StampedMessage:
 class TopicCache:
     """The newest message of a topic. Written by rospy's thread of that topic, read by any other.
 
-    Messages whose stamps are all older on arrival than the clock's ``allowed_skew_s`` show that two clocks disagree, or
-    that the network delays them that long, which is as bad.
+    Messages whose stamps are all older on arrival than the clock's ``allowed_skew_s``, for ``LATE_S``, show that two
+    clocks disagree, or that the network delays them that long, which is as bad.
 
     Args:
         topic: Full name, for messages.
@@ -53,7 +56,7 @@ class TopicCache:
         self._clock = clock
         self._newest: StampedMessage | None = None
         self._last: StampedMessage | None = None
-        self._lags_ns: deque[int] = deque(maxlen=RECENT_COUNT)
+        self._recent: deque[tuple[int, int]] = deque(maxlen=RECENT_COUNT)  # arrival and lag
 
     @property
     def newest(self) -> StampedMessage | None:
@@ -76,7 +79,7 @@ class TopicCache:
             if stamp_ns == 0 or not self._clock.observe_stamp(stamp_ns, self.topic):
                 return None
         received = StampedMessage(stamp_ns, max(arrival_ns, stamp_ns), message)
-        self._lags_ns.append(received.arrival_ns - stamp_ns)
+        self._recent.append((received.arrival_ns, received.arrival_ns - stamp_ns))
         self._last = received
         if self._newest is None or stamp_ns >= self._newest.stamp_ns:
             self._newest = received
@@ -85,7 +88,7 @@ class TopicCache:
     def clear(self) -> None:
         """Discard the messages of a connection that has ended."""
         self._newest = self._last = None
-        self._lags_ns.clear()
+        self._recent.clear()
 
     def read(self, max_age_s: float) -> StampedMessage:
         """Return the newest message.
@@ -112,7 +115,7 @@ class TopicCache:
         limit_s = max(allowed_s, max_age_s)
         lag_s = ns_to_seconds(last.arrival_ns - last.stamp_ns)
         if lag_s > limit_s and ns_to_seconds(now_ns - last.arrival_ns) <= max(max_age_s, RECENT_S):
-            least_s = ns_to_seconds(min(tuple(self._lags_ns)))
+            least_s = self._least_lag_s()
             if least_s > limit_s:
                 raise ClockSkew(
                     f"topic {self.topic}: messages arrive with stamps {least_s:.3f} s old, {allowed_s:g} s is allowed",
@@ -127,3 +130,13 @@ class TopicCache:
             f"topic {self.topic} is silent: its newest message is {age_s:.3f} s old, {max_age_s:g} s is allowed",
             "check that its node runs (`rosnode ping`), and the network between the computers",
         )
+
+    def _least_lag_s(self) -> float:
+        """Return the smallest lag of the last messages, back to one that arrived ``LATE_S`` before the newest."""
+        recent = tuple(self._recent)
+        newest_ns, least_ns = recent[-1]
+        for arrival_ns, lag_ns in reversed(recent):
+            least_ns = min(least_ns, lag_ns)
+            if newest_ns - arrival_ns >= seconds_to_ns(LATE_S):
+                break
+        return ns_to_seconds(least_ns)

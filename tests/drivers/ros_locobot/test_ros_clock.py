@@ -189,6 +189,18 @@ def test_a_process_that_was_stopped_is_no_skew() -> None:
     assert channel.read(0.1).stamp_ns == 15 * S
 
 
+def test_a_clock_that_is_set_back_is_a_skew_once_messages_have_been_late_for_a_while() -> None:
+    clock = simulated()
+    channel = TopicCache("/odom", clock)
+    for tick in range(12):
+        clock.advance(10 * S + tick * 20 * MS)
+        channel.receive(message(10 * S + tick * 20 * MS - (0 if tick == 0 else 3 * S)))
+    clock.advance(12 * S)
+    channel.receive(message(9 * S))
+    with raises_naming(ClockSkew, "/odom", "3.000 s"):
+        channel.read(0.1)
+
+
 @pytest.mark.parametrize("stamp_ns", [0, 20 * S])
 def test_unusable_stamps_are_not_taken(stamp_ns: int) -> None:
     channel = TopicCache("/odom", simulated())
