@@ -15,7 +15,9 @@ import select
 import struct
 import threading
 import tty
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from robot_runtime.common import config
 from robot_runtime.common.clock import Clock, SystemClock
@@ -26,6 +28,7 @@ from robot_runtime.hal.pose_history import PoseHistory
 from robot_runtime.hal.stand_ins import FixedHead, HistoryLocalizer, MissingCamera
 from robot_runtime.hal.streams import fresh
 from robot_runtime.placement.operator import OperatorPlacer
+from robot_runtime.robots.loader import RobotContext
 from robot_runtime.safety import Feedback, Guard, GuardLimits
 
 TRACK_M = 0.28
@@ -187,7 +190,7 @@ class PebbleBase(Base):
         self.history.add(PoseEstimate(now_ns, self._odom, "odom"))
 
 
-def make_robot(context, name, options, where) -> Robot:
+def make_robot(context: RobotContext, name: str, options: Mapping[str, Any], where: str) -> Robot:
     """Make a robot of the base, a camera that the robot's file names, and a person who places it."""
     chosen, clock = config.parse(options, PebbleOptions, where), SystemClock()
     base, head = PebbleBase(clock, chosen.port), FixedHead(clock)

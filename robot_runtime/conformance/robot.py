@@ -88,7 +88,7 @@ class RobotConformance(BaseConformance, HeadConformance, CameraConformance, Loca
         with self.connected() as robot:
             here = robot.referee.latest(0.5).pose
             goal = replace(here, yaw_rad=wrap_angle(here.yaw_rad + 1.0))
-            tilt_rad = robot.head.limits.min_tilt_rad / 3
+            _, tilt_rad = robot.head.limits.clip(0.0, robot.head.limits.min_tilt_rad / 3)
             robot.placer.place(goal, tilt_rad)
             for localizer in self._localizers(robot):
                 if localizer.info.frame != "map":

@@ -15,6 +15,7 @@ from robot_runtime.hal.device import Device
 from robot_runtime.hal.head import Head, HeadLimits, HeadState
 from robot_runtime.hal.localizer import Arrivals, Localizer, LocalizerInfo, PoseEstimate
 from robot_runtime.hal.pose_history import PoseHistory, pose_at
+from robot_runtime.hal.streams import fresh
 
 
 class _ConnectedFlag(Device):
@@ -54,7 +55,8 @@ class FixedHead(_ConnectedFlag, Head):
     @override
     def state(self, max_age_s: float) -> HeadState:
         self._require_connected()
-        return HeadState(self._clock.now_ns(), 0.0, self._tilt_rad, moving=False)
+        now_ns = self._clock.now_ns()
+        return fresh("head", HeadState(now_ns, 0.0, self._tilt_rad, moving=False), now_ns, max_age_s)
 
     @override
     def command(self, pan_rad: float, tilt_rad: float) -> tuple[float, float]:

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Protocol, TypeVar
@@ -285,6 +285,7 @@ def build_robot(file: RobotFile, path: str, context: RobotContext, chosen: Devic
         raise ConfigError(
             f"{where}: {file.driver!r} is not a function", "name the driver's factory function, not one of its parts"
         )
+    _check_takes(factory, file.driver, where, "context", "name", "options", "where")
     robot = factory(context, file.name, file.options, f"{path}: options")
     if not isinstance(robot, Robot):
         raise ConfigError(
@@ -337,6 +338,8 @@ def make_device(device: DeviceConfig, kind: type[D], robot: Robot, context: Robo
     at = f"{where}: field 'driver'"
     factory: DeviceFactory = config.resolve(device.driver, at)
     makes = callable(factory) and not inspect.isclass(factory)
+    if makes:
+        _check_takes(factory, device.driver, at, "robot", "context", "options", "where")
     made = factory(robot, context, device.options, f"{where}: options") if makes else None
     if not isinstance(made, kind):
         raise ConfigError(
@@ -344,6 +347,18 @@ def make_device(device: DeviceConfig, kind: type[D], robot: Robot, context: Robo
             "name a device's factory function, not one of its classes",
         )
     return made
+
+
+def _check_takes(factory: Callable[..., Any], driver: str, where: str, *arguments: str) -> None:
+    """Raise ``ConfigError`` for a factory that cannot be called with these arguments."""
+    try:
+        inspect.signature(factory).bind(*arguments)
+    except (TypeError, ValueError) as error:  # ValueError: a function of C that states no arguments
+        given = ", ".join(arguments)
+        raise ConfigError(
+            f"{where}: {driver!r} is not called as {driver.rpartition('.')[2]}({given}): {error}",
+            f"write the factory as `def {driver.rpartition('.')[2]}({given})`: docs/robots/own-robot.md",
+        ) from error
 
 
 def _chosen_paths(chosen: DeviceOverrides) -> dict[str, Path]:

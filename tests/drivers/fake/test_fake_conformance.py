@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from drivers.fake.driver import make_robot
 from robot_runtime.common.geometry import SE2
 from robot_runtime.conformance import ContactConformance, RobotConformance
 from robot_runtime.conformance.manipulation import ObjectConformance, ObjectSite
 from robot_runtime.hal import Robot
+from robot_runtime.hal.stand_ins import FixedHead
 from robot_runtime.robots.loader import RobotContext
 from robot_runtime.scenes.objects import ObjectPose
 
@@ -32,6 +35,16 @@ class TestSlowFakeRobot(RobotConformance):
             "head_speed_rad_s": 0.8,
         }
         return make_robot(RobotContext(None, None, seed=0), "slow", options, "test")
+
+
+class TestFixedCamera(RobotConformance):
+    """A camera that looks down and does not move; a person places the robot."""
+
+    can_place = False
+
+    def make_robot(self) -> Robot:
+        robot = make_robot(RobotContext(None, None, seed=0), "fixed", SMALL, "test")
+        return replace(robot, head=FixedHead(robot.clock, tilt_rad=-0.3))
 
 
 class TestFakeRobotAtWall(ContactConformance):

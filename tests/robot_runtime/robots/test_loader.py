@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -65,6 +66,20 @@ def test_a_driver_that_is_not_there_is_named(tmp_path: Path, driver: str, messag
     assert caught.value.message.startswith(f"{path}: field 'driver': ")
     assert message in caught.value.message
     assert caught.value.remedy == remedy
+
+
+@pytest.mark.parametrize("line", ["def make(options): ...", "def make(context, name, options, where, port): ..."])
+def test_a_factory_with_another_signature_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str) -> None:
+    (tmp_path / "odd_driver.py").write_text(f"{line}\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "odd_driver", raising=False)
+    robot = robot_file(tmp_path, "name: r\ndriver: odd_driver.make\n")
+    with raises_naming(ConfigError, robot, "'odd_driver.make'", "make(context, name, options, where)"):
+        load_robot(robot, CONTEXT)
+    part = tmp_path / "part.yaml"
+    part.write_text("name: p\ndriver: odd_driver.make\n")
+    with raises_naming(ConfigError, part, "'odd_driver.make'", "make(robot, context, options, where)"):
+        load_robot("fake", CONTEXT, DeviceOverrides(camera=str(part)))
 
 
 def test_a_missing_driver_module_is_its_own_error(tmp_path: Path) -> None:
