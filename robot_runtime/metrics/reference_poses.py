@@ -25,17 +25,22 @@ def check_rule(rule: RefereeRule) -> None:
         smoother_name()
 
 
-def scored_steps(log: LogReader, rule: RefereeRule) -> Iterator[StepRecord]:
+def scored_steps(log: LogReader, rule: RefereeRule, verify: bool = True) -> Iterator[StepRecord]:
     """Yield the log's steps without images, with the referee's poses by the rule.
+
+    Args:
+        log: open for reading.
+        rule: whose poses.
+        verify: see ``LogReader.steps``.
 
     Raises:
         ConfigError: GTSAM, which smoothing needs, is missing.
         RecordingError: the log lacks the streams to smooth.
     """
     if rule == "logged":
-        yield from log.steps(images=False)
+        yield from log.steps(images=False, verify=verify)
         return
-    records = list(log.steps(images=False))
+    records = list(log.steps(images=False, verify=verify))
     trajectory = smoothed(log, records, "referee")
     for record, pose, covariance in zip(records, trajectory.poses, trajectory.covariances, strict=True):
         estimate = PoseEstimate(record.referee.stamp_ns, pose, MAP_FRAME, covariance)

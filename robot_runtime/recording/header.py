@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from robot_runtime.common import config
+from robot_runtime.common import bounded, config
 from robot_runtime.common.geometry import SE2
 from robot_runtime.hal import Intrinsics
 from robot_runtime.policy import PolicySource
 from robot_runtime.recording import json_records
 from robot_runtime.recording.channels import LOG_FORMAT
+from robot_runtime.recording.json_values import finite, integer, loads, mapping, text, texts
 from robot_runtime.records import EpisodeHeader
 from robot_runtime.scenes.objects import ObjectSource
 from robot_runtime.scenes.occupancy_map import MapFile, OccupancyMap
@@ -81,7 +82,7 @@ def header_from_json(
         provenance: of :func:`provenance_to_text`.
 
     Raises:
-        KeyError, ValueError, TypeError, ConfigError, SceneError: a value is missing or malformed.
+        ConfigError, SceneError: a value is malformed; so do the errors of ``json_values.MALFORMED``.
     """
     where = f"{path}: /episode"
     values = {key: _value(text) for key, text in provenance.items()}
@@ -89,31 +90,39 @@ def header_from_json(
     return EpisodeHeader(
         episode=config.parse(data["episode"], Episode, f"{where}: episode"),
         task=config.parse(data["task"], Task, f"{where}: task"),
-        scene=_scene(path, data["scene"]["digest"], files, Path(values.get("scene_folder", path.parent))),
-        robot=data["robot"],
-        robot_config=data["robot_config"],
-        agent=data["agent"],
-        seed=data["seed"],
-        intrinsics=Intrinsics(**data["intrinsics"]),
-        depth_unit_m=float(data["depth_unit_m"]),
-        mount=(float(x), float(y), float(z)),
-        start_ns=data["start_ns"],
+        scene=_scene(path, text(data["scene"]["digest"]), files, Path(values.get("scene_folder", path.parent))),
+        robot=text(data["robot"]),
+        robot_config=mapping(data["robot_config"]),
+        agent=text(data["agent"]),
+        seed=integer(data["seed"]),
+        intrinsics=_intrinsics(data["intrinsics"]),
+        depth_unit_m=finite(data["depth_unit_m"]),
+        mount=(finite(x), finite(y), finite(z)),
+        start_ns=integer(data["start_ns"]),
         provenance=values,
-        dataset=data.get("dataset", ""),  # the oldest logs have none
+        dataset=text(data.get("dataset", "")),  # the oldest logs have none
         object_source=ObjectSource(data["object_source"]) if data.get("object_source") else None,
         origin=json_records.pose_from_json(data["origin"]) if data.get("origin") else None,
         placement=json_records.placement_from_json(data["placement"]) if data.get("placement") else None,
-        localizers={role: tuple(names) for role, names in data.get("localizers", {}).items()},
+        localizers={role: texts(names) for role, names in data.get("localizers", {}).items()},
         policy=config.parse(data["policy"], PolicySource, f"{where}: policy") if data.get("policy") else None,
     )
 
 
+def _intrinsics(data: Mapping[str, Any]) -> Intrinsics:
+    width, height = integer(data["width"]), integer(data["height"])
+    if not 0 < width * height <= bounded.MAX_IMAGE_PIXELS:
+        raise ValueError(f"a camera of {width} x {height} pixels")
+    return Intrinsics(width, height, *(finite(data[name]) for name in ("fx", "fy", "cx", "cy")))
+
+
 def _scene(path: Path, digest: str, files: Mapping[str, bytes], folder: Path) -> Scene:
-    file = config.parse(json.loads(files["scene.yaml"]), SceneFile, f"{path}: scene.yaml")
-    map_file = config.parse(json.loads(files[file.map]), MapFile, f"{path}: {file.map}")
+    file = config.parse(loads(files["scene.yaml"]), SceneFile, f"{path}: scene.yaml")
+    map_file = config.parse(loads(files[file.map]), MapFile, f"{path}: {file.map}")
     occupancy = OccupancyMap.decode(map_file, files[map_file.image], f"{path}: {file.map}")
     view_points = {
-        name: tuple(SE2(*pose) for pose in poses) for name, poses in json.loads(files["view_points.json"]).items()
+        name: tuple(SE2(*map(finite, pose)) for pose in poses)
+        for name, poses in loads(files["view_points.json"]).items()
     }
     return Scene(folder, file, occupancy, view_points, digest)
 

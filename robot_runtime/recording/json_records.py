@@ -33,6 +33,7 @@ from robot_runtime.hal import (
 )
 from robot_runtime.hal.events import Event
 from robot_runtime.policy import Observation
+from robot_runtime.recording.json_values import integer, mapping, number, text, texts
 from robot_runtime.records import (
     ActionResult,
     EndReason,
@@ -43,6 +44,8 @@ from robot_runtime.records import (
     StepTimes,
 )
 from robot_runtime.scenes.objects import Grab, GrabOutcome, ObjectPose
+
+_DTYPES = {"bool", "str", *(f"{kind}{bits}" for kind in ("int", "uint", "float") for bits in (8, 16, 32, 64))}
 
 IMAGE_MIN_DIMENSIONS = 2
 """Arrays of at least so many dimensions are images, which are logged as digests, not as numbers."""
@@ -129,8 +132,9 @@ def step_from_json(
 ) -> StepRecord:
     """The inverse of :func:`step_to_json`, with the data that it leaves out as arguments."""
     moving = data.get("objects") or {}  # older logs have none
+    head, times = data["head"], data["times"]
     return StepRecord(
-        index=int(data["index"]),
+        index=integer(data["index"]),
         action=None if data["action"] is None else Action(data["action"]),
         result=None if data["result"] is None else _result(data["result"]),
         observation=observation,
@@ -138,14 +142,21 @@ def step_from_json(
         pose=pose_from_json(data["pose"]),
         referee=pose_from_json(data["referee"]),
         base=base_from_json(data["base"]),
-        head=HeadState(**data["head"]),
-        times=StepTimes(**data["times"]),
-        policy_info=dict(data["policy_info"]),
+        head=HeadState(
+            integer(head["stamp_ns"]), number(head["pan_rad"]), number(head["tilt_rad"]), bool(head["moving"])
+        ),
+        times=StepTimes(
+            integer(times["action_start_ns"]),
+            integer(times["action_end_ns"]),
+            integer(times["exposed_ns"]),
+            integer(times["observed_ns"]),
+        ),
+        policy_info=mapping(data["policy_info"]),
         phase_s=phase_s,
         objects=objects,
-        held=tuple(moving.get("held", ())),
+        held=texts(moving.get("held", [])),
         grab=_grab(moving.get("grab")),
-        phase=moving.get("phase", ""),
+        phase=text(moving.get("phase", "")),
         command=_command(data["action"], data.get("command")),
     )
 
@@ -157,13 +168,26 @@ def objects_from_json(data: Mapping[str, Any]) -> dict[str, ObjectPose]:
 
 def pose_from_json(data: Mapping[str, Any]) -> PoseEstimate:
     """The inverse of :func:`plain` for a pose."""
-    covariance = np.array([[float(v) for v in row] for row in data["covariance"]])
-    return PoseEstimate(data["stamp_ns"], _se2(data["pose"]), data["frame"], covariance, PoseStatus(data["status"]))
+    covariance = np.array(data["covariance"], np.float64)  # numpy reads Infinity and NaN, too
+    if covariance.shape != (3, 3):
+        raise ValueError(f"a covariance has the shape {covariance.shape}")
+    return PoseEstimate(
+        integer(data["stamp_ns"]), _se2(data["pose"]), text(data["frame"]), covariance, PoseStatus(data["status"])
+    )
 
 
 def placement_from_json(data: Mapping[str, Any]) -> Placement:
     """The inverse of :func:`plain` for a placement."""
-    return Placement(**{**data, "goal": _se2(data["goal"]), "pose": _se2(data["pose"])})
+    turned = data["error_rad"]
+    return Placement(
+        way=text(data["way"]),
+        source=text(data["source"]),
+        goal=_se2(data["goal"]),
+        pose=_se2(data["pose"]),
+        error_m=number(data["error_m"]),
+        error_rad=None if turned is None else number(turned),
+        scatter_m=number(data["scatter_m"]),
+    )
 
 
 def base_to_json(state: BaseState) -> dict[str, Any]:
@@ -175,21 +199,21 @@ def base_to_json(state: BaseState) -> dict[str, Any]:
 def base_from_json(data: Mapping[str, Any]) -> BaseState:
     """The inverse of :func:`base_to_json`."""
     return BaseState(
-        stamp_ns=data["stamp_ns"],
+        stamp_ns=integer(data["stamp_ns"]),
         odom=_se2(data["odom"]),
-        velocity=Velocity(float(data["velocity"]["linear_m_s"]), float(data["velocity"]["angular_rad_s"])),
+        velocity=Velocity(number(data["velocity"]["linear_m_s"]), number(data["velocity"]["angular_rad_s"])),
         bumper=_zone(data["bumper"]),
         cliff=_zone(data["cliff"]),
         wheel_drop=_zone(data["wheel_drop"]),
         halt=Halt(data["halt"]),
-        battery_v=float(data["battery_v"]),
-        battery_fraction=float(data["battery_fraction"]),
+        battery_v=number(data["battery_v"]),
+        battery_fraction=number(data["battery_fraction"]),
     )
 
 
 def event_from_json(data: Mapping[str, Any]) -> Event:
     """The inverse of :func:`plain` for an event."""
-    return Event(int(data["stamp_ns"]), str(data["source"]), str(data["kind"]), str(data["detail"]))
+    return Event(integer(data["stamp_ns"]), text(data["source"]), text(data["kind"]), text(data["detail"]))
 
 
 def end_from_json(data: Mapping[str, Any]) -> EpisodeEnd:
@@ -197,9 +221,9 @@ def end_from_json(data: Mapping[str, Any]) -> EpisodeEnd:
     action, result = data.get("action"), data.get("result")  # older logs have neither
     return EpisodeEnd(
         EndReason(data["reason"]),
-        int(data["steps"]),
-        int(data["stamp_ns"]),
-        str(data["detail"]),
+        integer(data["steps"]),
+        integer(data["stamp_ns"]),
+        text(data["detail"]),
         None if action is None else Action(action),
         None if result is None else _result(result),
         data.get("of_policy") is True,
@@ -212,8 +236,8 @@ def _result(data: Mapping[str, Any]) -> ActionResult:
         commanded=_displacement(data["commanded"]),
         measured=_displacement(data["measured"]),
         contact=_zone(data["contact"]),
-        duration_s=float(data["duration_s"]),
-        detail=data["detail"],
+        duration_s=number(data["duration_s"]),
+        detail=text(data["detail"]),
     )
 
 
@@ -221,32 +245,40 @@ def _command(action: str | None, data: Mapping[str, Any] | None) -> Command | No
     if data is None:  # a discrete action, or an older log
         return None
     kind = {kind.action.value: kind for kind in (VelocityCommand, WaypointCommand)}[str(action)]
-    return kind(**{name: float(value) for name, value in data.items()})
+    return kind(**{name: number(value) for name, value in data.items()})
 
 
 def _displacement(data: Mapping[str, Any]) -> Displacement:
-    return Displacement(float(data["forward_m"]), float(data["turn_rad"]), float(data["tilt_rad"]))
+    return Displacement(number(data["forward_m"]), number(data["turn_rad"]), number(data["tilt_rad"]))
 
 
 def _se2(data: Mapping[str, Any]) -> SE2:
-    return SE2(float(data["x_m"]), float(data["y_m"]), float(data["yaw_rad"]))
+    return SE2(number(data["x_m"]), number(data["y_m"]), number(data["yaw_rad"]))
 
 
 def _object_pose(data: Mapping[str, Any]) -> ObjectPose:
-    x, y, z = map(float, data["position"])
-    w, i, j, k = map(float, data["quaternion"])
-    return ObjectPose((x, y, z), (w, i, j, k), None if data["openness"] is None else float(data["openness"]))
+    x, y, z = map(number, data["position"])
+    w, i, j, k = map(number, data["quaternion"])
+    return ObjectPose((x, y, z), (w, i, j, k), None if data["openness"] is None else number(data["openness"]))
 
 
 def _grab(data: Mapping[str, Any] | None) -> Grab | None:
-    return None if data is None else Grab(GrabOutcome(data["outcome"]), data["object_id"], data["detail"])
+    if data is None:
+        return None
+    name = data["object_id"]
+    return Grab(GrabOutcome(data["outcome"]), None if name is None else text(name), text(data["detail"]))
 
 
 def _zone(names: list[str]) -> Zone:
-    zone = Zone.NONE
+    if names == []:
+        return _NO_ZONE
+    zone = _NO_ZONE
     for name in names:
         zone |= Zone[name.upper()]
     return zone
+
+
+_NO_ZONE = Zone.NONE
 
 
 # --- observations ---------------------------------------------------------------------------------------------------
@@ -264,12 +296,11 @@ def array_to_json(array: NDArray[Any]) -> dict[str, Any]:
 
 def array_from_json(data: Mapping[str, Any]) -> NDArray[Any]:
     """The inverse of :func:`array_to_json` for an array that is not an image."""
-    if np.dtype(data["dtype"]).kind == "f":
-        values: list[Any] = [float(value) for value in data["data"]]
-    else:
-        values = data["data"]
-    array: NDArray[Any] = np.asarray(values, dtype=data["dtype"])
-    return array.reshape(tuple(data["shape"]))
+    kind = data["dtype"]
+    if kind not in _DTYPES:
+        raise ValueError(f"arrays of {kind!r:.50} are not read")
+    array: NDArray[Any] = np.asarray(data["data"], dtype=kind)  # numpy reads Infinity and NaN, too
+    return array.reshape(tuple(map(integer, data["shape"])))
 
 
 def image_digest(array: NDArray[Any]) -> int:

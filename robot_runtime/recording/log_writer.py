@@ -14,12 +14,15 @@
     Chunk                        /end
     DataEnd, summary, Footer
 
+/episode, the /step records and /end are chained (``recording.chain``): a later change of one is noticed.
+
 Every chunk is written to the operating system as soon as it is whole. Images precede their step, so that each step in
 a log has its images, and have chunks of their own, so that a reader can skip them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +34,12 @@ from robot_runtime.hal import BaseState, PoseEstimate
 from robot_runtime.hal.events import Event
 from robot_runtime.hal.streams import STREAMS
 from robot_runtime.recording import json_records, messages, ros2_messages
+from robot_runtime.recording.chain import Chain
 from robot_runtime.recording.channels import CHANNELS, Channel, poses_channel
 from robot_runtime.recording.durable_file import DurableFile
 from robot_runtime.recording.header import header_to_json, provenance_to_text, scene_files
 from robot_runtime.recording.images import encode_depth, encode_rgb, encode_semantic
+from robot_runtime.recording.integrity import attachment_parts
 from robot_runtime.recording.pose_streams import poses_to_json, topic_of
 from robot_runtime.records import EpisodeEnd, EpisodeHeader, StepRecord
 from robot_runtime.scenes.objects import ObjectPose
@@ -71,6 +76,7 @@ class LogWriter:
         self._path: list[SE2] = []
         self._objects: dict[str, ObjectPose] = {}
         self._objects_since: int | None = None
+        self._chain = Chain()
         self._chunk_start_ns: int | None = None
 
     def write_header(self) -> None:
@@ -78,11 +84,13 @@ class LogWriter:
         header, start_ns = self._header, self._header.start_ns
         self._mcap.start()
         self._mcap.add_metadata("provenance", provenance_to_text(header))
+        attachments = {}
         for name, media_type, data in scene_files(header):
+            attachments[name] = data
             self._mcap.add_attachment(create_time=0, log_time=start_ns, name=name, media_type=media_type, data=data)
         for channel in CHANNELS:
             self._register(channel)
-        self._json("episode", start_ns, 0, header_to_json(header))
+        self._chained("episode", start_ns, 0, header_to_json(header), attachment_parts(attachments))
         grid = ros2_messages.occupancy_grid(header.scene.map, start_ns, messages.MAP_FRAME)
         self._message(STREAMS["map"].topic, start_ns, 0, grid)
         self._protobuf("scene", start_ns, 0, messages.scene(header))
@@ -108,21 +116,24 @@ class LogWriter:
         self._path.append(record.referee.pose)
         self._protobuf("path", record.referee.stamp_ns, index, messages.path(self._path, record))
         self._json("host", stamp_ns, index, {"index": index, "phase_s": record.phase_s})
-        self._write_objects(record)
-        self._json("step", stamp_ns, index, json_records.step_to_json(record, self._objects_since))
+        objects = self._write_objects(record)
+        self._chained("step", stamp_ns, index, json_records.step_to_json(record, self._objects_since), objects)
         self._last_pose = record.referee.pose
         self._end_chunk()
 
-    def _write_objects(self, record: StepRecord) -> None:
-        """Write the objects' poses if they differ from the last written ones."""
+    def _write_objects(self, record: StepRecord) -> list[bytes]:
+        """Write the objects' poses if they differ from the last written ones, and return what was written."""
         if not record.objects and self._objects_since is None:
-            return
+            return []
         poses = dict(record.objects)
-        if poses != self._objects or self._objects_since is None:
-            self._objects, self._objects_since = poses, record.index
-            stamp_ns = record.times.observed_ns
-            self._json("objects", stamp_ns, record.index, {"index": record.index, "poses": poses})
-            self._protobuf("scene", stamp_ns, record.index, messages.objects_now(self._header, record))
+        if poses == self._objects and self._objects_since is not None:
+            return []
+        self._objects, self._objects_since = poses, record.index
+        stamp_ns = record.times.observed_ns
+        data = json_records.dumps({"index": record.index, "poses": poses})
+        self._message(STREAMS["objects"].topic, stamp_ns, record.index, data)
+        self._protobuf("scene", stamp_ns, record.index, messages.objects_now(self._header, record))
+        return [data]
 
     def write_base_state(self, state: BaseState) -> None:
         """Write a base state; its chunk ends ``BASE_CHUNK_S`` after it began."""
@@ -146,7 +157,7 @@ class LogWriter:
 
     def write_end(self, end: EpisodeEnd) -> None:
         """Write the last record."""
-        self._json("end", end.stamp_ns, end.steps, end)
+        self._chained("end", end.stamp_ns, end.steps, end)
         self._end_chunk()
 
     def idle(self) -> None:
@@ -173,6 +184,11 @@ class LogWriter:
 
     def _json(self, stream: str, stamp_ns: int, sequence: int, value: Any) -> None:
         self._message(STREAMS[stream].topic, stamp_ns, sequence, json_records.dumps(value))
+
+    def _chained(self, stream: str, stamp_ns: int, sequence: int, value: Any, others: Sequence[bytes] = ()) -> None:
+        """Write a record of the chain; ``others`` are the data of other messages that belong to it."""
+        data = self._chain.append(json_records.dumps(value), others)
+        self._message(STREAMS[stream].topic, stamp_ns, sequence, data)
 
     def _protobuf(self, stream: str, stamp_ns: int, sequence: int, message: Any) -> None:
         self._message(STREAMS[stream].topic, stamp_ns, sequence, message.SerializeToString())

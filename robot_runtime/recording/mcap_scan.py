@@ -8,8 +8,9 @@ killed, all records before it are intact.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+import zlib
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO, TypeVar
@@ -19,8 +20,7 @@ import zstandard
 from mcap.data_stream import ReadDataStream
 from mcap.exceptions import McapError
 from mcap.opcode import Opcode
-from mcap.records import Chunk, McapRecord
-from mcap.stream_reader import CRCValidationError, breakup_chunk
+from mcap.records import Channel, McapRecord, Message, Schema
 from mcap.writer import MCAP0_MAGIC
 
 from robot_runtime.errors import RecordingError
@@ -31,9 +31,16 @@ MAX_CHUNK_BYTES = 1 << 27
 MAX_CHUNK_RECORDS = 1 << 18
 
 _RECORD_HEADER = struct.Struct("<BQ")
+_CHUNK_FIELDS = struct.Struct("<QQQII")
+_LENGTH = struct.Struct("<Q")
+_MESSAGE_FIELDS = struct.Struct("<HIQQ")
+_INDEX_START = struct.Struct("<BQH")  # of a message index: its header and its channel
+_CHANNEL_ID_BYTES = 2
+_WINDOW_BYTES = 1 << 13
 _REMEDY = "run `robot-runtime recover` to keep the rest, and check the disk"
 R = TypeVar("R")
 _OPCODES = frozenset(int(code) for code in Opcode)
+_MESSAGE_INDEX, _MESSAGE = int(Opcode.MESSAGE_INDEX), int(Opcode.MESSAGE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +52,14 @@ class Span:
     length: int
 
 
+@dataclass(frozen=True, slots=True)
+class ChunkSpan:
+    """Location of a chunk, and the channels of its messages; None if the file ends before they are listed."""
+
+    span: Span
+    channels: frozenset[int] | None
+
+
 class LogFile:
     """A log that is open for reading.
 
@@ -52,7 +67,8 @@ class LogFile:
         path: of the file.
 
     Attributes:
-        spans: every whole record in file order.
+        spans: every whole record in file order, without the message indexes.
+        chunks: the chunks among them.
         whole: whether the file has its end; False for a torn one.
         intact_bytes: length of the part with whole records.
 
@@ -75,11 +91,13 @@ class LogFile:
             raise RecordingError(
                 f"{path}: is not a log (it does not begin like an MCAP file)", "give a .mcap file that a run wrote"
             )
-        self.spans = list(self._scan(path.stat().st_size))
-        last = self.spans[-1] if self.spans else None
-        self.intact_bytes = last.offset + last.length if last else len(MCAP0_MAGIC)
+        self._zstd = zstandard.ZstdDecompressor()
+        self.spans: list[Span] = []
+        self.chunks: list[ChunkSpan] = []
+        self.intact_bytes = len(MCAP0_MAGIC)
+        self._scan(path.stat().st_size)
         self._file.seek(self.intact_bytes)
-        closed = last is not None and last.opcode == Opcode.FOOTER
+        closed = bool(self.spans) and self.spans[-1].opcode == Opcode.FOOTER
         self.whole = closed and self._file.read(len(MCAP0_MAGIC) + 1) == MCAP0_MAGIC
 
     def close(self) -> None:
@@ -106,63 +124,112 @@ class LogFile:
         except (McapError, struct.error, ValueError) as error:
             raise Damaged(f"{self.path}: the record at byte {span.offset} is damaged: {error!r}", _REMEDY) from error
 
-    def chunk(self, span: Span) -> list[McapRecord]:
-        """The records in a chunk.
+    def chunk(self, span: Span, skipped: Collection[int] = (), schemas: bool = False) -> list[McapRecord]:
+        """The channels and messages in a chunk.
+
+        Args:
+            span: its location.
+            skipped: channels whose messages are left out.
+            schemas: whether to include the schemas.
 
         Raises:
             Damaged: its checksum is wrong, it cannot be decompressed, or it unpacks to more than ``MAX_CHUNK_BYTES``
                 or ``MAX_CHUNK_RECORDS``.
         """
-        chunk = self.record(span, Chunk.read)
         try:
-            data = _unpacked(chunk)
-            _check_records(data)
-            return breakup_chunk(replace(chunk, compression="", data=data), validate_crc=True)
-        except (McapError, CRCValidationError, zstandard.ZstdError, RuntimeError, struct.error, ValueError) as error:
+            return list(_records(self._unpacked(self.content(span)), skipped, schemas))
+        except (McapError, zstandard.ZstdError, RuntimeError, struct.error, ValueError) as error:
             raise Damaged(f"{self.path}: the chunk at byte {span.offset} is damaged: {error!r}", _REMEDY) from error
 
-    def _scan(self, size: int) -> Iterator[Span]:
-        offset = len(MCAP0_MAGIC)
+    def _unpacked(self, chunk: bytes) -> bytes:
+        """The content of a chunk record. Raises ``ValueError``, ``ZstdError``, ``struct.error``, ``RuntimeError``."""
+        _, _, stated_size, checksum, name_length = _CHUNK_FIELDS.unpack_from(chunk)
+        start = _CHUNK_FIELDS.size + name_length
+        compression = chunk[_CHUNK_FIELDS.size : start]
+        (packed_size,) = _LENGTH.unpack_from(chunk, start)
+        data = chunk[start + _LENGTH.size :]
+        if len(data) != packed_size:
+            raise ValueError(f"it states {packed_size} packed bytes and has {len(data)}")
+        size = stated_size
+        if compression == b"zstd":
+            size = max(size, zstandard.frame_content_size(data))  # -1 where the frame does not state it
+        if size > MAX_CHUNK_BYTES:
+            raise ValueError(f"it unpacks to {size} bytes, at most {MAX_CHUNK_BYTES} are read")
+        if compression == b"zstd":
+            data = self._zstd.decompress(data, size)
+        elif compression == b"lz4":
+            data = lz4.frame.LZ4FrameDecompressor().decompress(data, max_length=size)
+        elif compression:
+            raise ValueError(f"its compression is {compression!r:.50}")
+        if len(data) != stated_size:
+            raise ValueError(f"it states {stated_size} bytes and has {len(data)}")
+        if checksum not in (0, zlib.crc32(data)):
+            raise ValueError("its checksum is wrong")
+        return data
+
+    def _scan(self, size: int) -> None:
+        """List the whole records. The file is read in windows, because most records are message indexes of few bytes."""
+        offset, window, start, last = len(MCAP0_MAGIC), b"", 0, -1
+        chunk: Span | None = None
+        channels: set[int] = set()
         while offset + _RECORD_HEADER.size <= size:
-            self._file.seek(offset)
-            opcode, length = _RECORD_HEADER.unpack(self._file.read(_RECORD_HEADER.size))
+            at = offset - start
+            if at > last:
+                self._file.seek(offset)
+                window, start, at = self._file.read(_WINDOW_BYTES), offset, 0
+                last = len(window) - _INDEX_START.size
+                if len(window) < _RECORD_HEADER.size:  # the file has become shorter
+                    break
+            opcode, length, channel = (
+                _INDEX_START.unpack_from(window, at) if at <= last else (*_RECORD_HEADER.unpack_from(window, at), 0)
+            )
             offset += _RECORD_HEADER.size
             # After a power failure, a file system may leave zeros at the end.
             if opcode not in _OPCODES or offset + length > size:
-                return
-            yield Span(opcode, offset, length)
-            if opcode == Opcode.FOOTER:
-                return
+                break
+            if opcode == _MESSAGE_INDEX and length >= _CHANNEL_ID_BYTES:
+                channels.add(channel)
+            else:
+                if chunk is not None:
+                    # A chunk's message indexes follow it, and are complete if another record follows them.
+                    self.chunks.append(ChunkSpan(chunk, frozenset(channels)))
+                span = Span(opcode, offset, length)
+                self.spans.append(span)
+                chunk, channels = (span if opcode == Opcode.CHUNK else None), set()
             offset += length
+            self.intact_bytes = offset
+            if opcode == Opcode.FOOTER:
+                break
+        if chunk is not None:
+            self.chunks.append(ChunkSpan(chunk, None))
 
 
-def _unpacked(chunk: Chunk) -> bytes:
-    """The content of a chunk. Raises ``ValueError``, ``ZstdError`` or lz4's ``RuntimeError``."""
-    size = chunk.uncompressed_size
-    if chunk.compression == "zstd":
-        size = max(size, zstandard.frame_content_size(chunk.data))  # -1 where the frame does not state it
-    if size > MAX_CHUNK_BYTES:
-        raise ValueError(f"it unpacks to {size} bytes, at most {MAX_CHUNK_BYTES} are read")
-    data: bytes = chunk.data
-    if chunk.compression == "zstd":
-        data = zstandard.decompress(data, size)
-    elif chunk.compression == "lz4":
-        data = lz4.frame.LZ4FrameDecompressor().decompress(data, max_length=size)
-    elif chunk.compression:
-        raise ValueError(f"its compression is {chunk.compression!r}")
-    if len(data) != chunk.uncompressed_size:
-        raise ValueError(f"it states {chunk.uncompressed_size} bytes and has {len(data)}")
-    return data
+def _records(data: bytes, skipped: Collection[int], schemas: bool) -> Iterator[McapRecord]:
+    """The records in a chunk's content, see :meth:`LogFile.chunk`.
 
-
-def _check_records(data: bytes) -> None:
-    """Count the records of a chunk, because a thousand empty ones compress to a few bytes."""
-    offset = count = 0
-    while offset + _RECORD_HEADER.size <= len(data):
-        offset += _RECORD_HEADER.size + _RECORD_HEADER.unpack_from(data, offset)[1]
+    Their number is limited: a thousand empty ones compress to a few bytes.
+    """
+    offset, count, end = 0, 0, len(data)
+    while offset < end:
+        opcode, length = _RECORD_HEADER.unpack_from(data, offset)
+        start = offset + _RECORD_HEADER.size
+        offset = start + length
         count += 1
+        if offset > end:
+            raise ValueError(f"a record of {length} bytes exceeds it")
         if count > MAX_CHUNK_RECORDS:
             raise ValueError(f"it has more than {MAX_CHUNK_RECORDS} records")
+        if opcode == _MESSAGE:
+            if length < _MESSAGE_FIELDS.size:
+                raise ValueError(f"a message has {length} bytes")
+            channel_id, sequence, log_time, publish_time = _MESSAGE_FIELDS.unpack_from(data, start)
+            if channel_id not in skipped:
+                content = data[start + _MESSAGE_FIELDS.size : offset]
+                yield Message(channel_id, log_time, content, publish_time, sequence)
+        elif opcode == Opcode.CHANNEL:
+            yield Channel.read(ReadDataStream(BytesIO(data[start:offset])))
+        elif opcode == Opcode.SCHEMA and schemas:
+            yield Schema.read(ReadDataStream(BytesIO(data[start:offset])))
 
 
 class Damaged(RecordingError):

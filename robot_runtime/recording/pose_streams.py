@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from robot_runtime.common.geometry import SE2
 from robot_runtime.hal import PoseEstimate, PoseStatus
+from robot_runtime.recording.json_values import integer, number, text
 
 _UPPER = ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))
 
@@ -48,20 +49,18 @@ def poses_to_json(source: str, estimates: Sequence[PoseEstimate]) -> dict[str, A
 
 def poses_from_json(data: Mapping[str, Any]) -> tuple[str, list[PoseEstimate]]:
     """The inverse of :func:`poses_to_json`: the source and its estimates. Raises ``KeyError``, ``ValueError``."""
-    count = len(data["stamp_ns"])
-    covariances = [_full([float(value) for value in row]) for row in data["covariance"]]
+    count, frame = len(data["stamp_ns"]), text(data["frame"])
+    covariances = [_full([number(value) for value in row]) for row in data["covariance"]]
     statuses = [PoseStatus(word) for word in data["status"]]
     columns = (
-        data["stamp_ns"],
-        data["x_m"],
-        data["y_m"],
-        data["yaw_rad"],
+        map(integer, data["stamp_ns"]),
+        *(map(number, data[name]) for name in ("x_m", "y_m", "yaw_rad")),
         covariances * count if len(covariances) == 1 else covariances,
         statuses * count if len(statuses) == 1 else statuses,
     )
     rows = zip(*columns, strict=True)
-    return str(data["source"]), [
-        PoseEstimate(stamp_ns, SE2(x_m, y_m, yaw_rad), data["frame"], covariance, status)
+    return text(data["source"]), [
+        PoseEstimate(stamp_ns, SE2(x_m, y_m, yaw_rad), frame, covariance, status)
         for stamp_ns, x_m, y_m, yaw_rad, covariance, status in rows
     ]
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from google.protobuf.message import DecodeError
 from mcap.opcode import Opcode
-from mcap.records import Attachment, Channel, McapRecord, Message, MessageIndex, Metadata
+from mcap.records import Attachment, Channel, McapRecord, Message, Metadata
 from typing_extensions import Self
 
 from robot_runtime.errors import ConfigError, RecordingError, SceneError
@@ -20,9 +19,12 @@ from robot_runtime.hal import BaseState, PoseEstimate, RgbdFrame
 from robot_runtime.hal.events import Event
 from robot_runtime.hal.streams import STREAMS
 from robot_runtime.recording import images, json_records, observations
+from robot_runtime.recording.chain import stated_digest
 from robot_runtime.recording.channels import IMAGE_TOPICS, LOG_FORMAT
 from robot_runtime.recording.header import header_from_json
-from robot_runtime.recording.mcap_scan import Damaged, LogFile, Span
+from robot_runtime.recording.integrity import POSE_STREAMS, Integrity
+from robot_runtime.recording.json_values import MALFORMED, finite, integer, loads
+from robot_runtime.recording.mcap_scan import ChunkSpan, Damaged, LogFile
 from robot_runtime.recording.pose_streams import poses_from_json
 from robot_runtime.records import EpisodeEnd, EpisodeHeader, StepRecord
 from robot_runtime.scenes.objects import ObjectPose
@@ -30,12 +32,11 @@ from robot_runtime.scenes.objects import ObjectPose
 _TOPICS = {name: stream.topic for name, stream in STREAMS.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class _Chunk:
-    """A chunk and its channels; None if the file ends before they are listed."""
-
-    span: Span
-    channels: frozenset[int] | None
+_STEP_TOPICS = frozenset(_TOPICS[name] for name in ("step", "host", "objects"))
+_POSE_TOPICS = {_TOPICS[name]: name for name in POSE_STREAMS}
+_VERIFIED_TOPICS = _STEP_TOPICS | _POSE_TOPICS.keys() | {_TOPICS["end"]}
+_NO_RGB, _NO_DEPTH = np.empty((0, 0, 3), np.uint8), np.empty((0, 0), np.float32)
+R = TypeVar("R")
 
 
 class LogReader:
@@ -55,11 +56,12 @@ class LogReader:
         self.path = path
         self._file = LogFile(path)
         try:
-            self._chunks = list(_index_chunks(self._file))
+            self._chunks = self._file.chunks
             self._topics: dict[int, str] = {}
-            self._image_chunks: dict[int, _Chunk] = {}
+            self._image_chunks: dict[int, ChunkSpan] = {}
             self._digests: dict[int, dict[str, Any]] = {}
-            self.header = self._read_header()
+            self._header_data, self._attachments = self._read_header()
+            self.header = self._parse_header()
             self._end = self._read_end()
         except BaseException:
             self._file.close()
@@ -87,40 +89,61 @@ class LogReader:
         """Whether the file is whole and has its last record."""
         return self._file.whole and self._end is not None
 
-    def steps(self, images: bool = True) -> Iterator[StepRecord]:
+    @property
+    def chained(self) -> bool:
+        """Whether its records are chained, see ``recording.chain``; those of version 0.1.0 are not."""
+        return bool(stated_digest(self._header_data))
+
+    def steps(self, images: bool = True, verify: bool = False) -> Iterator[StepRecord]:
         """Yield the steps in order, reading the file as needed.
 
         Args:
             images: whether to read images. Without, ``frame`` has arrays of no pixels, ``observation`` has no images,
                 and no image data are read; see :meth:`with_images` and :meth:`frame`.
+            verify: whether to check that nothing was altered since the log was written, see ``recording.integrity``.
 
         Raises:
-            RecordingError: the middle of the file is damaged.
+            RecordingError: the middle of the file is damaged, or, with ``verify``, altered; names the step.
         """
-        image_chunk: _Chunk | None = None
+        integrity = Integrity(self.path, self._header_data, self._attachments) if verify else None
+        topics = _VERIFIED_TOPICS if verify else _STEP_TOPICS
+        beside = self._channels_beside((*topics, *IMAGE_TOPICS))
+        image_chunk: ChunkSpan | None = None
         phase_s: dict[int, dict[str, float]] = {}
         objects: dict[int | None, dict[str, ObjectPose]] = {None: {}}
         for chunk in self._chunks:
+            if chunk.channels and chunk.channels <= beside:
+                continue
             if self._holds_images_only(chunk):
                 image_chunk = chunk
                 continue
-            for topic, message in self._messages(chunk):
+            for topic, message in self._messages(chunk, beside):
                 if topic in IMAGE_TOPICS:
                     image_chunk = chunk
                 elif topic == _TOPICS["host"]:
-                    phase_s = {message.sequence: _loads(message)["phase_s"]}
+                    phase_s = {message.sequence: self._decode(message, "the host times of step", _phase_s)}
                 elif topic == _TOPICS["objects"]:
-                    objects = {None: {}, message.sequence: json_records.objects_from_json(_loads(message)["poses"])}
+                    objects = {None: {}, message.sequence: self._decode(message, "the objects of step", _objects)}
                 elif topic == _TOPICS["step"]:
-                    try:
-                        data = _loads(message)
-                        record = _step(data, phase_s.get(message.sequence, {}), objects)
-                    except (KeyError, ValueError, TypeError) as error:
-                        raise self._malformed(f"step {message.sequence}", error) from error
-                    self._digests[record.index] = observations.digests_of(data["observation"])
+                    decode = _Step(phase_s.get(message.sequence, {}), objects)
+                    record, digests = self._decode(message, "step", decode)
+                    self._digests[record.index] = digests
+                    if integrity is not None:
+                        integrity.on_step(message.data, record)
                     if image_chunk is not None:
                         self._image_chunks[record.index] = image_chunk
                     yield self.with_images(record) if images else record
+                if integrity is not None:
+                    self._check(integrity, topic, message)
+
+    def _check(self, integrity: Integrity, topic: str, message: Message) -> None:
+        """Check what is beside the steps."""
+        if topic in _POSE_TOPICS:
+            integrity.on_pose(_POSE_TOPICS[topic], message.data)
+        elif topic == _TOPICS["objects"]:
+            integrity.on_objects(message.data)
+        elif topic == _TOPICS["end"]:
+            integrity.on_end(message.data, self._decode(message, "the end after step", json_records.end_from_json))
 
     def with_images(self, record: StepRecord) -> StepRecord:
         """A step of ``steps(images=False)`` with its frame and the images that the policy was given.
@@ -147,7 +170,7 @@ class LogReader:
                 if topic in _DECODERS and message.sequence == record.index:
                     name, decode = _DECODERS[topic]
                     found[name] = decode(message.data)
-        except (DecodeError, ValueError) as error:
+        except (DecodeError, *MALFORMED) as error:
             raise RecordingError(
                 f"{self.path}: step {record.index}: an image cannot be decoded: {error}", "check the disk"
             ) from error
@@ -162,13 +185,13 @@ class LogReader:
         """Yield the base states between the steps, at the logged rate. Raises ``RecordingError``."""
         for topic, message in self._records():
             if topic == _TOPICS["base"]:
-                yield json_records.base_from_json(_loads(message))
+                yield self._decode(message, "a base state", json_records.base_from_json)
 
     def events(self) -> Iterator[Event]:
         """Yield the events between the steps, in the order in which they were reported. Raises ``RecordingError``."""
         for topic, message in self._records():
             if topic == _TOPICS["events"]:
-                yield json_records.event_from_json(_loads(message))
+                yield self._decode(message, "an event", json_records.event_from_json)
 
     def poses(self) -> dict[str, list[PoseEstimate]]:
         """All raw poses by source (``LocalizerInfo.name``), in the order of arrival. Raises ``RecordingError``."""
@@ -191,7 +214,7 @@ class LogReader:
         arrived: dict[str, list[PoseEstimate]] = {}
         for topic, message in self._records():
             if topic.startswith(f"{_TOPICS['localizer']}/"):
-                source, estimates = self._poses(topic, message)
+                source, estimates = self._decode(message, f"a message on {topic}", poses_from_json)
                 arrived.setdefault(source, []).extend(estimates)
             elif topic == _TOPICS["step"] and arrived:
                 yield message.sequence, arrived
@@ -199,83 +222,98 @@ class LogReader:
         if arrived:
             yield None, arrived
 
-    def _poses(self, topic: str, message: Message) -> tuple[str, list[PoseEstimate]]:
-        try:
-            return poses_from_json(_loads(message))
-        except (KeyError, ValueError, TypeError) as error:
-            raise self._malformed(f"the poses on {topic}", error) from error
-
     def _records(self) -> Iterator[tuple[str, Message]]:
         """Every message that is no image."""
         for chunk in self._chunks:
             if not self._holds_images_only(chunk):
                 yield from self._messages(chunk)
 
-    def _holds_images_only(self, chunk: _Chunk) -> bool:
+    def _holds_images_only(self, chunk: ChunkSpan) -> bool:
         return bool(chunk.channels) and all(
             self._topics.get(channel) in IMAGE_TOPICS for channel in chunk.channels or ()
         )
 
-    def _messages(self, chunk: _Chunk) -> Iterator[tuple[str, Message]]:
+    def _channels_beside(self, topics: Collection[str]) -> set[int]:
+        """The known channels of other topics."""
+        return {channel for channel, topic in self._topics.items() if topic not in topics}
+
+    def _messages(self, chunk: ChunkSpan, skipped: Collection[int] = ()) -> Iterator[tuple[str, Message]]:
         """Yield (topic, message) of a chunk; none for a last chunk that a power failure damaged."""
         try:
-            records: list[McapRecord] = self._file.chunk(chunk.span)
+            records: list[McapRecord] = self._file.chunk(chunk.span, skipped)
         except Damaged:
             if self._file.whole or chunk is not self._chunks[-1]:
                 raise
             return
         for record in records:
-            if isinstance(record, Channel):
+            if isinstance(record, Message):
+                if record.channel_id in self._topics:
+                    yield self._topics[record.channel_id], record
+            elif isinstance(record, Channel):
                 self._topics[record.id] = record.topic
-            elif isinstance(record, Message) and record.channel_id in self._topics:
-                yield self._topics[record.channel_id], record
 
     # --- header and end ---
 
-    def _read_header(self) -> EpisodeHeader:
-        data: dict[str, Any] | None = None
-        for topic, message in self._messages(self._chunks[0]) if self._chunks else ():
-            if topic == _TOPICS["episode"]:
-                data = _loads(message)
-        if data is None:
+    def _read_header(self) -> tuple[bytes, dict[str, bytes]]:
+        """The header's JSON, and the attachments."""
+        found = [
+            message.data
+            for topic, message in (self._messages(self._chunks[0]) if self._chunks else ())
+            if topic == _TOPICS["episode"]
+        ]
+        if len(found) != 1:
             raise RecordingError(
-                f"{self.path}: has no episode header",
+                f"{self.path}: has {len(found) or 'no'} episode header{'s' if found else ''}",
                 "it was torn before its first record, or another program wrote it; record the episode again",
             )
-        if data["format"] != LOG_FORMAT:
+        attachments: dict[str, bytes] = {}
+        for span in self._file.spans:
+            if span.opcode == Opcode.ATTACHMENT:
+                attachment = self._file.record(span, Attachment.read)
+                attachments[attachment.name] = attachment.data
+        return found[0], attachments
+
+    def _parse_header(self) -> EpisodeHeader:
+        try:
+            data = loads(self._header_data)
+            log_format = data["format"]
+        except MALFORMED as error:
+            raise self._malformed("its header", error) from error
+        if log_format != LOG_FORMAT:
             raise RecordingError(
-                f"{self.path}: has log format {data['format']}, this version reads {LOG_FORMAT}",
+                f"{self.path}: has log format {log_format!r:.50}, this version reads {LOG_FORMAT}",
                 "read it with the version that its provenance names",
             )
+        if "scene.yaml" not in self._attachments:
+            raise RecordingError(
+                f"{self.path}: has no attached map and rooms",
+                "use the original: tools that cut or filter MCAP files leave out attachments by default",
+            )
         provenance: dict[str, str] = {}
-        attachments: dict[str, bytes] = {}
         for span in self._file.spans:
             if span.opcode == Opcode.METADATA:
                 record = self._file.record(span, Metadata.read)
                 if record.name == "provenance":
                     provenance = record.metadata
-            elif span.opcode == Opcode.ATTACHMENT:
-                attachment = self._file.record(span, Attachment.read)
-                attachments[attachment.name] = attachment.data
-        if "scene.yaml" not in attachments:
-            raise RecordingError(
-                f"{self.path}: has no attached map and rooms",
-                "use the original: tools that cut or filter MCAP files leave out attachments by default",
-            )
         try:
-            return header_from_json(self.path, data, attachments, provenance)
-        except (KeyError, ValueError, TypeError, ConfigError, SceneError) as error:
+            return header_from_json(self.path, data, self._attachments, provenance)
+        except (*MALFORMED, ConfigError, SceneError) as error:
             raise self._malformed("its header", error) from error
 
     def _read_end(self) -> EpisodeEnd | None:
         for chunk in reversed(self._chunks):
             if not self._holds_images_only(chunk):
-                try:
-                    ends = [_loads(m) for topic, m in self._messages(chunk) if topic == _TOPICS["end"]]
-                    return json_records.end_from_json(ends[-1]) if ends else None
-                except (KeyError, ValueError, TypeError) as error:
-                    raise self._malformed("its end", error) from error
+                ends = [message for topic, message in self._messages(chunk) if topic == _TOPICS["end"]]
+                return self._decode(ends[-1], "the end after step", json_records.end_from_json) if ends else None
         return None
+
+    def _decode(self, message: Message, what: str, decode: Callable[[dict[str, Any]], R]) -> R:
+        """The record in a JSON message; ``what`` names it in the error of a malformed one."""
+        try:
+            return decode(loads(message.data))
+        except MALFORMED as error:
+            named = f"{what} {message.sequence}" if what.endswith("step") else what
+            raise self._malformed(named, error) from error
 
     def _malformed(self, what: str, error: Exception) -> RecordingError:
         return RecordingError(f"{self.path}: {what} is malformed: {error!r}", "read it with the version that wrote it")
@@ -286,36 +324,31 @@ def read_log(path: Path | str) -> LogReader:
     return LogReader(Path(path))
 
 
-def _index_chunks(file: LogFile) -> Iterator[_Chunk]:
-    """Yield the chunks; a chunk's message indexes follow it, and are complete if another record follows them."""
-    span: Span | None = None
-    channels: set[int] = set()
-    for record in file.spans:
-        if record.opcode == Opcode.MESSAGE_INDEX:
-            channels.add(file.record(record, MessageIndex.read).channel_id)
-            continue
-        if span is not None:
-            yield _Chunk(span, frozenset(channels))
-        span, channels = (record if record.opcode == Opcode.CHUNK else None), set()
-    if span is not None:
-        yield _Chunk(span, None)
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """Decoder of a step, and of the digests of its images, with what is beside it in the log."""
+
+    phase_s: dict[str, float]
+    objects: Mapping[int | None, Mapping[str, ObjectPose]]
+
+    def __call__(self, data: dict[str, Any]) -> tuple[StepRecord, dict[str, Any]]:
+        observation = observations.numbers_of(data["observation"])
+        stamp_ns = integer(data["frame"]["stamp_ns"])
+        frame = RgbdFrame(stamp_ns, _NO_RGB, _NO_DEPTH)
+        since = (data.get("objects") or {}).get("since")
+        if since not in self.objects:
+            # A log that was torn and recovered: poses written with other steps are not valid here.
+            raise ValueError(f"the objects' poses that were written with step {since} are lost")
+        record = json_records.step_from_json(data, observation, frame, self.phase_s, self.objects[since])
+        return record, observations.digests_of(data["observation"])
 
 
-def _step(
-    data: dict[str, Any], phase_s: dict[str, float], objects: Mapping[int | None, Mapping[str, ObjectPose]]
-) -> StepRecord:
-    observation = observations.numbers_of(data["observation"])
-    frame = RgbdFrame(data["frame"]["stamp_ns"], np.empty((0, 0, 3), np.uint8), np.empty((0, 0), np.float32))
-    since = (data.get("objects") or {}).get("since")
-    if since not in objects:
-        # A log that was torn and recovered: poses written with other steps are not valid here.
-        raise ValueError(f"the objects' poses that were written with step {since} are lost")
-    return json_records.step_from_json(data, observation, frame, phase_s, objects[since])
+def _phase_s(data: dict[str, Any]) -> dict[str, float]:
+    return {name: finite(seconds) for name, seconds in data["phase_s"].items()}
 
 
-def _loads(message: Message) -> dict[str, Any]:
-    result: dict[str, Any] = json.loads(message.data)
-    return result
+def _objects(data: dict[str, Any]) -> dict[str, ObjectPose]:
+    return json_records.objects_from_json(data["poses"])
 
 
 _DECODERS: dict[str, tuple[str, Any]] = {

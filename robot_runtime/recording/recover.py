@@ -81,7 +81,7 @@ class _Copier:
             self._chunk(span)
 
     def _chunk(self, span: Span) -> None:
-        for record in self._log.chunk(span):
+        for record in self._log.chunk(span, schemas=True):
             if isinstance(record, Schema):
                 if record.id not in self._schemas:
                     self._schemas[record.id] = self._out.register_schema(record.name, record.encoding, record.data)

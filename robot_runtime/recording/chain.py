@@ -1,0 +1,56 @@
+"""Chain of a log's records, by which a score notices that one was altered, left out, repeated or moved.
+
+Header, steps and end have the field ``chain``, the last of their JSON: SHA-256 over the chain of the record before, the
+record without that field, and what belongs to it in other messages (the header's attachments, a step's ``/objects``).
+Nothing of it is secret: it finds accidents and edits, not a forger who computes it again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+
+_FIELD = re.compile(rb',"chain":"([0-9a-f]{64})"\}\Z')
+
+
+class Chain:
+    """The chain up to one record of a log.
+
+    Attributes:
+        digest: of the record, as a hexadecimal number; empty before the header.
+    """
+
+    def __init__(self) -> None:
+        self.digest = ""
+
+    def append(self, record: bytes, others: Sequence[bytes] = ()) -> bytes:
+        """Return the next record, a JSON object that is not empty, with its field ``chain``.
+
+        Args:
+            record: JSON of the record.
+            others: data of other messages that belong to it.
+        """
+        self.digest = self._next(record, others)
+        return record[:-1] + f',"chain":"{self.digest}"}}'.encode()
+
+    def follows(self, record: bytes, others: Sequence[bytes] = ()) -> bool:
+        """Whether a record with its field ``chain`` is the next one; if so, the chain is now up to it."""
+        stated = stated_digest(record)
+        if stated != self._next(_FIELD.sub(b"}", record), others):
+            return False
+        self.digest = stated
+        return True
+
+    def _next(self, record: bytes, others: Sequence[bytes]) -> str:
+        total = hashlib.sha256(self.digest.encode())
+        for part in (record, *others):
+            total.update(len(part).to_bytes(8, "little"))
+            total.update(part)
+        return total.hexdigest()
+
+
+def stated_digest(record: bytes) -> str:
+    """The field ``chain`` of a record; empty in older logs, which have none."""
+    found = _FIELD.search(record)
+    return found[1].decode() if found else ""

@@ -1,0 +1,119 @@
+"""Checks of a log's steps, in order: their numbers, their chain, and the poses that a log states twice.
+
+Logs of version 0.1.0 have no chain; all other checks hold for them, too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from foxglove_schemas_protobuf.PoseInFrame_pb2 import PoseInFrame
+from google.protobuf.message import DecodeError
+
+from robot_runtime.errors import RecordingError
+from robot_runtime.hal import PoseEstimate
+from robot_runtime.hal.streams import STREAMS
+from robot_runtime.recording.chain import Chain, stated_digest
+from robot_runtime.records import EpisodeEnd, StepRecord
+
+POSE_TOLERANCE = 1e-6
+"""Meters, or parts of a quaternion: what a pose may lose on its way through another format."""
+
+POSE_STREAMS = ("pose", "referee")
+"""Streams whose messages state a pose that is in the step, too."""
+
+
+class Integrity:
+    """Check of one log, message by message.
+
+    Args:
+        path: of the log, for messages.
+        header: JSON of the header.
+        attachments: of the log.
+
+    Attributes:
+        chained: whether the records are chained.
+
+    Raises:
+        RecordingError: from every method; the log contradicts itself or was altered.
+    """
+
+    def __init__(self, path: Path, header: bytes, attachments: Mapping[str, bytes]) -> None:
+        self.chained = bool(stated_digest(header))
+        self._path = path
+        self._chain = Chain()
+        self._index = -1
+        self._ended = False
+        self._others: list[bytes] = []
+        self._poses: dict[str, bytes] = {}
+        if self.chained and not self._chain.follows(header, attachment_parts(attachments)):
+            raise self._altered("its header, or its attached scene, is not as it was written")
+
+    def on_objects(self, data: bytes) -> None:
+        """Add the ``/objects`` of the next step."""
+        self._others.append(data)
+
+    def on_pose(self, stream: str, data: bytes) -> None:
+        """Add a pose of the next step, of one of :data:`POSE_STREAMS`."""
+        self._poses[stream] = data
+
+    def on_step(self, data: bytes, record: StepRecord) -> None:
+        """Check the next step.
+
+        Args:
+            data: its JSON.
+            record: the same, decoded.
+        """
+        if record.index != self._index + 1 or self._ended:
+            before = "the end" if self._ended else "the header" if self._index < 0 else f"step {self._index}"
+            raise self._altered(f"step {record.index} follows {before}: steps are missing, repeated or moved")
+        self._index += 1
+        self._check_chain(f"step {record.index}", data, self._others)
+        self._others = []
+        for stream, estimate in (("pose", record.pose), ("referee", record.referee)):
+            if stream in self._poses:
+                self._check_pose(f"step {record.index}", stream, estimate, self._poses[stream])
+        self._poses = {}
+
+    def on_end(self, data: bytes, end: EpisodeEnd) -> None:
+        """Check the last record; arguments as for :meth:`on_step`."""
+        if self._ended:
+            raise self._altered("it has two ends")
+        self._ended = True
+        if self._index >= 0 and end.steps != self._index:
+            raise self._altered(f"its end names step {end.steps} as the last, but it holds step {self._index}")
+        self._check_chain("its end", data, ())
+
+    def _check_chain(self, what: str, data: bytes, others: Sequence[bytes]) -> None:
+        intact = self._chain.follows(data, others) if self.chained else not stated_digest(data)
+        if not intact:
+            raise self._altered(f"{what} does not continue the chain: it, or what is before it, was altered")
+
+    def _check_pose(self, step: str, stream: str, estimate: PoseEstimate, data: bytes) -> None:
+        topic, name = STREAMS[stream].topic, {"pose": "policy", "referee": "referee"}[stream]
+        try:
+            other = PoseInFrame.FromString(data)
+        except DecodeError as error:
+            raise self._altered(f"{step}: its message on {topic} is damaged: {error}") from error
+        pose, position, rotation = estimate.pose, other.pose.position, other.pose.orientation
+        half_rad = pose.yaw_rad / 2 if math.isfinite(pose.yaw_rad) else math.nan
+        stated = (pose.x_m, pose.y_m, math.sin(half_rad), math.cos(half_rad))
+        there = (position.x, position.y, rotation.z, rotation.w)
+        same = stated == there or all(map(_equal, stated, there))  # NaN does not equal itself
+        if estimate.frame != other.frame_id or not same:
+            apart_m = math.hypot(pose.x_m - position.x, pose.y_m - position.y)
+            raise self._altered(f"{step}: its pose of the {name} is {apart_m:.2f} m from the one on {topic}")
+
+    def _altered(self, what: str) -> RecordingError:
+        return RecordingError(f"{self._path}: {what}", "use the log as it was written, or record the episode again")
+
+
+def attachment_parts(attachments: Mapping[str, bytes]) -> list[bytes]:
+    """Names and data of attachments in one order, for the chain."""
+    return [part for name in sorted(attachments) for part in (name.encode(), attachments[name])]
+
+
+def _equal(a: float, b: float) -> bool:
+    return a == b or abs(a - b) <= POSE_TOLERANCE or (math.isnan(a) and math.isnan(b))

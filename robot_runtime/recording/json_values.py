@@ -1,0 +1,69 @@
+"""Checked values of JSON that anybody may have written: each function returns a value of its kind or raises."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pydantic_core
+
+MALFORMED = (LookupError, ValueError, TypeError, AttributeError, ArithmeticError)
+"""What JSON that is not as it should be raises where it is used."""
+
+_NON_FINITE = {"Infinity": math.inf, "-Infinity": -math.inf, "NaN": math.nan}
+_MAX_INTEGER = 1 << 63
+
+
+def loads(data: bytes) -> dict[str, Any]:
+    """A JSON object. Raises ``ValueError``: anything else, or nested too deeply."""
+    value = pydantic_core.from_json(data, allow_inf_nan=False)
+    if not isinstance(value, dict):
+        raise ValueError(f"is a {type(value).__name__}, not an object")
+    return value
+
+
+def integer(value: Any) -> int:
+    """A whole number of at most 64 bits. Raises ``ValueError``."""
+    if type(value) is not int or not -_MAX_INTEGER <= value < _MAX_INTEGER:
+        raise ValueError(f"{value!r:.50} is not a whole number of 64 bits")
+    return value
+
+
+def number(value: Any) -> float:
+    """A number; not-a-number and the infinities are strings. Raises ``ValueError``."""
+    if type(value) is float:
+        return value
+    if type(value) is int:
+        return float(integer(value))
+    if isinstance(value, str) and value in _NON_FINITE:
+        return _NON_FINITE[value]
+    raise ValueError(f"{value!r:.50} is not a number")
+
+
+def finite(value: Any) -> float:
+    """A number that is neither infinite nor not-a-number. Raises ``ValueError``."""
+    found = number(value)
+    if not math.isfinite(found):
+        raise ValueError(f"{found} is not finite")
+    return found
+
+
+def text(value: Any) -> str:
+    """A string. Raises ``ValueError``."""
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r:.50} is not text")
+    return value
+
+
+def texts(value: Any) -> tuple[str, ...]:
+    """Strings. Raises ``ValueError``."""
+    if not isinstance(value, list):
+        raise ValueError(f"{value!r:.50} is not a list")
+    return tuple(map(text, value))
+
+
+def mapping(value: Any) -> dict[str, Any]:
+    """A JSON object. Raises ``ValueError``."""
+    if not isinstance(value, dict):
+        raise ValueError(f"{value!r:.50} is not an object")
+    return value
