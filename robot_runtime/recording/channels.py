@@ -104,6 +104,7 @@ def _extend(schema: dict[str, Any], **properties: dict[str, Any]) -> dict[str, A
 _INTEGER: dict[str, Any] = {"type": "integer"}
 _NUMBER: dict[str, Any] = {"type": "number", "description": "Infinity, -Infinity and NaN are strings"}
 _TEXT: dict[str, Any] = {"type": "string"}
+_CHAIN: dict[str, Any] = {"type": "string", "description": "SHA-256 over the record and the chain of the one before"}
 _ANY: dict[str, Any] = {"type": "object"}
 _ZONES: dict[str, Any] = _list({"type": "string", "enum": ["left", "center", "right"]})
 _ZONE_BITS: dict[str, Any] = {"type": "integer", "description": "for plots: 1 left + 2 center + 4 right", "minimum": 0}
@@ -162,6 +163,7 @@ CHANNELS: tuple[Channel, ...] = (
             "placement": _PLACEMENT,
             "localizers": {"type": "object", "additionalProperties": _list(_TEXT)},
             "policy": {"type": "object", "description": "what the agent can be loaded from again"},
+            "chain": _CHAIN,
         },
     ),
     _json(
@@ -191,6 +193,7 @@ CHANNELS: tuple[Channel, ...] = (
                     "phase": _TEXT,
                 },
             },
+            "chain": _CHAIN,
         },
     ),
     _json(
@@ -224,6 +227,7 @@ CHANNELS: tuple[Channel, ...] = (
             "action": _TEXT,
             "result": _RESULT,
             "of_policy": {"type": "boolean"},
+            "chain": _CHAIN,
         },
     ),
     _protobuf("rgb", CompressedImage),

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from robot_runtime.common import bounded, config
+from robot_runtime.common import config, image_files
 from robot_runtime.common.geometry import SE2
 from robot_runtime.hal import Intrinsics
 from robot_runtime.policy import PolicySource
@@ -111,7 +111,7 @@ def header_from_json(
 
 def _intrinsics(data: Mapping[str, Any]) -> Intrinsics:
     width, height = integer(data["width"]), integer(data["height"])
-    if not 0 < width * height <= bounded.MAX_IMAGE_PIXELS:
+    if not 0 < width * height <= image_files.MAX_IMAGE_PIXELS:
         raise ValueError(f"a camera of {width} x {height} pixels")
     return Intrinsics(width, height, *(finite(data[name]) for name in ("fx", "fy", "cx", "cy")))
 

@@ -168,7 +168,7 @@ class LogFile:
         return data
 
     def _scan(self, size: int) -> None:
-        """List the whole records. The file is read in windows, because most records are message indexes of few bytes."""
+        """List the whole records, reading in windows: most records are message indexes of few bytes."""
         offset, window, start, last = len(MCAP0_MAGIC), b"", 0, -1
         chunk: Span | None = None
         channels: set[int] = set()
