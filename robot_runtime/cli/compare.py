@@ -39,11 +39,14 @@ def compare(
     from robot_runtime.common.console import console
     from robot_runtime.metrics.settings import Rules
     from robot_runtime.scoring.report.comparison_table import table
+    from robot_runtime.scoring.report.terminal_table import noted
     from robot_runtime.scoring.statistics import comparison as comparing
 
     rules = Rules(policy_faults=policy_faults(count_faults))
     scores_a, scores_b = score_with_progress([[a], [b]], parallel, rules)
     comparison = comparing.compare(scores_a, scores_b, cluster.value)
     console.print(table(comparison))
+    for line in noted([*scores_a, *scores_b]):
+        console.print(line)
     if json is not None:
         comparing.write_comparison(json, comparison)

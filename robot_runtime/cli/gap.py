@@ -58,11 +58,15 @@ def compare(
     """
     from robot_runtime.cli.score import score_with_progress
     from robot_runtime.common.console import console
+    from robot_runtime.scoring.report.terminal_table import noted
     from robot_runtime.scoring.sim_to_real.gap import find_gap, write_gap
     from robot_runtime.scoring.sim_to_real.table import table
 
-    found = find_gap(*score_with_progress([[simulated], [real]], parallel))
+    scores = score_with_progress([[simulated], [real]], parallel)
+    found = find_gap(*scores)
     console.print(table(found))
+    for line in noted([*scores[0], *scores[1]]):
+        console.print(line)
     if json is not None:
         write_gap(json, found)
     if picture is not None:

@@ -42,7 +42,7 @@ def report(
     from robot_runtime.metrics.settings import Rules
     from robot_runtime.scoring.report.pages import MOST_ON_ONE_PAGE, write_report
     from robot_runtime.scoring.report.png import write_picture
-    from robot_runtime.scoring.report.terminal_table import not_scored
+    from robot_runtime.scoring.report.terminal_table import not_scored, noted
     from robot_runtime.scoring.summary import find_logs
 
     paths = find_logs(logs)
@@ -58,7 +58,7 @@ def report(
             workers=parallel.counted(None),
             on_retry=print_retry,
         )
-    for line in not_scored(scores):
+    for line in (*noted(scores), *not_scored(scores)):
         console.print(line)
     page = out if out.suffix == ".html" else out / "index.html"
     console.print(f"report: {page}", soft_wrap=True, markup=False)

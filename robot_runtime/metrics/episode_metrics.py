@@ -163,6 +163,8 @@ class EpisodeScorer(Subscriber):
             "robot_radius_m": task.robot_radius_m,
             "success": asdict(task.success),
             "stop_required": task.success.when == "stop",
+            "max_steps": task.max_steps,
+            "magnitudes": asdict(task.magnitudes),
             "steps": "actions, stop included",
             "scene_digest": self._header.scene.digest,
             **asdict(self._rules),

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 
 from robot_runtime.metrics.episode_metrics import ALL_METRICS, SHARES
 from robot_runtime.metrics.step_times import PhaseTime, together
+from robot_runtime.scoring.contradictions import mixed_settings
 from robot_runtime.scoring.statistics.intervals import CONFIDENCE, RESAMPLES, SEED, Interval, bootstrap_mean, wilson
 from robot_runtime.scoring.summary import Cluster, EpisodeScore, RobotSetting
 
@@ -58,6 +59,7 @@ class GroupSummary:
         resamples: of the bootstrap.
         cluster: unit of the bootstrap.
         clusters: number of them.
+        mixed: settings that differ among the scored episodes, see ``scoring.contradictions.mixed_settings``.
         latency: host milliseconds per step and phase, over the steps of all scored episodes.
     """
 
@@ -75,6 +77,7 @@ class GroupSummary:
     resamples: int
     cluster: Cluster = "none"
     clusters: int = 0
+    mixed: tuple[str, ...] = ()
     latency: tuple[PhaseTime, ...] = ()
 
     @property
@@ -123,6 +126,7 @@ def _summary(key: GroupKey, members: Sequence[EpisodeScore], by: Cluster) -> Gro
         resamples=resamples,
         cluster=by,
         clusters=len(clusters),
+        mixed=mixed_settings(scored),
         latency=tuple(together(score.latency for score in scored).times()),
     )
 

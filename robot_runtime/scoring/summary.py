@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,8 +23,9 @@ from robot_runtime.parallel.workers import WorkerLoss
 from robot_runtime.recording.annotations import Annotation, read_annotations
 from robot_runtime.recording.json_records import plain
 from robot_runtime.recording.reader import LogReader
-from robot_runtime.records import EpisodeHeader, Placement
+from robot_runtime.records import EpisodeHeader, Placement, StepRecord
 from robot_runtime.scenes.geodesic import GeodesicMap
+from robot_runtime.scoring.contradictions import NO_CHAIN, OdometryCheck, task_note
 from robot_runtime.tasks.episode import Episode
 
 Cluster = Literal["none", "scene", "trajectory"]
@@ -71,6 +73,7 @@ class EpisodeScore:
     Attributes:
         path: of the log.
         reason: why there is no score; empty if there is one. ``metrics`` and ``choices`` are then empty.
+        notes: what does not fit together in the log although it is scored, see ``scoring.contradictions``.
         dataset: that the episode was read from; empty if it was generated.
         key: of the episode, to pair runs of several agents.
         trajectory: key of the episodes with one start and route.
@@ -86,6 +89,7 @@ class EpisodeScore:
 
     path: Path
     reason: str = ""
+    notes: tuple[str, ...] = ()
     task: str = ""
     agent: str = ""
     scene: str = ""
@@ -209,8 +213,19 @@ def score_log(path: Path, rules: Rules | None = None, maps: Maps | None = None) 
     return _score_log(path, rules, maps or Maps())
 
 
-def score_steps(log: LogReader, rules: Rules | None = None, geodesic: GeodesicMap | None = None) -> EpisodeScorer:
+def score_steps(
+    log: LogReader,
+    rules: Rules | None = None,
+    geodesic: GeodesicMap | None = None,
+    on_step: Callable[[StepRecord], None] | None = None,
+) -> EpisodeScorer:
     """A scorer that has processed the whole log, with images only where the rules need them.
+
+    Args:
+        log: open for reading.
+        rules: choices that change scores; None for the defaults.
+        geodesic: map of the log's scene and the task's robot radius; None to compute it.
+        on_step: called with each step, without images.
 
     Raises:
         RuntimeFault: the log is damaged, or cannot be scored.
@@ -219,6 +234,8 @@ def score_steps(log: LogReader, rules: Rules | None = None, geodesic: GeodesicMa
     scorer = EpisodeScorer(log.header, rules, geodesic)
     scorer.on_annotations(read_annotations(log.path, log.header))
     for record in scored_steps(log, rules.referee):
+        if on_step is not None:
+            on_step(record)
         scorer.on_step(log.with_images(record) if scorer.needs_frame(record) else record)
     if log.end is not None:
         scorer.on_end(log.end)
@@ -231,13 +248,16 @@ class Maps:
     """Cache of the maps of the last few scenes; computing one takes longer than scoring a log."""
 
     def __init__(self) -> None:
-        self._maps: OrderedDict[tuple[str, float], GeodesicMap] = OrderedDict()
+        self._maps: OrderedDict[tuple[bytes, float, float, float, float], GeodesicMap] = OrderedDict()
 
     def of(self, header: EpisodeHeader) -> GeodesicMap:
         """Return the map of a log's scene for its task's robot."""
-        key = (header.scene.digest, header.task.robot_radius_m)
+        area, radius_m = header.scene.map, header.task.robot_radius_m
+        # By its content: another log may state the same digest for another map.
+        cells = hashlib.sha256(repr(area.cells.shape).encode() + area.cells.tobytes()).digest()
+        key = (cells, area.resolution_m, area.origin_x_m, area.origin_y_m, radius_m)
         if key not in self._maps:
-            self._maps[key] = GeodesicMap(header.scene.map, header.task.robot_radius_m)
+            self._maps[key] = GeodesicMap(area, radius_m)
         self._maps.move_to_end(key)
         while len(self._maps) > _CACHED_MAPS:
             self._maps.popitem(last=False)
@@ -269,6 +289,8 @@ def _score_log(path: Path, rules: Rules | None, maps: Maps) -> EpisodeScore:
             return _score(log, rules, maps)
     except RuntimeFault as error:
         return EpisodeScore(path, reason=error.message)
+    except Exception as error:  # noqa: BLE001 - whatever a log holds, it costs only itself
+        return EpisodeScore(path, reason=f"cannot be scored: {error!r:.300}")
 
 
 def _score(log: LogReader, rules: Rules | None, maps: Maps) -> EpisodeScore:
@@ -298,9 +320,17 @@ def _score(log: LogReader, rules: Rules | None, maps: Maps) -> EpisodeScore:
         judged = None if added is None else added.judged
         if judged is not None and judged.judgment == "invalid":
             return replace(facts, reason=f"invalid, says {judged.who}: {judged.note or 'no note'}")
-        scorer = score_steps(log, rules, maps.of(header))
-        used = () if added is None else added.statements
-        return replace(facts, metrics=scorer.metrics(), choices=scorer.choices(), evidence=used, latency=scorer.latency)
+        wheels = OdometryCheck()
+        scorer = score_steps(log, rules, maps.of(header), wheels.on_step)
+        notes = ("" if log.chained else NO_CHAIN, task_note(header), wheels.note())
+        return replace(
+            facts,
+            metrics=scorer.metrics(),
+            choices=scorer.choices(),
+            evidence=() if added is None else added.statements,
+            latency=scorer.latency,
+            notes=tuple(filter(None, notes)),
+        )
     except RuntimeFault as error:
         return replace(facts, reason=error.message)
     except (ValueError, ZeroDivisionError) as error:  # a metric is not defined for this episode under these rules

@@ -68,6 +68,7 @@ def _block(group: GroupComparison) -> Group:
         heading,
         sides,
         *_robots(group),
+        *(Text(f"mixes logs with other settings: {one}", style="yellow") for one in group.mixed),
         Padding(rows, (0, 0, 0, 2), expand=False),
         *(Text(verdict(metric)) for metric in shown if metric.metric in ("success", "spl")),
         *(Text(_left_out(metric, group), style="yellow") for metric in shown if metric.pairs < group.episodes),

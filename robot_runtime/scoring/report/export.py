@@ -71,6 +71,7 @@ def write_parquet(path: Path, scores: Sequence[EpisodeScore]) -> None:
             ("seed", pyarrow.int64()),
             ("choices", pyarrow.int32()),
             ("run", pyarrow.int32()),
+            ("notes", pyarrow.string()),
             ("evidence", pyarrow.string()),
             *((name, pyarrow.bool_() if name in SHARES else pyarrow.float64()) for name in ALL_METRICS),
         ]
@@ -82,7 +83,7 @@ def write_parquet(path: Path, scores: Sequence[EpisodeScore]) -> None:
     with writing(path), parquet.ParquetWriter(path, described) as writer:
         for first in range(0, len(rows), _ROWS):
             part = rows[first : first + _ROWS]
-            flat = [{**row, **row["metrics"], "path": str(row["path"]), "evidence": _text(row)} for row in part]
+            flat = [{**row, **row["metrics"], **_column_texts(row)} for row in part]
             columns = {name: [row.get(name) for row in flat] for name in schema.names}
             writer.write_table(pyarrow.table(columns, schema=writer.schema))
 
@@ -103,7 +104,7 @@ def _about(cluster: Cluster) -> dict[str, Any]:
 
 
 def _episode(score: EpisodeScore, choices: _Numbered, runs: _Numbered) -> dict[str, Any]:
-    names = ("path", "scorable", *_TEXTS[1:-1], "seed", "end", "evidence", "placement", "metrics")
+    names = ("path", "scorable", *_TEXTS[1:-1], "seed", "end", "notes", "evidence", "placement", "metrics")
     return {
         **{name: getattr(score, name) for name in names},
         "choices": choices.number(score.choices),
@@ -111,9 +112,13 @@ def _episode(score: EpisodeScore, choices: _Numbered, runs: _Numbered) -> dict[s
     }
 
 
-def _text(row: dict[str, Any]) -> str | None:
-    """The annotations as JSON, for one Parquet column."""
-    return json.dumps(plain(row["evidence"])) if row["evidence"] else None
+def _column_texts(row: dict[str, Any]) -> dict[str, str | None]:
+    """What takes one Parquet column each although it is no text: path, notes, and annotations as JSON."""
+    return {
+        "path": str(row["path"]),
+        "notes": "; ".join(row["notes"]) or None,
+        "evidence": json.dumps(plain(row["evidence"])) if row["evidence"] else None,
+    }
 
 
 class _Numbered:

@@ -66,7 +66,7 @@ def table(scores: Sequence[EpisodeScore], cluster: Cluster = "none") -> Group:
     groups = summarize_groups(scores, cluster)
     blocks = [part for group in groups for part in (_block(group), Text())]
     intervals = Text(intervals_text(groups), style="dim")
-    notes = (*_positions(scores), *_placed(scores), *_added(scores), *not_scored(scores))
+    notes = (*_positions(scores), *_placed(scores), *_added(scores), *noted(scores), *not_scored(scores))
     return Group(*blocks, *([intervals] if blocks else []), *notes)
 
 
@@ -115,6 +115,7 @@ def _block(group: GroupSummary) -> Group:
     return Group(
         heading,
         *([Text(robot, style="dim")] if robot else []),
+        *(Text(f"mixes logs with other settings: {one}", style="yellow") for one in group.mixed),
         *([Padding(rows, (0, 0, 0, 2), expand=False)] if rows.row_count else []),
         *([Padding(_times(group.latency), (0, 0, 0, 2), expand=False)] if group.latency else []),
     )
@@ -145,6 +146,27 @@ def _added(scores: Sequence[EpisodeScore]) -> list[Text]:
     names = dict.fromkeys(annotation.who for score in scores for annotation in score.evidence)
     count = sum(bool(score.evidence) for score in scores)
     return [Text(f"{count} of {len(scores)} scores use what {', '.join(names)} added after the run")] if names else []
+
+
+def noted(scores: Sequence[EpisodeScore]) -> list[Text]:
+    """What does not fit together in logs that are scored."""
+    return [Text(line, style="yellow", overflow="fold") for line in note_lines(scores)]
+
+
+def note_lines(scores: Sequence[EpisodeScore]) -> list[str]:
+    """A line per note, with the number of logs that have it and the name of the first."""
+    logs: dict[str, list[EpisodeScore]] = {}
+    for score in scores:
+        for note in score.notes:
+            logs.setdefault(note, []).append(score)
+    lines = [
+        f"{shown_path(found[0].path)}: {note}"
+        if len(found) == 1
+        else f"{len(found)} of {len(scores)} logs: {note} ({shown_path(found[0].path)}, ...)"
+        for note, found in logs.items()
+    ]
+    more = [f"... and {len(lines) - _LISTED} more notes; --json has all"] if len(lines) > _LISTED else []
+    return [*lines[:_LISTED], *more]
 
 
 def not_scored(scores: Sequence[EpisodeScore]) -> list[Text | Padding]:

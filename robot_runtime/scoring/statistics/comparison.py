@@ -12,6 +12,7 @@ from typing import Literal
 from robot_runtime.errors import ConfigError, RecordingError, writing
 from robot_runtime.metrics.episode_metrics import ALL_METRICS, SCORER_VERSION
 from robot_runtime.recording.json_records import plain
+from robot_runtime.scoring.contradictions import mixed_settings
 from robot_runtime.scoring.statistics.hypothesis_tests import further_episodes, paired_permutation_test
 from robot_runtime.scoring.statistics.intervals import CONFIDENCE, RESAMPLES, SEED, Interval, bootstrap_mean
 from robot_runtime.scoring.summary import Cluster, EpisodeScore, RobotSetting
@@ -67,6 +68,7 @@ class GroupComparison:
         episodes: number of pairs.
         runs_a, runs_b: logs, of which those of one episode are averaged.
         metrics: that both sides have.
+        mixed: settings that differ among the pairs, see ``scoring.contradictions.mixed_settings``.
     """
 
     task: str
@@ -79,6 +81,7 @@ class GroupComparison:
     runs_a: int
     runs_b: int
     metrics: tuple[MetricComparison, ...]
+    mixed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -188,6 +191,7 @@ def _group(task: str, split: str, keys: Sequence[_Key], runs_a: _Runs, runs_b: _
         runs_a=sum(map(len, a)),
         runs_b=sum(map(len, b)),
         metrics=tuple(metric for metric in metrics if metric is not None),
+        mixed=mixed_settings(run for runs in (*a, *b) for run in runs),
     )
 
 

@@ -1,0 +1,124 @@
+"""What does not fit together: in a log, between a log and the task that it names, and between logs of one row.
+
+Nothing here decides about a score. A log whose records contradict each other word for word is refused instead, see
+``recording.integrity``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from robot_runtime.common import config
+from robot_runtime.recording.json_records import plain
+from robot_runtime.records import EpisodeHeader, StepRecord
+from robot_runtime.tasks.task import Task
+
+if TYPE_CHECKING:
+    from robot_runtime.scoring.summary import EpisodeScore
+
+JUMP_M = 0.5
+"""Difference between referee and odometry in one action that wheels that slip or a localizer's errors may cause."""
+
+JUMP_SHARE = 0.5
+"""The same as a share of the distance by odometry, for long continuous actions."""
+
+TASK_SETTINGS = ("success", "robot_radius_m", "max_steps", "max_seconds", "magnitudes", "rearrangement")
+"""Fields of a task that decide about success; agents may have other sensors and cameras."""
+
+NO_CHAIN = "no chain, as in logs of version 0.1.0: a later change would not be noticed"
+
+_SHOWN = 40
+
+
+class OdometryCheck:
+    """Comparison of the referee's poses with odometry, step by step.
+
+    Attributes:
+        jumps: number of actions in which they disagree.
+    """
+
+    def __init__(self) -> None:
+        self._before: StepRecord | None = None
+        self._first = ""
+        self.jumps = 0
+
+    def on_step(self, record: StepRecord) -> None:
+        """Add the next step."""
+        before, self._before = self._before, record
+        if before is None or before.phase != record.phase or before.referee.frame != record.referee.frame:
+            return
+        seen_m = before.referee.pose.distance_to(record.referee.pose)
+        driven_m = before.base.odom.distance_to(record.base.odom)
+        if abs(seen_m - driven_m) > max(JUMP_M, JUMP_SHARE * driven_m):
+            self.jumps += 1
+            self._first = self._first or (
+                f"at step {record.index} the referee's pose moved {seen_m:.2f} m, the wheels {driven_m:.2f} m"
+            )
+
+    def note(self) -> str:
+        """The first contradiction, and how many more there are; empty without any."""
+        more = f", and {self.jumps - 1} more such steps" if self.jumps > 1 else ""
+        return self._first + more
+
+
+def task_note(header: EpisodeHeader) -> str:
+    """Settings in which a log's task differs from the preset of the same name; empty if it does not, or has none."""
+    own, preset = _settings(header.task), _preset_settings(header.task.name, Path.cwd())
+    differing = [
+        f"{name} {own.get(name)}, not {preset.get(name)}"
+        for name in (own | preset if preset else ())
+        if own.get(name) != preset.get(name)
+    ]
+    return f"its task is not the {header.task.name!r} of this version: {'; '.join(differing)}" if differing else ""
+
+
+def mixed_settings(scores: Iterable[EpisodeScore]) -> tuple[str, ...]:
+    """The choices that differ among scores of one row, each with its values and how many scores have them.
+
+    Scenes of one name must be one scene; others differ by nature.
+    """
+    counts: dict[str, Counter[str]] = {}
+    total = 0
+    for score in scores:
+        if score.scorable:
+            total += 1
+            choices = {**score.choices, f"scene {score.scene}": score.choices.get("scene_digest", "")}
+            choices.pop("scene_digest", None)
+            for name, value in _flat(choices).items():
+                counts.setdefault(name, Counter())[f"{value!s:.{_SHOWN}}"] += 1
+    for name, values in counts.items():
+        if not name.startswith("scene ") and values.total() < total:
+            values["not stated"] = total - values.total()
+    return tuple(
+        f"{name}: {', '.join(f'{value} ({count})' for value, count in values.items())}"
+        for name, values in counts.items()
+        if len(values) > 1
+    )
+
+
+def _settings(task: Task) -> dict[str, Any]:
+    return _flat({name: plain(getattr(task, name)) for name in TASK_SETTINGS})
+
+
+@lru_cache(maxsize=64)
+def _preset_settings(name: str, folder: Path) -> dict[str, Any]:
+    """The settings of a preset; empty if there is none. Presets of the working directory, ``folder``, come first."""
+    path = dict(config.presets("tasks")).get(name)
+    return {} if path is None else _settings(config.load(path, Task))
+
+
+def _flat(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Nested dictionaries as one, with dots in its keys."""
+    return dict(_leaves(values, ""))
+
+
+def _leaves(values: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _leaves(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
