@@ -121,7 +121,7 @@ class LogFile:
         """
         try:
             return kind(ReadDataStream(BytesIO(self.content(span))))
-        except (McapError, struct.error, ValueError) as error:
+        except (McapError, struct.error, ValueError, OverflowError) as error:
             raise Damaged(f"{self.path}: the record at byte {span.offset} is damaged: {error!r}", _REMEDY) from error
 
     def chunk(self, span: Span, skipped: Collection[int] = (), schemas: bool = False) -> list[McapRecord]:
