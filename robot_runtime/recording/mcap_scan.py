@@ -138,7 +138,7 @@ class LogFile:
         """
         try:
             return list(_records(self._unpacked(self.content(span)), skipped, schemas))
-        except (McapError, zstandard.ZstdError, RuntimeError, struct.error, ValueError) as error:
+        except (McapError, zstandard.ZstdError, RuntimeError, struct.error, ValueError, OverflowError) as error:
             raise Damaged(f"{self.path}: the chunk at byte {span.offset} is damaged: {error!r}", _REMEDY) from error
 
     def _unpacked(self, chunk: bytes) -> bytes:

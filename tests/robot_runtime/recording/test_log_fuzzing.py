@@ -1,4 +1,4 @@
-"""Logs with random damage, outside and inside their records: every reader answers with typed errors, soon and in bounds.
+"""Logs with random damage, outside and inside their records: every reader answers with typed errors, in bounded time.
 
 ``LOG_MUTATIONS=10000 pytest -m slow tests/robot_runtime/recording/test_log_fuzzing.py`` runs as many as it says.
 """
