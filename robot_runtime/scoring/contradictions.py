@@ -10,15 +10,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from robot_runtime.common import config
 from robot_runtime.recording.json_records import plain
 from robot_runtime.records import EpisodeHeader, StepRecord
 from robot_runtime.tasks.task import Task
-
-if TYPE_CHECKING:
-    from robot_runtime.scoring.summary import EpisodeScore
 
 JUMP_M = 0.5
 """Difference between referee and odometry in one action that wheels that slip or a localizer's errors may cause."""
@@ -76,20 +73,22 @@ def task_note(header: EpisodeHeader) -> str:
     return f"its task is not the {header.task.name!r} of this version: {'; '.join(differing)}" if differing else ""
 
 
-def mixed_settings(scores: Iterable[EpisodeScore]) -> tuple[str, ...]:
+def mixed_settings(scored: Iterable[tuple[str, Mapping[str, Any]]]) -> tuple[str, ...]:
     """The choices that differ among scores of one row, each with its values and how many scores have them.
 
     Scenes of one name must be one scene; others differ by nature.
+
+    Args:
+        scored: scene and choices of each score.
     """
     counts: dict[str, Counter[str]] = {}
     total = 0
-    for score in scores:
-        if score.scorable:
-            total += 1
-            choices = {**score.choices, f"scene {score.scene}": score.choices.get("scene_digest", "")}
-            choices.pop("scene_digest", None)
-            for name, value in _flat(choices).items():
-                counts.setdefault(name, Counter())[f"{value!s:.{_SHOWN}}"] += 1
+    for scene, stated in scored:
+        total += 1
+        choices = {**stated, f"scene {scene}": stated.get("scene_digest", "")}
+        choices.pop("scene_digest", None)
+        for name, value in _flat(choices).items():
+            counts.setdefault(name, Counter())[f"{value!s:.{_SHOWN}}"] += 1
     for name, values in counts.items():
         if not name.startswith("scene ") and values.total() < total:
             values["not stated"] = total - values.total()

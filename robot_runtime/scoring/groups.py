@@ -126,7 +126,7 @@ def _summary(key: GroupKey, members: Sequence[EpisodeScore], by: Cluster) -> Gro
         resamples=resamples,
         cluster=by,
         clusters=len(clusters),
-        mixed=mixed_settings(scored),
+        mixed=mixed_settings((score.scene, score.choices) for score in scored),
         latency=tuple(together(score.latency for score in scored).times()),
     )
 

@@ -191,7 +191,7 @@ def _group(task: str, split: str, keys: Sequence[_Key], runs_a: _Runs, runs_b: _
         runs_a=sum(map(len, a)),
         runs_b=sum(map(len, b)),
         metrics=tuple(metric for metric in metrics if metric is not None),
-        mixed=mixed_settings(run for runs in (*a, *b) for run in runs),
+        mixed=mixed_settings((run.scene, run.choices) for runs in (*a, *b) for run in runs),
     )
 
 
