@@ -1,4 +1,4 @@
-"""What does not fit together: in a log, between a log and the task that it names, and between logs of one row.
+"""Contradictions in a log, between a log and the task that it names, and between logs of one row.
 
 Nothing here decides about a score. A log whose records contradict each other word for word is refused instead, see
 ``recording.integrity``.
