@@ -15,7 +15,6 @@ from typing import Annotated, Any
 import rosgraph
 import rospy
 import typer
-import yaml
 
 from robot_runtime.common import config
 from robot_runtime.common.clock import SystemClock, wait_for
@@ -116,7 +115,7 @@ def parse_timing(timing: DriverTiming, changes: list[str]) -> DriverTiming:
         name, equals, value = change.partition("=")
         if not equals:
             raise ConfigError(f"--manner {change!r} is not of the form NAME=VALUE", "write e.g. command_timeout_s=0.6")
-        values[name] = yaml.safe_load(value)
+        values[name] = config.parse_yaml(value, f"--manner {name}")
     return config.parse(values, DriverTiming, "--manner")
 
 
