@@ -6,10 +6,11 @@ are written as the strings ``Infinity``, ``-Infinity`` and ``NaN``, which ``floa
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum, Flag
 from pathlib import PurePath
@@ -57,25 +58,39 @@ def plain(value: Any) -> Any:
     Raises:
         TypeError: an object has any other type.
     """
-    if value is None or (isinstance(value, (bool, int, str)) and not isinstance(value, Enum)):
-        return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else _NON_FINITE[str(value)]
-    if isinstance(value, Flag):
-        return [str(member.name).lower() for member in type(value) if member in value and member.value]
-    if isinstance(value, Enum):
-        return plain(value.value)
-    if is_dataclass(value) and not isinstance(value, type):
-        return {f.name: plain(getattr(value, f.name)) for f in fields(value)}
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
-    if isinstance(value, (np.generic, np.ndarray)):
-        return plain(value.tolist())
-    if isinstance(value, PurePath):
-        return str(value)
-    raise TypeError(f"a {type(value).__name__} cannot be written as JSON")
+    return _conversion(type(value))(value)
+
+
+def _find_conversion(kind: type) -> Callable[[Any], Any]:
+    """The function that converts values of a type."""
+    if issubclass(kind, Flag):
+        return _flag_names
+    if issubclass(kind, Enum):
+        return lambda value: plain(value.value)
+    if issubclass(kind, float):
+        return lambda value: value if math.isfinite(value) else _NON_FINITE[str(value)]
+    if issubclass(kind, (bool, int, str, type(None))):
+        return lambda value: value
+    if is_dataclass(kind):
+        names = tuple(field.name for field in fields(kind))
+        return lambda value: {name: plain(getattr(value, name)) for name in names}
+    if issubclass(kind, Mapping):
+        return lambda value: {str(key): plain(item) for key, item in value.items()}
+    if issubclass(kind, (list, tuple)):
+        return lambda value: [plain(item) for item in value]
+    if issubclass(kind, (np.generic, np.ndarray)):
+        return lambda value: plain(value.tolist())
+    if issubclass(kind, PurePath):
+        return str
+    raise TypeError(f"a {kind.__name__} cannot be written as JSON")
+
+
+_conversion: Callable[[type], Callable[[Any], Any]] = functools.cache(_find_conversion)
+"""Each found once: a step of a log has a thousand values."""
+
+
+def _flag_names(value: Flag) -> list[str]:
+    return [str(member.name).lower() for member in type(value) if member.value and member in value] if value else []
 
 
 _NON_FINITE = {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}
