@@ -94,9 +94,19 @@ def export(
             bar = progress.add_task(path.stem, total=total, note="steps")
             return export_log(log, bag, where, lambda: progress.advance(bar))
 
+    written = 0
     for path in paths:
         bag = out if one else out / f"{path.stem}.bag"
-        console.print(f"{bag}: {write(path, bag)} steps", soft_wrap=True, markup=False)
+        try:
+            line = f"{bag}: {write(path, bag)} steps"
+            written += 1
+        except RecordingError as error:
+            if len(paths) == 1:
+                raise
+            line = f"not exported: {error.message}"
+        console.print(line, soft_wrap=True, markup=False)
+    if not written:
+        raise typer.Exit(1)
 
 
 @dataclass(frozen=True)

@@ -166,3 +166,14 @@ def test_one_bag_for_two_logs_is_refused(log: Path, tmp_path: Path, capsys: pyte
         (tmp_path / "logs" / name).write_bytes(log.read_bytes())
     assert run_command(["export", str(tmp_path / "logs"), "--out", str(tmp_path / "one.bag")]) == 2
     assert "name a folder" in capsys.readouterr().err
+
+
+def test_a_damaged_log_costs_only_its_own_bag(log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "0.mcap").write_bytes(b"no log")
+    (tmp_path / "logs" / "1.mcap").write_bytes(log.read_bytes())
+    assert run_command(["export", str(tmp_path / "logs"), "--out", str(tmp_path / "bags")]) == 0
+    said = capsys.readouterr().out
+    assert "not exported" in said
+    assert "0.mcap" in said
+    assert [bag.name for bag in (tmp_path / "bags").iterdir()] == ["1.bag"]
