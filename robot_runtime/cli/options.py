@@ -194,11 +194,13 @@ class PolicyOptions:
 
     def load(self, options: AgentOptions, task: str) -> Policy:
         """Load the policy, by default the task's; the caller closes it. Raises ``RuntimeFault``."""
-        from robot_runtime.policies import has_own_process, is_remote
+        from robot_runtime.policies import AGENTS, has_own_process, is_remote
         from robot_runtime.policies.package.files import read_manifest
 
         if self.agent is not None and self.policy is not None:
             raise ConfigError("--agent and --policy are two policies", "give one of them")
+        if self.policy in AGENTS:
+            raise ConfigError(f"--policy {self.policy} is an agent that ships", f"write --agent {self.policy}")
         own_process = options.agent_python is not None or options.agent_timeout_s is not None
         if self.policy is not None and not (has_own_process(self.policy) or is_remote(self.policy) or own_process):
             options.source(self.policy)  # first, because it checks the options

@@ -131,7 +131,7 @@ def run(
 def recorded_robot(
     robot: options.RobotOptions, context: RobotContext, folder: Path
 ) -> Iterator[tuple[Robot, Recorder]]:
-    """Connect a robot and record to a folder, whose name is printed at the end in any case."""
+    """Connect a robot and record to a folder, whose name is printed at the end if a log is in it."""
     from robot_runtime.common.console import error_console
     from robot_runtime.recording.writer import Recorder
 
@@ -140,8 +140,11 @@ def recorded_robot(
         stack.enter_context(stop_keys(connected))
         recorder = Recorder(folder)
         stack.callback(recorder.close)
-        stack.callback(error_console.print, f"logs: {folder}", soft_wrap=True)
-        yield connected, recorder
+        try:
+            yield connected, recorder
+        finally:
+            if recorder.path is not None:
+                error_console.print(f"logs: {folder}", soft_wrap=True)
 
 
 class _EpisodeBar:

@@ -276,7 +276,7 @@ def resolve(dotted: str, where: str) -> Any:
         own = missing in (module_name, *_parents(module_name))
         raise DriverMissing(
             f"{where}: {dotted!r} cannot be imported: there is no module {missing!r}",
-            "check the spelling of the driver" if own else _install_hint(module_name, missing),
+            _spelling_hint(missing) if own else _install_hint(module_name, missing),
         ) from error
     except ImportError as error:
         raise DriverMissing(
@@ -320,6 +320,12 @@ ROS_MODULES = (
 )
 ROS_REMEDY = "install ROS 1 and build ros_ws (`make test`), then `source ros_ws/devel/setup.bash` in this shell"
 """Modules of ROS and of this repository's workspace, and the remedy where Python does not find them."""
+
+
+def _spelling_hint(missing: str) -> str:
+    if "." in missing:  # its package was found
+        return "check the spelling of the driver"
+    return f"check the spelling of the driver, or put the folder that holds {missing!r} on PYTHONPATH"
 
 
 def _install_hint(module_name: str, missing: str) -> str:

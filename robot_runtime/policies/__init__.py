@@ -82,6 +82,8 @@ def load_policy(name: str, isolation: Isolation | None = None, /, **arguments: A
         return load_package_policy(path, **arguments)
     if ":" in name:
         return load_python(name, **arguments)
+    if path.suffix == ".zip" or len(path.parts) > 1:
+        read_manifest_bytes(path)  # raises, because it is no package
     close = difflib.get_close_matches(name, AGENTS, n=1)
     raise PolicyError(
         f"there is no agent {name!r}",

@@ -397,3 +397,24 @@ def test_remedies_of_the_doctor_keep_the_extra_that_they_name(
     assert run_command(["doctor"]) == 0
     assert "mujoco [3]: no module [/]" in (printed := capsys.readouterr().out)
     assert "remedy: pip install 'robot-runtime[sim]'" in printed
+
+
+def test_an_agent_given_as_a_policy_points_to_the_option_for_agents(capsys: pytest.CaptureFixture[str]) -> None:
+    fails(capsys, ["run", "--policy", "pointnav-depth"], 2, "is an agent that ships", "write --agent pointnav-depth")
+
+
+def test_a_package_that_is_not_there_is_no_agent(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    for missing in ("nothing.zip", str(tmp_path / "folder")):
+        message = fails(capsys, ["preflight", "--policy", missing], 9, missing, "package")
+        assert "agent" not in message
+
+
+def test_no_folder_of_logs_is_named_before_there_is_one(
+    capsys: pytest.CaptureFixture[str], empty_room: Path, tmp_path: Path
+) -> None:
+    robot = write_yaml(
+        tmp_path / "robot.yaml",
+        {"name": "mine", "driver": "drivers.fake.driver.make_robot", "options": {"hfov_deg": 60.0}},
+    )
+    message = fails(capsys, [*run_fake(empty_room, tmp_path / "logs"), "--robot", str(robot)], 2, "60")
+    assert "logs:" not in message

@@ -242,11 +242,18 @@ def test_what_is_no_dotted_name_is_refused(dotted: str) -> None:
         config.resolve(dotted, "here")
 
 
-@pytest.mark.parametrize("dotted", ["drivers.fakee.driver.make", "nowhere.at.all", "drivers.fake.driver.make.robot"])
-def test_a_missing_module_is_a_spelling(dotted: str) -> None:
+@pytest.mark.parametrize(
+    ("dotted", "more"),
+    [
+        ("drivers.fakee.driver.make", ""),
+        ("drivers.fake.driver.make.robot", ""),
+        ("nowhere.at.all", ", or put the folder that holds 'nowhere' on PYTHONPATH"),
+    ],
+)
+def test_a_missing_module_is_a_spelling_or_in_another_folder(dotted: str, more: str) -> None:
     with pytest.raises(DriverMissing, match=r"r\.yaml: .*there is no module") as caught:
         config.resolve(dotted, "r.yaml")
-    assert caught.value.remedy == "check the spelling of the driver"
+    assert caught.value.remedy == f"check the spelling of the driver{more}"
 
 
 def test_a_missing_dependency_names_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
