@@ -15,7 +15,7 @@ RECENT_S = 1.0
 """A topic that has delivered a message within this time is not silent; a busy computer may process it late."""
 
 
-LATE_S = 0.2
+LATE_S = 0.05
 """Duration for which all messages must have been late until two clocks count as different, if others were in time.
 
 A process that was stopped finds late messages in its queue too, but takes all of them in within less.
