@@ -37,7 +37,7 @@ from robot_runtime.localization.pose_monitor import PATIENCE_S, PoseMonitor, che
 from robot_runtime.metrics.episode_metrics import EpisodeScorer
 from robot_runtime.metrics.settings import Metrics
 from robot_runtime.motion.continuous import Steering
-from robot_runtime.motion.controller import MotionController, MotionProfile
+from robot_runtime.motion.controller import MotionController
 from robot_runtime.placement.measured import placement
 from robot_runtime.policy import Observation, PolicySource
 from robot_runtime.records import (
@@ -111,7 +111,6 @@ class Env:
         task: the task of all episodes.
         scene: the scene of all episodes.
         subscribers: get every record in order, in the caller's thread.
-        motion_profile: parameters of the motions; None for the defaults.
         seed: default of :meth:`reset`'s, for the header only: randomness is the robot's and the policy's.
         robot_config: the robot's YAML, for the header; the hashes of the calibrations that it names are added.
         dataset: file or folder that the episodes were read from, for the header.
@@ -130,7 +129,6 @@ class Env:
         task: Task,
         scene: Scene,
         subscribers: Sequence[Subscriber] = (),
-        motion_profile: MotionProfile | None = None,
         seed: int = 0,
         robot_config: Mapping[str, Any] | None = None,
         dataset: str = "",
@@ -150,7 +148,7 @@ class Env:
         self._geodesic = GeodesicMap(scene.map, task.robot_radius_m)
         self._subscribers = group = SubscriberGroup(subscribers)
         self._motion = MotionController(
-            robot.clock, robot.base, robot.head, motion_profile, group.on_base_state, task.look_limits_rad
+            robot.clock, robot.base, robot.head, robot.motion, group.on_base_state, task.look_limits_rad
         )
         self._steering = Steering(robot.clock, robot.base, robot.head, self._motion)
         self._session = task_session(robot, task)

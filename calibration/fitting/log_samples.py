@@ -22,7 +22,8 @@ from robot_runtime.actions.discrete import Action
 from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.errors import CalibrationFailed, RecordingError
 from robot_runtime.hal import BaseState, HeadState, PoseEstimate, PoseStatus, Zone
-from robot_runtime.motion.controller import MotionProfile, carry
+from robot_runtime.hal.motion_profile import MotionProfile
+from robot_runtime.motion.controller import carry
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import ActionResult, EpisodeHeader, Outcome, StepRecord, StepTimes
 from robot_runtime.robots.action_errors import MOVES

@@ -56,6 +56,13 @@ class Base(Device):
     def state(self, max_age_s: float) -> BaseState:
         """The newest state. Raises ``StaleData`` if it is older than ``max_age_s``."""
 
+    def touched(self) -> Zone:
+        """Zones that were pressed at any time since the last call, however short.
+
+        The default is for bases whose every state is read: they lose no contact between two looks.
+        """
+        return Zone.NONE
+
     @abstractmethod
     def command(self, velocity: Velocity) -> Velocity:
         """Ask for a velocity and return what the Guard let through.

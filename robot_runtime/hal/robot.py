@@ -20,6 +20,7 @@ from robot_runtime.hal.device import Device
 from robot_runtime.hal.head import Head
 from robot_runtime.hal.localizer import Localizer
 from robot_runtime.hal.manipulation import Manipulator, ObjectTracker
+from robot_runtime.hal.motion_profile import DEFAULT_PROFILE, MotionProfile
 from robot_runtime.hal.streams import STREAMS
 from robot_runtime.hal.wheels import Halt
 from robot_runtime.scenes.objects import ObjectPose
@@ -76,6 +77,7 @@ class Robot:
             same object as ``localizer``. None on a robot that reports none.
         manipulator, tracker: for tasks in which objects are moved; None on a robot that has none.
         simulation: what emulated devices plug into; None on a robot that is not simulated in this process.
+        motion: speeds, tolerances and time limits of its motions.
         min_battery_fraction: charge below which no episode begins; a base that does not know its charge is not refused.
     """
 
@@ -92,6 +94,7 @@ class Robot:
     simulation: Simulation | None = None
     odometry: Localizer | None = None
     min_battery_fraction: float = 0.1
+    motion: MotionProfile = DEFAULT_PROFILE
 
     @property
     def devices(self) -> tuple[Device, ...]:

@@ -96,6 +96,7 @@ class Steering:
         motion = self._motion
         start_ns = self._clock.now_ns()
         try:
+            motion.begin()
             start = motion.read_base()
             tilt = self._look(command, control.tilt_range_rad)
             if isinstance(command, VelocityCommand):
@@ -122,7 +123,7 @@ class Steering:
             Displacement(moved.x_m, moved.yaw_rad, tilted_rad),
             contact,
             ns_to_seconds(self._clock.now_ns() - start_ns),
-            "; ".join(filter(None, (ended.detail, detail))),
+            "; ".join(filter(None, (ended.detail, detail, motion.paused_detail()))),
         )
 
     # --- velocity and waypoint --------------------------------------------------------------------------------------
@@ -209,9 +210,11 @@ class Steering:
         plan = leg.plan()
         timeout_s = profile.timeout_s(plan.duration_s)
         begin_ns = tick_ns = clock.now_ns()
+        paused_ns = motion.paused_ns
         while True:
             if (over := ending(state, leg.forward_m)) is not None:
                 return _Ended(*over)
+            begin_ns, paused_ns = begin_ns + motion.paused_ns - paused_ns, motion.paused_ns
             elapsed_s = (tick_ns - begin_ns) / NS_PER_S
             if elapsed_s >= plan.duration_s:
                 if self._has_arrived(origin @ leg.pose(1.0), leg, state):

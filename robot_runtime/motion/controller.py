@@ -29,14 +29,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 
 from robot_runtime.actions.discrete import Displacement
-from robot_runtime.common import config
 from robot_runtime.common.clock import NS_PER_S, Clock, Stopwatch, ns_to_seconds, seconds_to_ns
 from robot_runtime.common.geometry import SE2, wrap_angle
-from robot_runtime.errors import DeviceFault
+from robot_runtime.errors import DeviceFault, StaleData
 from robot_runtime.hal import Base, BaseState, Halt, Head, HeadState, Velocity, Zone
+from robot_runtime.hal.motion_profile import MotionProfile
 from robot_runtime.hal.streams import STREAMS
 from robot_runtime.motion.look_limits import look_refusal
 from robot_runtime.motion.trapezoid import Trapezoid
@@ -46,54 +46,6 @@ ACCEL_SHARE = 0.95
 """Of what the base can do at most; the rest is for corrections, which its Guard would otherwise cut off."""
 
 _HELD_BY_PERSON = (Halt.E_STOP, Halt.WHEEL_DROP, Halt.CLIFF)
-
-
-@dataclass(frozen=True)
-class MotionProfile:
-    """Parameters of motions. All positive; speeds and accelerations are limited to those of the base.
-
-    Of the base's accelerations, ``ACCEL_SHARE`` is used.
-
-    Attributes:
-        linear_m_s: cruise speed. Faster gains little (a 0.25 m step takes 1.13 s, without any limit 1.0 s) and
-            lengthens the way from contact to rest.
-        angular_rad_s: cruise speed of turns; a Kobuki's gyro degrades above 1.9 rad/s.
-        linear_accel_m_s2: of the LoCoBot stack's velocity smoother.
-        angular_accel_rad_s2: of the Kobuki driver's.
-        linear_gain_1_s, angular_gain_1_s: correction per error; well below half the tick rate, for stability.
-        position_m, heading_rad: a motion has arrived when both errors are at most this.
-        still_m_s, still_rad_s: the base rests when it measures at most this.
-        rest_timeout_s: a stopped base that still moves after this long is a fault.
-        carry_rad: how far from its intended heading or tilt the robot may be found and still aim from the intention.
-        timeout_factor, timeout_margin_s: see the module's table.
-    """
-
-    linear_m_s: float = 0.3
-    angular_rad_s: float = 1.5
-    linear_accel_m_s2: float = 1.0
-    angular_accel_rad_s2: float = 3.5
-    linear_gain_1_s: float = 6.0
-    angular_gain_1_s: float = 6.0
-    position_m: float = 0.001
-    heading_rad: float = math.radians(0.1)
-    still_m_s: float = 0.005
-    still_rad_s: float = math.radians(0.5)
-    rest_timeout_s: float = 1.0
-    carry_rad: float = math.radians(1.0)
-    timeout_factor: float = 2.0
-    timeout_margin_s: float = 1.0
-
-    __pydantic_config__ = config.STRICT
-
-    def __post_init__(self) -> None:
-        for name in self.__dataclass_fields__:
-            value = getattr(self, name)
-            if not (math.isfinite(value) and value > 0):
-                raise ValueError(f"{name} must be a positive number, got {value}")
-
-    def timeout_s(self, nominal_s: float) -> float:
-        """How long an action may take whose profile lasts ``nominal_s``."""
-        return nominal_s * self.timeout_factor + self.timeout_margin_s
 
 
 class _Track:
@@ -111,12 +63,6 @@ class _Track:
 
     def update(self, odom: SE2) -> None:
         x_m, y_m, yaw_rad = odom.x_m, odom.y_m, odom.yaw_rad
-        # NaN would pass through min() and max() as a full-speed command.
-        if not math.isfinite(x_m + y_m + yaw_rad):
-            raise DeviceFault(
-                f"base: odometry is not finite: ({x_m}, {y_m}, {yaw_rad})",
-                "check the base's driver and wiring; the wheels were stopped",
-            )
         self.along_m = (x_m - self._start.x_m) * self._cos + (y_m - self._start.y_m) * self._sin
         self.turned_rad += wrap_angle(yaw_rad - self._yaw_rad)
         self._yaw_rad = yaw_rad
@@ -149,6 +95,8 @@ class MotionController:
         """The error behind the last action's outcome ``fault``; None after any other."""
         self.settle_s = 0.0
         """Host seconds of the last action from the end of its motion to rest; the head's motion includes its rest."""
+        self.paused_ns = 0
+        """Time of the present action during which the wheels stood still because the base's reports were late."""
         self._clock = clock
         self._base = base
         self._head = head
@@ -187,6 +135,7 @@ class MotionController:
             raise ValueError(f"one component at a time, got {displacement}")
         self.fault = None
         self.settle_s = 0.0
+        self.begin()
         start_ns = self._clock.now_ns()
         try:
             if displacement.tilt_rad:
@@ -237,6 +186,7 @@ class MotionController:
             zones |= state.bumper  # the tick that stopped the robot may have seen the first of two zones only
         forward_m = state.odom.relative_to(start).x_m
         measured = Displacement(forward_m=forward_m, turn_rad=track.turned_rad)
+        detail = "; ".join(filter(None, (detail, self.paused_detail())))
         return self._result(outcome, displacement, measured, start_ns, zones, detail)
 
     def _follow(
@@ -264,9 +214,11 @@ class MotionController:
         begin_ns = tick_ns = clock.now_ns()
         period_ns = self._period_ns
         period_s = period_ns / NS_PER_S
+        paused_ns = self.paused_ns
         while True:
             if (ended := ending(state, forward_m)) is not None:
                 return ended
+            begin_ns, paused_ns = begin_ns + self.paused_ns - paused_ns, self.paused_ns
             track.update(state.odom)
             elapsed_s = (tick_ns - begin_ns) / NS_PER_S
             if elapsed_s >= duration_s:
@@ -302,10 +254,63 @@ class MotionController:
         )
 
     def read_base(self) -> BaseState:
-        """The base's state, which listeners see too. Raises ``StaleData``."""
-        state = self._base.state(STREAMS["base"].max_age_s)
+        """The base's state, which listeners see too; every state that a controller drives by is read here.
+
+        While the base's reports are late, the wheels are held at zero and the reports awaited for ``patience_s``.
+
+        Raises:
+            StaleData: the base stays silent.
+            DeviceFault: the Guard gets no feedback for as long, or the state is not finite.
+        """
+        state = self._newest_state()
+        if state is None:
+            state = self._await_report()
+        odom, velocity = state.odom, state.velocity
+        # NaN would pass through min() and max() as a full-speed command.
+        if not math.isfinite(odom.x_m + odom.y_m + odom.yaw_rad + velocity.linear_m_s + velocity.angular_rad_s):
+            raise DeviceFault(
+                f"base: odometry is not finite: {odom}, {velocity}",
+                "check the base's driver and wiring; the wheels were stopped",
+            )
+        if touched := self._base.touched():
+            state = replace(state, bumper=state.bumper | touched)
         if self._on_state is not None:
             self._on_state(state)
+        return state
+
+    def begin(self) -> None:
+        """Forget contacts and pauses before an action."""
+        self.paused_ns = 0
+        self._base.touched()
+
+    def paused_detail(self) -> str:
+        """A sentence for the action's result if the base's reports were late; else an empty string."""
+        if not self.paused_ns:
+            return ""
+        return f"paused for {ns_to_seconds(self.paused_ns):.2f} s, because the base's reports were late"
+
+    def _newest_state(self) -> BaseState | None:
+        """The newest state; None while it is too old to drive by, or the Guard lacks one."""
+        try:
+            state = self._base.state(self.profile.state_max_age_s)
+        except StaleData:
+            return None
+        return None if state.halt is Halt.NO_FEEDBACK else state
+
+    def _await_report(self) -> BaseState:
+        self._base.stop()
+        clock, begin_ns = self._clock, self._clock.now_ns()
+        deadline_ns = begin_ns + seconds_to_ns(self.profile.patience_s)
+        tick_ns = begin_ns
+        while (state := self._newest_state()) is None:
+            if clock.now_ns() >= deadline_ns:
+                self._base.state(self.profile.state_max_age_s)  # raises StaleData with the base's own words
+                raise DeviceFault(
+                    "base: the Guard gets no feedback from the wheels", "check the base's power and cable"
+                )
+            tick_ns += self._period_ns
+            clock.sleep_until(tick_ns)
+        self.paused_ns += clock.now_ns() - begin_ns
         return state
 
     def rest_base(self) -> BaseState:
@@ -386,8 +391,6 @@ def ending(state: BaseState, forward_m: float) -> tuple[Outcome, Zone, str] | No
     halt = state.halt
     if halt in _HELD_BY_PERSON:
         return Outcome.STOPPED, Zone.NONE, f"base: held by {halt.value}"
-    if halt is Halt.NO_FEEDBACK:
-        raise DeviceFault("base: the Guard gets no feedback from the wheels", "check the base's power and cable")
     if forward_m > 0 and (state.bumper or halt is Halt.CONTACT):
         return Outcome.CONTACT, state.bumper, ""
     return None

@@ -33,6 +33,7 @@ from robot_runtime.hal import (
     PoseEstimate,
     Robot,
     Velocity,
+    Zone,
 )
 from robot_runtime.hal.pose_history import PoseHistory, pose_at
 from robot_runtime.robots.calibration_file import read_calibration
@@ -159,6 +160,10 @@ class CalibratedBase(Base):
             state.velocity.angular_rad_s / self._calibration.angular_scale,
         )
         return replace(state, odom=self._correction.update(state.odom), velocity=velocity)
+
+    @override
+    def touched(self) -> Zone:
+        return self._base.touched()
 
     @override
     def command(self, velocity: Velocity) -> Velocity:

@@ -9,6 +9,7 @@
       driver: drivers.object_tracker.driver.make_tracker
       options: {port: 7420}
 
+``motion: {linear_m_s: 0.2, patience_s: 5.0}`` changes the defaults of ``MotionProfile``.
 ``min_battery_fraction: 0.2`` refuses episodes below 20 % of charge; the default is 10 %.
 
 Besides ``tracker`` there may be ``camera``, ``localizer`` (for the policy) and ``referee`` (for scores). Each names a
@@ -35,6 +36,7 @@ from pydantic import Field
 from robot_runtime.common import config
 from robot_runtime.errors import ConfigError
 from robot_runtime.hal import Camera, Device, Localizer, ObjectTracker, Robot
+from robot_runtime.hal.motion_profile import DEFAULT_PROFILE, MotionProfile
 from robot_runtime.robots.corrected_head import CorrectedHead, load_tilt_servo
 from robot_runtime.robots.corrected_odometry import calibrated, load_odometry
 from robot_runtime.scenes.scene import Scene, SceneObject
@@ -102,6 +104,7 @@ class RobotFile:
         options: for the factory.
         odometry: file of ``robot-runtime calibrate odometry``, with which base and odometry are corrected.
         tilt_servo: file of ``robot-runtime calibrate tilt-servo``, with which the head is corrected.
+        motion: speeds, tolerances and time limits of its motions.
         min_battery_fraction: charge of the base's battery below which no episode begins, 0 to 1.
         camera: replaces the driver's own; None keeps that.
         localizer: likewise.
@@ -114,6 +117,7 @@ class RobotFile:
     options: dict[str, Any] = field(default_factory=dict)
     odometry: str | None = None
     tilt_servo: str | None = None
+    motion: MotionProfile = DEFAULT_PROFILE
     min_battery_fraction: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = 0.1
     camera: DeviceConfig | None = None
     localizer: DeviceConfig | None = None
@@ -306,7 +310,7 @@ def build_robot(file: RobotFile, path: str, context: RobotContext, chosen: Devic
             shared = role == "referee" and device == file.localizer
             made: dict[str, Any] = {role: robot.localizer if shared else make_device(device, kind, robot, context, at)}
             robot = replace(robot, **made)
-    robot = replace(robot, min_battery_fraction=file.min_battery_fraction)
+    robot = replace(robot, min_battery_fraction=file.min_battery_fraction, motion=file.motion)
     return replace(robot, placer=robot.placer.fitted(robot))
 
 

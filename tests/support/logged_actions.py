@@ -16,7 +16,8 @@ from robot_runtime.actions.discrete import Action, Displacement
 from robot_runtime.common.clock import seconds_to_ns
 from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.hal import HeadState, Intrinsics, PoseEstimate, Zone
-from robot_runtime.motion.controller import MotionProfile, carry
+from robot_runtime.hal.motion_profile import MotionProfile
+from robot_runtime.motion.controller import carry
 from robot_runtime.records import ActionResult, EpisodeHeader, Outcome, StepTimes
 from robot_runtime.robots.action_errors import ActuationModel
 

@@ -26,7 +26,7 @@ from drivers.ros_locobot.localizer.motion_history import MotionHistory
 from drivers.ros_locobot.options import RosOptions
 from drivers.ros_locobot.robot_variants import base_info, topics_of
 from robot_runtime.errors import DeviceFault
-from robot_runtime.hal import Base, BaseInfo, BaseState, Halt, Velocity
+from robot_runtime.hal import Base, BaseInfo, BaseState, Halt, Velocity, Zone
 from robot_runtime.hal.streams import fresh
 from robot_runtime.safety import STILL, Feedback, Guard, GuardLimits
 
@@ -69,6 +69,7 @@ class RosBase(RosDevice, Base):
         self._guard_status = self._cache(f"{self._topics.guard}/status")
         self._wheels, self._halt = STILL, Halt.NO_FEEDBACK
         self._feedback: Feedback | None = None
+        self._touched = Zone.NONE
         self._publisher: rospy.Publisher | None = None
         self._watchdog: threading.Thread | None = None
         self._stopping = threading.Event()
@@ -99,6 +100,11 @@ class RosBase(RosDevice, Base):
             battery_v=voltage_v,
             battery_fraction=fraction,
         )
+
+    def touched(self) -> Zone:
+        with self._lock:
+            touched, self._touched = self._touched, Zone.NONE
+        return touched
 
     def command(self, velocity: Velocity) -> Velocity:
         self._require_working()
@@ -253,6 +259,7 @@ class RosBase(RosDevice, Base):
         feedback = self._sensors.feedback(self._clock.now_ns())
         if feedback is not None:
             self._feedback = feedback
+            self._touched |= feedback.bumper
             self._guard.feedback(feedback)
 
     def _decide(self) -> None:

@@ -17,7 +17,8 @@ from robot_runtime.common.clock import SimulatedClock, ns_to_seconds, seconds_to
 from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.errors import DeviceFault, StaleData
 from robot_runtime.hal import Base, BaseInfo, BaseState, Halt, Robot, Velocity, Zone
-from robot_runtime.motion.controller import MotionController, MotionProfile
+from robot_runtime.hal.motion_profile import MotionProfile
+from robot_runtime.motion.controller import MotionController
 from robot_runtime.records import Outcome
 from robot_runtime.robots.loader import RobotContext
 
@@ -214,7 +215,7 @@ def test_an_emergency_stop_ends_the_action_promptly():
 
 
 def test_silence_of_the_base_is_a_fault_with_the_error_kept():
-    with fake_robot(faults=[{"kind": "silent_base", "from_s": 0.5, "to_s": 1.5}]) as robot:
+    with fake_robot(faults=[{"kind": "silent_base", "from_s": 0.5, "to_s": 3.5}]) as robot:
         motion = controller(robot)
         result = motion.execute(FORWARD)
         fault = motion.fault
@@ -224,8 +225,51 @@ def test_silence_of_the_base_is_a_fault_with_the_error_kept():
     assert result.outcome is Outcome.FAULT
     assert isinstance(fault, StaleData)
     assert result.detail == fault.message
-    assert result.duration_s <= 0.7
+    assert result.duration_s <= 0.7 + motion.profile.patience_s
     assert (after.outcome, motion.fault) == (Outcome.REACHED, None)
+
+
+@pytest.mark.parametrize("wish", [FORWARD, LEFT])
+def test_late_reports_hold_the_wheels_and_the_motion_goes_on_where_it_was(wish: Displacement):
+    with fake_robot(faults=[{"kind": "silent_base", "from_s": 0.4, "to_s": 1.2}]) as robot:
+        true_poses: list[SE2] = []
+        for seconds in (0.7, 1.1):
+            at_time(robot, seconds, lambda: true_poses.append(robot.referee.latest(1.0).pose))
+        result = controller(robot).execute(wish)
+        end = robot.base.state(MAX_AGE_S).odom
+    assert true_poses[0] == true_poses[1]
+    assert result.outcome is Outcome.REACHED
+    assert math.hypot(end.x_m - wish.forward_m, end.y_m) <= 0.002
+    assert abs(wrap_angle(end.yaw_rad - wish.turn_rad)) <= math.radians(0.2)
+    assert result.detail.startswith("paused for 0.")
+
+
+def test_patience_is_a_setting_of_the_profile():
+    with fake_robot(faults=[{"kind": "silent_base", "from_s": 0.4, "to_s": 1.2}]) as robot:
+        result = controller(robot, profile=MotionProfile(patience_s=0.2)).execute(FORWARD)
+    assert result.outcome is Outcome.FAULT
+    assert result.duration_s <= 0.4 + 0.2 + 0.2
+
+
+def test_a_contact_between_two_looks_ends_a_step_forward_and_no_turn(monkeypatch: pytest.MonkeyPatch):
+    pressed: list[Zone] = []
+
+    def touched() -> Zone:
+        return pressed.pop() if pressed else Zone.NONE
+
+    with fake_robot() as robot:
+        monkeypatch.setattr(robot.base, "touched", touched)
+        motion = controller(robot)
+        at_time(robot, 0.3, lambda: pressed.append(Zone.LEFT))
+        ahead = motion.execute(FORWARD)
+        pressed.append(Zone.RIGHT)  # before the action: not its own
+        unharmed = motion.execute(FORWARD)
+        at_time(robot, ns_to_seconds(robot.clock.now_ns()) + 0.3, lambda: pressed.append(Zone.LEFT))
+        turned = motion.execute(LEFT)
+    assert (ahead.outcome, ahead.contact) == (Outcome.CONTACT, Zone.LEFT)
+    assert ahead.duration_s < 0.5
+    assert unharmed.outcome is Outcome.REACHED
+    assert (turned.outcome, turned.collided) == (Outcome.REACHED, False)
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])

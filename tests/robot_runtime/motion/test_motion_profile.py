@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from robot_runtime.common import config
 from robot_runtime.errors import ConfigError
-from robot_runtime.motion.controller import MotionProfile
+from robot_runtime.hal.motion_profile import MotionProfile
 from robot_runtime.motion.trapezoid import Trapezoid
 
 distances = st.floats(-10, 10).filter(lambda d: d == 0 or abs(d) > 1e-6)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -179,3 +180,14 @@ def test_a_silent_base_is_raised_with_the_wheels_at_zero() -> None:
         before = odom(robot)
         robot.clock.sleep(0.5)
         assert robot.base.state(1.0).odom == before
+
+
+@pytest.mark.parametrize("bad", [SE2(math.nan, 0.0, 0.0), SE2(0.0, 0.0, math.inf)])
+def test_odometry_that_is_not_finite_never_becomes_a_command(bad: SE2, monkeypatch: pytest.MonkeyPatch) -> None:
+    with fake_robot() as robot:
+        state, commands = robot.base.state, []
+        monkeypatch.setattr(robot.base, "state", lambda max_age_s: replace(state(max_age_s), odom=bad))
+        monkeypatch.setattr(robot.base, "command", commands.append)
+        with pytest.raises(DeviceFault, match="not finite"):
+            execute(robot, VelocityCommand(0.3, 1.5, 0.0, 2.0))
+    assert commands == []
