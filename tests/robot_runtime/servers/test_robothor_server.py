@@ -555,7 +555,7 @@ def test_a_numbered_request_is_finished_without_its_client_and_answered_to_the_r
 def test_a_device_fault_ends_the_episode_and_says_so() -> None:
     witness = open_room.Witness()
     episodes = [open_room.make_object_episode(id=str(i)) for i in range(2)]
-    faults = [{"kind": "silent_base", "from_s": 3.0, "to_s": 4.0}]
+    faults = [{"kind": "silent_base", "from_s": 3.0, "to_s": 7.0}]
     with serving(episodes, [witness], faults=faults) as (server, wire):
         wire.step("Initialize")
         status = 200
@@ -565,5 +565,5 @@ def test_a_device_fault_ends_the_episode_and_says_so() -> None:
         assert failed["robotRuntime"]["error"] == "StaleData"
         assert "remedy" in failed["errorMessage"]
         assert witness.ends[0].reason is EndReason.FAULT
-        server.env.robot.clock.sleep(1.0)
+        server.env.robot.clock.sleep(2.5)
         assert wire.step("Initialize")[0] == 200
