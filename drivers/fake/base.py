@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import replace
 
 from drivers.fake.device import FakeDevice
 from drivers.fake.faults import Cliff, SilentBase, StuckBumper, WheelDrop, zones
@@ -12,6 +11,7 @@ from drivers.fake.ground_truth import GroundTruth
 from robot_runtime.common.clock import SimulatedClock, ns_to_seconds
 from robot_runtime.hal import Base, BaseInfo, BaseState, Halt, Velocity
 from robot_runtime.hal.fault_schedule import Script
+from robot_runtime.hal.simulated_motors import LateReports, MotorOptions, SimulatedMotors
 from robot_runtime.hal.streams import fresh
 from robot_runtime.safety import STILL, Feedback, Guard, GuardLimits
 
@@ -27,6 +27,7 @@ class FakeBase(FakeDevice, Base):
         truth: GroundTruth,
         script: Script,
         info: BaseInfo,
+        motors: MotorOptions,
         battery_fraction: float = 1.0,
     ) -> None:
         super().__init__("base", clock, script)
@@ -38,7 +39,8 @@ class FakeBase(FakeDevice, Base):
         )  # of the Guard, the wheels and the state: an emergency stop comes from any thread
         self._guard = Guard(GuardLimits.of(info))
         self._wheels = STILL
-        self._state: BaseState | None = None
+        self._motors = SimulatedMotors(motors)
+        self._reports = LateReports(motors.report_delay_s)
         self._stepped_ns = clock.now_ns()
 
     @property
@@ -47,7 +49,8 @@ class FakeBase(FakeDevice, Base):
 
     def state(self, max_age_s: float) -> BaseState:
         self._require_connected()
-        return fresh("base", self._state, self._clock.now_ns(), max_age_s)
+        now_ns = self._clock.now_ns()
+        return fresh("base", self._reports.newest(now_ns), now_ns, max_age_s)
 
     def command(self, velocity: Velocity) -> Velocity:
         self._require_connected()
@@ -76,8 +79,7 @@ class FakeBase(FakeDevice, Base):
         with self._lock:
             change()
             halt = self._decide()
-            if self._state is not None:
-                self._state = replace(self._state, halt=halt)
+            self._reports.hold(halt)
 
     def _on_connected(self) -> None:
         self._sense(moved=STILL)
@@ -86,10 +88,16 @@ class FakeBase(FakeDevice, Base):
         with self._lock:
             self._guard.stop()
             self._decide()
-            self._state = None
+            self._motors.restart()
+            self._reports.clear()
 
     def _on_step(self, now_ns: int) -> None:
-        moved = self._truth.drive(self._wheels, ns_to_seconds(now_ns - self._stepped_ns))
+        wheels, step_s = self._wheels, ns_to_seconds(now_ns - self._stepped_ns)
+        if step_s:
+            driven = self._motors.drive(wheels.linear_m_s, wheels.angular_rad_s, self._stepped_ns, step_s)
+            moved = self._truth.drive(Velocity(*driven), step_s)
+        else:
+            moved = STILL
         self._stepped_ns = now_ns
         if self._connected:
             self._sense(moved)
@@ -111,16 +119,18 @@ class FakeBase(FakeDevice, Base):
             wheel_drop=zones(f.zone for f in self._script.active(WheelDrop, now_ns)),
         )
         self._guard.feedback(feedback)
-        self._state = BaseState(
-            stamp_ns=now_ns,
-            odom=self._truth.odom,
-            velocity=moved,
-            bumper=feedback.bumper,
-            cliff=feedback.cliff,
-            wheel_drop=feedback.wheel_drop,
-            halt=self._decide(),
-            battery_v=BATTERY_V,
-            battery_fraction=self._battery_fraction,
+        self._reports.add(
+            BaseState(
+                stamp_ns=now_ns,
+                odom=self._truth.odom,
+                velocity=moved,
+                bumper=feedback.bumper,
+                cliff=feedback.cliff,
+                wheel_drop=feedback.wheel_drop,
+                halt=self._decide(),
+                battery_v=BATTERY_V,
+                battery_fraction=self._battery_fraction,
+            )
         )
 
     def _decide(self) -> Halt:

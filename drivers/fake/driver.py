@@ -19,6 +19,7 @@ from robot_runtime.common import config
 from robot_runtime.common.clock import SimulatedClock, SystemClock, seconds_to_ns
 from robot_runtime.hal import BaseInfo, CameraInfo, HeadLimits, Intrinsics, Mount, Robot
 from robot_runtime.hal.fault_schedule import Script
+from robot_runtime.hal.simulated_motors import MotorOptions
 from robot_runtime.robots.loader import RobotContext
 
 
@@ -36,6 +37,7 @@ class FakeOptions:
         camera_latency_s: from exposure to delivery.
         pose_latency_s: from measurement to delivery.
         battery_fraction: charge of the battery, which does not go down.
+        motors: what the wheels do with their commands.
         objects: positions in ``map`` of objects that the hand can take, by id; the robot has no hand without any.
         faults: see ``drivers/fake/faults.py``.
     """
@@ -58,6 +60,7 @@ class FakeOptions:
     pose_rate_hz: float = 30.0
     pose_latency_s: float = 0.05
     battery_fraction: float = 1.0
+    motors: MotorOptions = field(default_factory=MotorOptions)
     objects: dict[str, tuple[float, float, float]] = field(default_factory=dict)
     faults: tuple[Fault, ...] = ()
 
@@ -65,7 +68,7 @@ class FakeOptions:
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            if name in ("wall_x_m", "objects", "faults") or value is None:
+            if name in ("wall_x_m", "motors", "objects", "faults") or value is None:
                 continue
             may_be_zero = name.endswith(("latency_s", "settle_s"))
             if not (math.isfinite(value) and (value > 0 or (may_be_zero and value == 0))):
@@ -79,7 +82,8 @@ def make_robot(context: RobotContext, name: str, options: Mapping[str, Any], whe
     script = Script(chosen.faults)
     truth = GroundTruth(chosen.radius_m, chosen.wall_x_m)
     # The clock advances them in this order: first the base, so that all others measure its present pose.
-    base = FakeBase(clock, truth, script, _base_info(name, chosen), chosen.battery_fraction)
+    info = _base_info(name, chosen)
+    base = FakeBase(clock, truth, script, info, chosen.motors, chosen.battery_fraction)
     head = FakeHead(clock, truth, script, _head_limits(chosen))
     camera = FakeCamera(clock, truth, script, _camera_info(chosen, context), chosen.camera_latency_s)
     localizer = FakeLocalizer("localizer", clock, truth, script, chosen.pose_rate_hz, chosen.pose_latency_s)

@@ -41,12 +41,12 @@ class GroundTruth:
 
         A robot that meets the wall stops there: it neither slides nor continues to turn.
         """
-        step = arc(velocity, seconds)
+        step = SE2.arc(velocity.linear_m_s * seconds, velocity.angular_rad_s * seconds)
         ahead = self.pose @ step
         if ahead.x_m > self.max_x_m and ahead.x_m > self.pose.x_m:
             free = max(0.0, (self.max_x_m - self.pose.x_m) / (ahead.x_m - self.pose.x_m))
             velocity = Velocity(velocity.linear_m_s * free, velocity.angular_rad_s * free)
-            step = arc(velocity, seconds)
+            step = SE2.arc(velocity.linear_m_s * seconds, velocity.angular_rad_s * seconds)
         self.pose = self.pose @ step
         self.odom = self.odom @ step
         return velocity
@@ -65,10 +65,3 @@ class GroundTruth:
 
 _TOUCH_M = 1e-4
 """Travel of the bumper: more than the deviation of an arc from its chord in a clock step."""
-
-
-def arc(velocity: Velocity, seconds: float) -> SE2:
-    """Return the exact displacement of driving at constant velocity, a circular arc, in the starting frame."""
-    half_rad = velocity.angular_rad_s * seconds / 2
-    chord_m = velocity.linear_m_s * seconds * (math.sin(half_rad) / half_rad if half_rad else 1.0)
-    return SE2(chord_m * math.cos(half_rad), chord_m * math.sin(half_rad), 2 * half_rad)

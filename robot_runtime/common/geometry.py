@@ -55,6 +55,13 @@ class SE2:
             wrap_angle(self.yaw_rad + other.yaw_rad),
         )
 
+    @classmethod
+    def arc(cls, forward_m: float, turn_rad: float) -> SE2:
+        """Displacement along a circular arc of this length and turn, in the starting frame."""
+        half_rad = turn_rad / 2
+        chord_m = forward_m * (math.sin(half_rad) / half_rad if half_rad else 1.0)
+        return cls(chord_m * math.cos(half_rad), chord_m * math.sin(half_rad), turn_rad)
+
     def inverse(self) -> SE2:
         """The transform back."""
         c, s = math.cos(self.yaw_rad), math.sin(self.yaw_rad)

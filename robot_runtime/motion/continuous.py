@@ -56,10 +56,7 @@ class Leg:
 
     def pose(self, share: float) -> SE2:
         """Where the robot should be when that share is done, seen from where the leg begins."""
-        forward_m, turn_rad = self.forward_m * share, self.turn_rad * share
-        half_rad = turn_rad / 2
-        chord_m = forward_m * (math.sin(half_rad) / half_rad if half_rad else 1.0)
-        return SE2(chord_m * math.cos(half_rad), chord_m * math.sin(half_rad), turn_rad)
+        return SE2.arc(self.forward_m * share, self.turn_rad * share)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
@@ -17,6 +17,7 @@ from robot_runtime.common.config import Positive
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import DeviceFault
 from robot_runtime.hal import Base, BaseInfo, BaseState, Halt, Velocity
+from robot_runtime.hal.simulated_motors import LateReports, MotorOptions, SimulatedMotors
 from robot_runtime.hal.streams import fresh
 from robot_runtime.safety import STILL, Feedback, Guard, GuardLimits
 from sim_bridge.noise.drift import Drift
@@ -55,6 +56,7 @@ class SimBase(SimDevice, Base):
         battery: its battery.
         slip: further motion that odometry does not measure.
         contact: effect of walls.
+        motors: what the wheels do with their commands, and how late the base reports.
     """
 
     def __init__(
@@ -67,6 +69,7 @@ class SimBase(SimDevice, Base):
         battery: Battery,
         slip: Slip,
         contact: ContactOptions,
+        motors: MotorOptions,
     ) -> None:
         super().__init__("base")
         self._clock = clock
@@ -84,13 +87,13 @@ class SimBase(SimDevice, Base):
             threading.RLock()
         )  # of the Guard, the wheels and the state: an emergency stop comes from any thread
         self._guard = Guard(GuardLimits.of(self._info))
-        self._chassis = Chassis(world, odometry, actuation, battery, slip, contact)
+        self._chassis = Chassis(world, odometry, actuation, battery, slip, contact, SimulatedMotors(motors))
         self._period_ns = seconds_to_ns(1 / options.rate_hz)
         self._decided_ns = self._reported_ns = clock.now_ns()
         self._decision_pending = False
         self._wheels = STILL
         self._halt = Halt.NONE
-        self._state: BaseState | None = None
+        self._reports = LateReports(motors.report_delay_s)
 
     @property
     def info(self) -> BaseInfo:
@@ -121,7 +124,8 @@ class SimBase(SimDevice, Base):
 
     def state(self, max_age_s: float) -> BaseState:
         self._require_connected()
-        return fresh("base", self._state, self._clock.now_ns(), max_age_s)
+        now_ns = self._clock.now_ns()
+        return fresh("base", self._reports.newest(now_ns), now_ns, max_age_s)
 
     def command(self, velocity: Velocity) -> Velocity:
         self._require_connected()
@@ -159,8 +163,7 @@ class SimBase(SimDevice, Base):
         with self._lock:
             change()
             self._decide(self._clock.now_ns())
-            if self._state is not None:
-                self._state = replace(self._state, halt=self._halt)
+            self._reports.hold(self._halt)
 
     def restart(self, random: np.random.Generator) -> None:
         """Start odometry at zero after the robot was placed, and draw errors from ``random``."""
@@ -168,6 +171,7 @@ class SimBase(SimDevice, Base):
         with self._lock:
             self._guard.stop()
             self._wheels = STILL
+        self._reports.clear()
         if self._connected:
             self._report(self._clock.now_ns())
 
@@ -180,7 +184,7 @@ class SimBase(SimDevice, Base):
         if self._decision_pending or now_ns - self._decided_ns > self._period_ns:
             self._decision_pending = False
             self._decide(now_ns)
-        self._chassis.drive(self._wheels)
+        self._chassis.drive(self._wheels, now_ns - self._world.step_ns)
         if now_ns - self._reported_ns >= self._period_ns:
             self._reported_ns = now_ns
             self._report(now_ns)
@@ -204,14 +208,8 @@ class SimBase(SimDevice, Base):
             self._guard.feedback(Feedback(now_ns, bumper, cliff, wheel_drop))
             if changed:
                 self._decide(now_ns)
-            self._state = BaseState(
-                now_ns,
-                chassis.odom,
-                chassis.velocity,
-                bumper,
-                cliff,
-                wheel_drop,
-                self._halt,
-                chassis.battery.voltage_v,
-                chassis.battery.fraction,
+            battery = chassis.battery
+            halt, volts, fraction = self._halt, battery.voltage_v, battery.fraction
+            self._reports.add(
+                BaseState(now_ns, chassis.odom, chassis.velocity, bumper, cliff, wheel_drop, halt, volts, fraction)
             )

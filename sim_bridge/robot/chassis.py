@@ -16,6 +16,7 @@ from robot_runtime.common import config
 from robot_runtime.common.clock import ns_to_seconds
 from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.hal import Velocity, Zone
+from robot_runtime.hal.simulated_motors import SimulatedMotors
 from sim_bridge.noise.drift import Drift
 from sim_bridge.physics.world import World
 from sim_bridge.robot.battery import Battery
@@ -63,6 +64,7 @@ class Chassis:
         battery: its battery.
         slip: further motion that odometry does not measure.
         contact: effect of walls.
+        motors: what the wheels do with their commands.
 
     Attributes:
         bumper_bits: bits of :class:`Zone`, as of the last :meth:`measure`.
@@ -78,8 +80,10 @@ class Chassis:
         battery: Battery,
         slip: Slip,
         contact: ContactOptions,
+        motors: SimulatedMotors,
     ) -> None:
         self.world = world
+        self._motors = motors
         self.battery = battery
         self.bumper_bits = self.cliff_bits = self.wheel_drop_bits = 0
         self._slides = contact.behaviour == "slide"
@@ -110,15 +114,18 @@ class Chassis:
 
     def restart(self, random: np.random.Generator) -> None:
         """Start odometry at zero after the robot was placed, and draw errors from ``random``."""
+        self._motors.restart()
         self._odometry.restart(self.world.pose, random)
         self._actuation.restart(random)
         self._slip.restart(random)
         self._slipped_m = self._slipped_rad = self._sliding_m_s = 0.0
         self._measured_at = self._checked_from = None
 
-    def drive(self, wheels: Velocity) -> None:
-        """Simulate one physics step with the wheels turning for this velocity."""
-        linear_m_s, angular_rad_s = wheels.linear_m_s, wheels.angular_rad_s
+    def drive(self, command: Velocity, now_ns: int) -> None:
+        """Simulate one physics step that begins at ``now_ns``, the motors commanded to this velocity."""
+        linear_m_s, angular_rad_s = self._motors.drive(
+            command.linear_m_s, command.angular_rad_s, now_ns, self.world.step_s, self.battery.fraction
+        )
         if not self._actuation.exact:
             step_s = self.world.step_s
             forward_m, turn_rad = self._actuation.distort(linear_m_s * step_s, angular_rad_s * step_s)

@@ -14,6 +14,7 @@ from robot_runtime.common.config import Positive
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import EpisodeError, SceneError
 from robot_runtime.hal import Intrinsics, Placer, Robot
+from robot_runtime.hal.simulated_motors import MotorOptions
 from robot_runtime.robots.loader import RobotContext
 from robot_runtime.scenes.objects import ObjectPose
 from robot_runtime.scenes.scene import Scene
@@ -49,6 +50,7 @@ class SimOptions:
         step_s: length of one physics step; contacts are computed once per step.
         odometry: error of odometry relative to the true motion.
         actuation: error of the true motion relative to the wheels' command.
+        motors: what the wheels do with their commands.
         contact: effect of walls; by default they stop the robot, as bumpers do.
         action_noise: errors of the ends of actions that odometry does not measure; None for none.
         localizer: the pose that the policy is given; scores always use the exact one.
@@ -63,6 +65,7 @@ class SimOptions:
     battery: BatteryOptions = field(default_factory=BatteryOptions)
     odometry: DriftOptions = field(default_factory=DriftOptions)
     actuation: DriftOptions = field(default_factory=DriftOptions)
+    motors: MotorOptions = field(default_factory=MotorOptions)
     contact: ContactOptions = field(default_factory=ContactOptions)
     action_noise: ActionNoiseOptions | None = None
     head: HeadOptions = field(default_factory=HeadOptions)
@@ -98,7 +101,8 @@ def make_robot(context: RobotContext, name: str, options: Mapping[str, Any], whe
     clock = SimulatedClock(seconds_to_ns(parsed.step_s), SystemClock() if context.real_time else None)
     odometry, actuation = Drift(parsed.odometry), Drift(parsed.actuation)
     slip = make_slip(parsed.action_noise, world)
-    base = SimBase(clock, world, parsed.base, odometry, actuation, Battery(parsed.battery), slip, parsed.contact)
+    battery = Battery(parsed.battery)
+    base = SimBase(clock, world, parsed.base, odometry, actuation, battery, slip, parsed.contact, parsed.motors)
     head = SimHead(clock, parsed.head)
     camera = context.camera
     rgbd = SimCamera(

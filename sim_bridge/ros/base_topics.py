@@ -132,7 +132,7 @@ class BaseTopics:
 
     def on_step(self, now_ns: int) -> None:
         """Turn the wheels for one step; publish at the base's rate."""
-        self.chassis.drive(self._driving)
+        self.chassis.drive(self._driving, now_ns - self.context.world.step_ns)
         if self._command_timer.due(now_ns):
             self._driving = self.commands.tick(now_ns)
         # At once after a placement, so that odometry and localizer report the new place at the same instant.

@@ -75,6 +75,7 @@ class MotionSimulator:
             Battery(ENDLESS_BATTERY),
             Slip(None, self.world.step_s),
             options.contact,
+            options.motors,
         )
         head = SimHead(self._clock, options.head)
         self._clock.add_listener(self._base.on_step)

@@ -158,11 +158,7 @@ class HabitatBackend(ExternalBackend):
         """Move to the end of the arc, as far as the navigation mesh allows, as habitat-lab's velocity control."""
         state = self._agent.get_state()
         asked = command.displacement
-        half_rad = asked.turn_rad / 2
-        chord_m = asked.forward_m * (math.sin(half_rad) / half_rad if half_rad else 1.0)
-        ahead = SE2(0.0, 0.0, _yaw_rad(state)) @ SE2(
-            chord_m * math.cos(half_rad), chord_m * math.sin(half_rad), asked.turn_rad
-        )
+        ahead = SE2(0.0, 0.0, _yaw_rad(state)) @ SE2.arc(asked.forward_m, asked.turn_rad)
         start = np.asarray(state.position, np.float32)
         end = start + np.array(ros_to_habitat_position(ahead.x_m, ahead.y_m, 0.0), np.float32)
         reached = np.asarray(self._simulator.step_filter(start, end), np.float64)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from raising import raises_naming
 
 from drivers.fake.driver import make_robot
-from drivers.fake.ground_truth import GroundTruth, arc
+from drivers.fake.ground_truth import GroundTruth
 from robot_runtime.common.clock import NS_PER_S
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import ConfigError, DeviceFault, InvalidStart, NotConnected, StaleData
@@ -51,7 +51,7 @@ def test_an_arc_is_the_limit_of_small_steps(linear_m_s: float, angular_rad_s: fl
     for _ in range(200):
         turn_rad = angular_rad_s * seconds / 200
         pose = pose @ SE2(yaw_rad=turn_rad / 2) @ SE2(linear_m_s * seconds / 200) @ SE2(yaw_rad=turn_rad / 2)
-    exact = arc(Velocity(linear_m_s, angular_rad_s), seconds)
+    exact = SE2.arc(linear_m_s * seconds, angular_rad_s * seconds)
     assert exact.distance_to(pose) < 1e-3
     assert math.cos(exact.yaw_rad - pose.yaw_rad) == pytest.approx(1)
 

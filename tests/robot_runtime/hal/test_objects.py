@@ -159,8 +159,9 @@ def test_a_step_whose_poses_are_lost_is_no_step(fake: Robot, tmp_path: Path, mon
         list(reader.steps(images=False))
 
 
-def _claim_to_have_written(self: object, record: object) -> None:
+def _claim_to_have_written(self: object, record: object) -> list[bytes]:
     self._objects_since = 7  # type: ignore[attr-defined]
+    return []
 
 
 class Slow(ObjectTracker):
