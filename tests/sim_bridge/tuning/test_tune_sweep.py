@@ -204,7 +204,7 @@ class TestWithout:
         assert found.best_predictor() is None
         console = Console(record=True, file=StringIO(), width=200)
         console.print(table(found))
-        assert "no correlation under 1 of 1 settings: 1 policies ran in both worlds" in console.export_text()
+        assert "no correlation under 1 of 1 settings: 1 policy ran in both worlds" in console.export_text()
 
     def test_torn_logs_are_left_out(self, real_logs: list[Path], tmp_path: Path) -> None:
         torn = tmp_path / "torn.mcap"
