@@ -187,7 +187,7 @@ def _parse(path: Path, models: ModelPath) -> Element:
 
 _MAX_DEPTH = 16
 _MAX_PARTS = 100_000
-_MAX_NUMBER = 1e7
+_MAX_NUMBER = 1e10
 
 
 def _model(path: Path, element: Element, parent: Matrix, models: ModelPath, depth: int) -> PlacedModel:

@@ -23,7 +23,7 @@ from drivers.ros_locobot.connection.acknowledge import AcknowledgePublisher
 
 LIMIT_S = 60.0
 TRUTH = "/simulation/ground_truth"
-EVENTS = ("events", "cliff", "wheeldrop", "rosout", "tf_static")
+EVENTS = ("events", "cliff", "wheeldrop", "motor_power", "rosout", "tf_static")
 
 
 def main(seconds: float, camera_frame: str) -> dict[str, Any]:

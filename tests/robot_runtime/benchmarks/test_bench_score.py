@@ -18,7 +18,7 @@ def test_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metrics, "DTW_NODES", 50)
     monkeypatch.setattr(log_scoring, "COUNTS", (4, 8))
     monkeypatch.setattr(log_scoring, "DIFFERENT", 2)
-    metrics.score(episodes=10, pairs=2, seed=0, logs=True, json=tmp_path / "rows.json")
+    metrics.score(count=10, pairs=2, seed=0, logs=True, json=tmp_path / "rows.json")
     rows = {row["id"]: row for row in json.loads((tmp_path / "rows.json").read_text())["rows"]}
     assert set(rows) == {
         "spl_episodes_per_s",

@@ -49,7 +49,7 @@ def made_log(with_beacons: bool = True, raw: bool = True) -> Any:
         path="log.mcap",
         header=SimpleNamespace(localizers=names, episode=SimpleNamespace(start=TRUE[0])),
         poses=lambda: streams if raw else {},
-        steps=lambda images: iter(records),
+        steps=lambda images, verify=False: iter(records),
         records=records,
     )
 

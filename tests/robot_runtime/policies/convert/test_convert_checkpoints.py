@@ -151,7 +151,7 @@ def test_what_a_pickle_asked_for_is_said(tmp_path: Path, capsys: pytest.CaptureF
 
     torch.manual_seed(1)
     torch.save({"state_dict": DdppoPolicy(SMALL).state_dict(), "config": hydra(), "extra": Bite()}, path)
-    arguments = ["--licence", "MIT", "--name", "ours", "--steps", "2", "--format", "torchscript"]
+    arguments = ["--license", "MIT", "--name", "ours", "--steps", "2", "--format", "torchscript"]
     assert run_command(["policy", "export", str(path), "--out", str(out), *arguments]) == 0
     assert "asks for posix.system, which no network needs: it was not called" in capsys.readouterr().out
     assert not marker.exists()

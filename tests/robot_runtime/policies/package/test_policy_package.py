@@ -139,7 +139,7 @@ def test_an_episode_does_not_depend_on_the_one_before(folder: Path):
 
 
 def test_the_first_step_logs_package_and_seeds(folder: Path):
-    policy = load_package_policy(folder, selection="sample", seed="5", temperature="2.5")
+    policy = load_package_policy(folder, selection="sample", seed=5, temperature=2.5)
     policy.reset(tiny.TASK, 17)
     policy.act(tiny.observations(1)[0])
     said = policy.info()
@@ -168,7 +168,7 @@ def test_samples_have_the_softmaxs_shares(logits: list[float], temperature: floa
 
 
 def test_it_is_loaded_by_its_path_like_any_agent(folder: Path):
-    policy = load_policy(str(folder), threads="1", device="cpu")
+    policy = load_policy(str(folder), threads=1, device="cpu")
     assert isinstance(policy, PackagePolicy)
     assert policy.task == tiny.TASK
     assert policy.needs == ("depth", "pointgoal_with_gps_compass")
