@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import socket
-import time
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
