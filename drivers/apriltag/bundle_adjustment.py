@@ -281,8 +281,8 @@ class Problem:
         assert after is not None
         driven = after.relative_to(before)
         found = _planar(bases[i]).relative_to(_planar(bases[i - 1]))
-        way_m, turn_rad = math.hypot(driven.x_m, driven.y_m), abs(driven.yaw_rad)
-        sd_m, sd_rad = ODOMETRY_SD[0] + ODOMETRY_SD[1] * way_m, TURN_SD[0] + TURN_SD[1] * turn_rad
+        distance_m, turn_rad = math.hypot(driven.x_m, driven.y_m), abs(driven.yaw_rad)
+        sd_m, sd_rad = ODOMETRY_SD[0] + ODOMETRY_SD[1] * distance_m, TURN_SD[0] + TURN_SD[1] * turn_rad
         off_rad = wrap_angle(found.yaw_rad - driven.yaw_rad)
         return np.array([(found.x_m - driven.x_m) / sd_m, (found.y_m - driven.y_m) / sd_m, off_rad / sd_rad])
 

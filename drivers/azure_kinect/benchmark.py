@@ -76,9 +76,9 @@ def compare_with_sdk(
     taken_s = []
     with one_thread():
         for _ in range(OUR_TIMES):
-            watch = Stopwatch()
+            timer = Stopwatch()
             reproject(color, depth)
-            taken_s.append(watch.elapsed_s())
+            taken_s.append(timer.elapsed_s())
     ours_ms = 1000 * statistics.median(taken_s)
     return Row(
         "kinect_vs_sdk",
@@ -108,7 +108,7 @@ def _recorded(
         clock = SystemClock()
         with KinectSource(sdk, clock, RecordedStream(sdk, clock, path, real_time=False)) as source, one_thread():
             before_s, mine_s = cpu_s(resource.RUSAGE_SELF), cpu_s(resource.RUSAGE_THREAD)
-            watch, count = Stopwatch(), 0
+            timer, count = Stopwatch(), 0
             while True:
                 try:
                     raw = source.read(0, 1.0)
@@ -116,7 +116,7 @@ def _recorded(
                     break
                 reprojector(raw.color, raw.depth)
                 count += 1
-            wall_s = watch.elapsed_s()
+            wall_s = timer.elapsed_s()
             mine_s = cpu_s(resource.RUSAGE_THREAD) - mine_s
             beside_s = cpu_s(resource.RUSAGE_SELF) - before_s - mine_s
     return Row(

@@ -47,10 +47,10 @@ def measure(times: int) -> dict[str, Any]:
     ctypes.memmove(sdk.k4a.k4a_image_get_buffer(depth), plane.ctypes.data, plane.nbytes)
     taken_s = []
     for _ in range(times):
-        watch = Stopwatch()
+        timer = Stopwatch()
         if sdk.k4a.k4a_transformation_depth_image_to_color_camera(transformation, depth, out) != SUCCEEDED:
             return {"reason": sdk.last_error() or "the transform failed"}
-        taken_s.append(watch.elapsed_s())
+        taken_s.append(timer.elapsed_s())
     sdk.k4a.k4a_transformation_destroy(transformation)
     return {"milliseconds": 1000 * statistics.median(taken_s)}
 

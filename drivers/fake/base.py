@@ -34,9 +34,8 @@ class FakeBase(FakeDevice, Base):
         self._truth = truth
         self._info = info
         self._battery_fraction = battery_fraction
-        self._lock = (
-            threading.RLock()
-        )  # of the Guard, the wheels and the state: an emergency stop comes from any thread
+        # Of the Guard, the wheels and the state: an emergency stop comes from any thread.
+        self._lock = threading.RLock()
         self._guard = Guard(GuardLimits.of(info))
         self._wheels = STILL
         self._motors = SimulatedMotors(motors)

@@ -165,7 +165,7 @@ def _pause_playback(playback: Any, pipeline: Any) -> None:
 
     pausing = threading.Thread(target=pause, name="RealSense pause", daemon=True)
     pausing.start()
-    watch = Stopwatch()
+    timer = Stopwatch()
     with suppress(RuntimeError):  # the pipeline is not running
-        while pausing.is_alive() and watch.elapsed_s() < PAUSE_S:
+        while pausing.is_alive() and timer.elapsed_s() < PAUSE_S:
             pipeline.try_wait_for_frames(DRAIN_MS)  # the player cannot pause while its queue is full

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from drivers.ros_locobot.topics import check_topic
+from drivers.ros_locobot.topics import BaseTopicNames, check_topic
 from robot_runtime.common import config
 from robot_runtime.placement.offset import Tolerance
 
@@ -60,17 +60,10 @@ class ClockOptions:
 
 
 @dataclass(frozen=True)
-class Topics:
-    """Full names of topics; an empty one means the variant's (``topics.py``).
+class Topics(BaseTopicNames):
+    """Full names of topics, the base's included; an empty one means the variant's (``topics.py``).
 
     Attributes:
-        velocity: The base's own command topic.
-        motor_power: A Kobuki's switch of its motors.
-        core: A Kobuki's levels.
-        bumper: Events of a Kobuki, levels of a Create 2.
-        cliff: Events of a Kobuki; a Create 2 reports its cliff sensors in ``diagnostics``.
-        wheel_drop: Events of a Kobuki, pulses of a Create 2.
-        odom: Odometry.
         voltage: A Create 2's battery.
         charge_ratio: A Create 2's battery.
         guard: Namespace of the guard node; used with ``base.guard``.
@@ -81,16 +74,8 @@ class Topics:
         color: Images.
         color_info: Calibration of the color camera.
         depth: Images, registered to color.
-        diagnostics: Diagnoses of the robot's drivers.
     """
 
-    velocity: str = ""
-    motor_power: str = ""
-    core: str = ""
-    bumper: str = ""
-    cliff: str = ""
-    wheel_drop: str = ""
-    odom: str = ""
     voltage: str = ""
     charge_ratio: str = ""
     guard: str = "/robot_runtime_guard"
@@ -101,7 +86,6 @@ class Topics:
     color: str = ""
     color_info: str = ""
     depth: str = ""
-    diagnostics: str = ""
 
     __pydantic_config__ = config.STRICT
 

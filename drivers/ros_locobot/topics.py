@@ -34,6 +34,31 @@ class Topic:
     origin: str
 
 
+@dataclass(frozen=True)
+class BaseTopicNames:
+    """Full names of the base's topics; empty where the variant has none.
+
+    Attributes:
+        velocity: The base's own command topic.
+        motor_power: A Kobuki's switch of its motors.
+        core: A Kobuki's levels.
+        bumper: Events of a Kobuki, levels of a Create 2.
+        cliff: Events of a Kobuki; a Create 2 reports its cliff sensors in ``diagnostics``.
+        wheel_drop: Events of a Kobuki, pulses of a Create 2.
+        odom: Odometry.
+        diagnostics: Diagnoses of the robot's drivers.
+    """
+
+    velocity: str = ""
+    motor_power: str = ""
+    core: str = ""
+    bumper: str = ""
+    cliff: str = ""
+    wheel_drop: str = ""
+    odom: str = ""
+    diagnostics: str = ""
+
+
 def _kobuki(root: str) -> dict[str, Topic]:
     def topic(name: str, kind: str) -> Topic:
         return Topic(f"{root}/mobile_base/{name}", (kind,), _KOBUKI_NODE)

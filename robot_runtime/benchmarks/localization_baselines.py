@@ -207,10 +207,11 @@ def _run(
     for stamp_ns, odometry in zip(drive.stamps_ns, drive.odometry, strict=True):
         moved = odometry.relative_to(before)
         before = odometry
-        way_m = math.hypot(moved.x_m, moved.y_m)
-        place = noise.position_m**2 * way_m
+        distance_m = math.hypot(moved.x_m, moved.y_m)
+        place = noise.position_m**2 * distance_m
         predict(
-            moved, np.diag([place, place, math.radians(noise.heading_deg) ** 2 * way_m + turn_var * abs(moved.yaw_rad)])
+            moved,
+            np.diag([place, place, math.radians(noise.heading_deg) ** 2 * distance_m + turn_var * abs(moved.yaw_rad)]),
         )
         while coming < len(arrivals) and arrivals[coming][0] <= stamp_ns:
             seen = arrivals[coming][1]

@@ -58,7 +58,7 @@ def stop(
         )
     if not all(answer.done for answer in answers):
         raise DeviceFault(
-            "not every robot did as it was told", "cut the motors' power; end the process with Ctrl-C or `kill`"
+            "not every robot carried it out", "cut the motors' power; end the process with Ctrl-C or `kill`"
         )
 
 

@@ -18,7 +18,7 @@ MAX_RATIO = 100
 """Largest plausible compression: texts and depth images reach 30, hostile files 1000."""
 
 FREE_BYTES = 1 << 26
-"""What any data may unpack to, whatever its ratio."""
+"""Size that any data may unpack to, whatever its ratio."""
 
 
 class TooLarge(ValueError):

@@ -1,6 +1,7 @@
 """Consoles and progress bar of all commands.
 
-What they print can come from policies, servers and logs of strangers: no escape sequence in it reaches the terminal.
+What they print can come from policies, servers and logs of unknown origin: no escape sequence in it reaches the
+terminal.
 """
 
 from __future__ import annotations

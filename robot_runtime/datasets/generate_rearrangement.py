@@ -204,10 +204,10 @@ class _Generator:
         stands = self._stands(movable, grid)
         for _ in range(_TRIES):
             pose = self._draw(movable, start)
-            way_m = math.dist(pose.position[:2], movable.pose.position[:2])
-            if way_m < (least_m if on_floor or pose.position[2] != movable.pose.position[2] else RESERVE_M):
+            distance_m = math.dist(pose.position[:2], movable.pose.position[:2])
+            if distance_m < (least_m if on_floor or pose.position[2] != movable.pose.position[2] else RESERVE_M):
                 continue
-            if forgiven_m is not None and way_m <= forgiven_m + RESERVE_M / 2:
+            if forgiven_m is not None and distance_m <= forgiven_m + RESERVE_M / 2:
                 continue
             if not self._is_free(movable, pose) or not self._can_carry(movable, pose, stands, grid):
                 continue
@@ -334,15 +334,16 @@ class _Generator:
         if not MIN_GEODESIC_M / 2 <= self._sampler.geodesic.field(first).at(*here) <= MAX_GEODESIC_M:
             return False
         # About as many actions as it takes: straight from each object to its other place, and the turns between.
-        heading_rad, way_m, turned_rad = start.yaw_rad, 0.0, 0.0
+        heading_rad, distance_m, turned_rad = start.yaw_rad, 0.0, 0.0
         for move in moves:
             for end in (move.movable.item.center[:2], move.pose.position[:2]):
-                way_m += math.dist(here, end)
+                distance_m += math.dist(here, end)
                 direction_rad = math.atan2(end[1] - here[1], end[0] - here[0])
                 turned_rad += abs(wrap_angle(direction_rad - heading_rad))
                 here, heading_rad = (end[0], end[1]), direction_rad
         moved = self._task.magnitudes
-        return way_m / moved.forward_m + math.degrees(turned_rad) / moved.turn_deg <= STEPS_SHARE * self._task.max_steps
+        steps = distance_m / moved.forward_m + math.degrees(turned_rad) / moved.turn_deg
+        return steps <= STEPS_SHARE * self._task.max_steps
 
     # --- documents --------------------------------------------------------------------------------------------------
 

@@ -65,4 +65,4 @@ class MotionProfile:
 
 
 DEFAULT_PROFILE = MotionProfile()
-"""For robots whose file says nothing else."""
+"""Default of the field ``motion``."""

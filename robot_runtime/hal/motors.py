@@ -64,7 +64,7 @@ class MotorModel:
 
 
 IDEAL_MOTORS = MotorModel()
-"""A base that does at once what it is told."""
+"""A base without delay, lag or other errors."""
 
 KOBUKI_MOTORS = MotorModel(dead_time_s=0.2, lag_s=0.1)
 """Dead time: yujinrobot/kobuki issue 389, about 200 ms in firmware. The lag is an assumption, not measured."""

@@ -101,10 +101,10 @@ class Steering:
             else:
                 assert control.waypoint is not None
                 ended = self._waypoint(command, control.waypoint, start)
-            watch = Stopwatch()
+            timer = Stopwatch()
             end = motion.rest_base()
             tilted_rad, detail = self._looked(tilt)
-            self.settle_s = watch.elapsed_s()
+            self.settle_s = timer.elapsed_s()
         except BaseException:
             motion.forget()
             raise

@@ -176,9 +176,9 @@ class MotionController:
         self.intended_yaw_rad = None  # set again only by an arrival
         track = _Track(start, aim_rad)
         outcome, zones, detail = self._follow(displacement, track, aim_rad - start.yaw_rad, state)
-        watch = Stopwatch()
+        timer = Stopwatch()
         state = self.rest_base()
-        self.settle_s = watch.elapsed_s()
+        self.settle_s = timer.elapsed_s()
         track.update(state.odom)
         if outcome is Outcome.REACHED:
             self.intended_yaw_rad = aim_rad
@@ -341,17 +341,17 @@ class MotionController:
         head, carry_rad = self._head, self.profile.carry_rad
         start = head.state(STREAMS["head"].max_age_s)
         pan_rad = carry(self._intended_pan_rad, start.pan_rad, carry_rad)
-        wish_rad = carry(self._intended_tilt_rad, start.tilt_rad, carry_rad) + displacement.tilt_rad
+        requested_rad = carry(self._intended_tilt_rad, start.tilt_rad, carry_rad) + displacement.tilt_rad
         slack_rad = self.profile.heading_rad
-        if refusal := look_refusal(wish_rad, displacement.tilt_rad, self._look_limits_rad, head.limits, slack_rad):
+        if refusal := look_refusal(requested_rad, displacement.tilt_rad, self._look_limits_rad, head.limits, slack_rad):
             return self._result(Outcome.REACHED, displacement, Displacement(), start_ns, detail=refusal)
         nominal_s = abs(displacement.tilt_rad) / head.limits.max_speed_rad_s + head.limits.settle_s
-        self._intended_pan_rad, self._intended_tilt_rad = head.command(pan_rad, wish_rad)
+        self._intended_pan_rad, self._intended_tilt_rad = head.command(pan_rad, requested_rad)
         end = self.rest_head(self._clock.now_ns(), self.profile.timeout_s(nominal_s))
         detail = ""
-        if abs(self._intended_tilt_rad - wish_rad) > self.profile.heading_rad:
+        if abs(self._intended_tilt_rad - requested_rad) > self.profile.heading_rad:
             limit_deg = math.degrees(self._intended_tilt_rad)
-            detail = f"the head's limit is {limit_deg:.1f}°; {math.degrees(wish_rad):.1f}° was asked for"
+            detail = f"the head's limit is {limit_deg:.1f}°; {math.degrees(requested_rad):.1f}° was asked for"
         outcome = Outcome.REACHED
         if end.moving:
             outcome, detail = Outcome.TIMED_OUT, f"head: still moving at tilt {math.degrees(end.tilt_rad):.1f}°"
@@ -399,8 +399,8 @@ def ending(state: BaseState, forward_m: float) -> tuple[Outcome, Zone, str] | No
 def _progress(displacement: Displacement, track: _Track, elapsed_s: float) -> str:
     if displacement.forward_m:
         return f"moved {track.along_m:.3f} of {displacement.forward_m:.3f} m in {elapsed_s:.1f} s"
-    turned_deg, wish_deg = math.degrees(track.turned_rad), math.degrees(displacement.turn_rad)
-    return f"turned {turned_deg:.1f} of {wish_deg:.1f}° in {elapsed_s:.1f} s"
+    turned_deg, requested_deg = math.degrees(track.turned_rad), math.degrees(displacement.turn_rad)
+    return f"turned {turned_deg:.1f} of {requested_deg:.1f}° in {elapsed_s:.1f} s"
 
 
 def carry(intended_rad: float | None, measured_rad: float, limit_rad: float) -> float:

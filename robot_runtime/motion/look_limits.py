@@ -8,7 +8,7 @@ from robot_runtime.hal import HeadLimits
 
 
 def look_refusal(
-    wish_rad: float, step_rad: float, limits_rad: tuple[float, float] | None, head: HeadLimits, slack_rad: float
+    requested_rad: float, step_rad: float, limits_rad: tuple[float, float] | None, head: HeadLimits, slack_rad: float
 ) -> str:
     """Reason to leave the head where it is; empty if the look is to be carried out.
 
@@ -16,7 +16,7 @@ def look_refusal(
     are allowed up to half a step beyond the task's limits. A look that the head cannot finish would leave the grid.
 
     Args:
-        wish_rad: tilt to which the look leads, up positive.
+        requested_rad: tilt to which the look leads, up positive.
         step_rad: change of the tilt by the look.
         limits_rad: the task's lowest and highest tilt; None if the task has none.
         head: reach of the robot's head.
@@ -28,10 +28,10 @@ def look_refusal(
     half_rad = abs(step_rad) / 2
     lowest_rad = max(low_rad - half_rad, head.min_tilt_rad - slack_rad)
     highest_rad = min(high_rad + half_rad, head.max_tilt_rad + slack_rad)
-    if lowest_rad <= wish_rad <= highest_rad:
+    if lowest_rad <= requested_rad <= highest_rad:
         return ""
     return (
-        f"a look to {math.degrees(wish_rad):.1f}° is beyond the limits: the task's are {math.degrees(low_rad):.0f}° to "
-        f"{math.degrees(high_rad):.0f}°, the head's {math.degrees(head.min_tilt_rad):.0f}° to "
-        f"{math.degrees(head.max_tilt_rad):.0f}°"
+        f"a look to {math.degrees(requested_rad):.1f}° is beyond the limits: the task's are "
+        f"{math.degrees(low_rad):.0f}° to {math.degrees(high_rad):.0f}°, the head's "
+        f"{math.degrees(head.min_tilt_rad):.0f}° to {math.degrees(head.max_tilt_rad):.0f}°"
     )

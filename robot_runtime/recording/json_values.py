@@ -1,4 +1,4 @@
-"""Checked values of JSON that anybody may have written: each function returns a value of its kind or raises."""
+"""Checked values of JSON of unknown origin: each function returns a value of its kind or raises."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pydantic_core
 
 MALFORMED = (LookupError, ValueError, TypeError, AttributeError, ArithmeticError)
-"""What JSON that is not as it should be raises where it is used."""
+"""Exceptions that malformed JSON raises where its values are used."""
 
 _NON_FINITE = {"Infinity": math.inf, "-Infinity": -math.inf, "NaN": math.nan}
 _MAX_INTEGER = 1 << 63

@@ -69,13 +69,13 @@ def _lookout(scene: Scene) -> SE2:
     x_m, y_m = scene.map.to_point(int(row), int(column))
 
     def free_m(yaw_rad: float) -> float:
-        way_m = 0.0
-        while way_m < 10:
-            at = scene.map.to_cell(x_m + way_m * math.cos(yaw_rad), y_m + way_m * math.sin(yaw_rad))
+        distance_m = 0.0
+        while distance_m < 10:
+            at = scene.map.to_cell(x_m + distance_m * math.cos(yaw_rad), y_m + distance_m * math.sin(yaw_rad))
             if clearance_m[at] < 0.1:
                 break
-            way_m += 0.05
-        return way_m
+            distance_m += 0.05
+        return distance_m
 
     return SE2(x_m, y_m, max(np.linspace(-math.pi, math.pi, 72).tolist(), key=free_m))
 

@@ -83,9 +83,8 @@ class SimBase(SimDevice, Base):
             max_angular_accel_rad_s2=options.max_angular_accel_rad_s2,
             rate_hz=options.rate_hz,
         )
-        self._lock = (
-            threading.RLock()
-        )  # of the Guard, the wheels and the state: an emergency stop comes from any thread
+        # Of the Guard, the wheels and the state: an emergency stop comes from any thread.
+        self._lock = threading.RLock()
         self._guard = Guard(GuardLimits.of(self._info))
         self._chassis = Chassis(world, odometry, actuation, battery, slip, contact, SimulatedMotors(motors))
         self._period_ns = seconds_to_ns(1 / options.rate_hz)

@@ -80,9 +80,11 @@ class SimOptions:
     def __post_init__(self) -> None:
         if self.step_s * self.base.rate_hz > 1:
             raise ValueError(f"step_s must not exceed one period of base.rate_hz, {1 / self.base.rate_hz} s")
-        way_m = self.base.max_linear_m_s * self.step_s
-        if way_m > 2 * self.body.bumper_travel_m:
-            raise ValueError(f"step_s is too long: at full speed the base would pass through its bumper ({way_m} m)")
+        distance_m = self.base.max_linear_m_s * self.step_s
+        if distance_m > 2 * self.body.bumper_travel_m:
+            raise ValueError(
+                f"step_s is too long: at full speed the base would pass through its bumper ({distance_m} m)"
+            )
 
 
 def make_robot(context: RobotContext, name: str, options: Mapping[str, Any], where: str) -> Robot:

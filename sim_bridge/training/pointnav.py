@@ -93,9 +93,9 @@ class Training:
 
     def run(self) -> Path:
         """Train, write and evaluate the package; return its folder."""
-        watch = Stopwatch()
+        timer = Stopwatch()
         make_apartments(self._scenes, self._workers)
-        self._note("apartments", number=len(self._scenes), wall_s=watch.elapsed_s())
+        self._note("apartments", number=len(self._scenes), wall_s=timer.elapsed_s())
         files: list[Path] = []
         for number in range(len(self.rounds)):
             files += self._demonstrations(number)
@@ -109,7 +109,7 @@ class Training:
         from sim_bridge.training.collect import Job, collect, small_task
         from sim_bridge.training.export import export_learner
 
-        watch, plan = Stopwatch(), self.rounds[number]
+        timer, plan = Stopwatch(), self.rounds[number]
         learner = self.out / f"learner-{number}.onnx"
         if not learner.exists():
             export_learner(self._head, small_task(), learner)
@@ -129,7 +129,7 @@ class Training:
         ]
         steps, arrived = (sum(column) for column in zip(*done(collect, jobs, self._workers), strict=True))
         share = arrived / (plan.episodes * len(jobs))
-        self._note("collected", round=number, steps=steps, arrived=share, wall_s=watch.elapsed_s())
+        self._note("collected", round=number, steps=steps, arrived=share, wall_s=timer.elapsed_s())
         return [job.out for job in jobs]
 
     def _learn(self, number: int, files: list[Path]) -> None:
@@ -137,7 +137,7 @@ class Training:
 
         from sim_bridge.training.learn import Dataset, learn
 
-        watch, plan = Stopwatch(), self.rounds[number]
+        timer, plan = Stopwatch(), self.rounds[number]
         weights = self.out / f"weights-{number}.pt"
         if weights.exists():
             self._head.load_state_dict(torch.load(weights, weights_only=True))
@@ -156,7 +156,7 @@ class Training:
         part = weights.with_suffix(".part")
         torch.save(self._head.state_dict(), part)
         part.replace(weights)
-        self._note("learnt", round=number, steps=data.steps, wall_s=watch.elapsed_s())
+        self._note("learnt", round=number, steps=data.steps, wall_s=timer.elapsed_s())
 
     def _package(self) -> Path:
         import torch

@@ -11,7 +11,7 @@ import rospkg
 
 from drivers.ros_locobot.bases import BASES
 from drivers.ros_locobot.guard.parameters import ParameterGroup
-from drivers.ros_locobot.topics import TOPICS, check_topic, topic_names
+from drivers.ros_locobot.topics import TOPICS, BaseTopicNames, check_topic, topic_names
 from robot_runtime.errors import ConfigError
 from robot_runtime.safety import MAX_TIMEOUT_S, GuardLimits
 
@@ -23,20 +23,6 @@ FEEDBACK_TIMEOUT_S: Mapping[str, float] = {"pyrobot-kobuki": 0.1, "interbotix": 
 
 UNUSED = {"base": ("guard", "rate_hz", "empty_v"), "master": ("uri", "connect_timeout_s")}
 """Options of the robot's YAML that the guard does not use, but that may be copied with the others."""
-
-
-@dataclass(frozen=True)
-class BaseTopics:
-    """Full names of the base's topics; empty where the variant has none."""
-
-    velocity: str = ""
-    motor_power: str = ""
-    core: str = ""
-    bumper: str = ""
-    cliff: str = ""
-    wheel_drop: str = ""
-    odom: str = ""
-    diagnostics: str = ""
 
 
 @dataclass(frozen=True)
@@ -56,7 +42,7 @@ class GuardOptions:
     """
 
     family: str
-    topics: BaseTopics
+    topics: BaseTopicNames
     limits: GuardLimits
     silent_publishers: tuple[str, ...] = ()
     master_timeout_s: float = MASTER_TIMEOUT_S
@@ -109,15 +95,15 @@ def read_guard_options(parameters: Any, where: str) -> GuardOptions:
     return options
 
 
-def _topics(group: ParameterGroup, family: str, robot_name: str, where: str) -> BaseTopics:
+def _topics(group: ParameterGroup, family: str, robot_name: str, where: str) -> BaseTopicNames:
     defaults = topic_names(family, robot_name)
-    names = {item.name: group.text(item.name, "") or defaults.get(item.name, "") for item in fields(BaseTopics)}
+    names = {item.name: group.text(item.name, "") or defaults.get(item.name, "") for item in fields(BaseTopicNames)}
     try:
         for field, name in names.items():
             check_topic(field, name)
     except ValueError as error:
         raise ConfigError(f"parameter {where}/topics: {error}", "set it with rosparam or in the launch file") from error
-    return BaseTopics(**names)
+    return BaseTopicNames(**names)
 
 
 def _limits(root: ParameterGroup, base: ParameterGroup, family: str) -> GuardLimits:

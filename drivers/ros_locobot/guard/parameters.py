@@ -64,7 +64,7 @@ class ParameterGroup:
         return float(value)
 
     def finish(self, unused: Collection[str] = ()) -> None:
-        """Refuse the parameters that nobody has read, except those that may be there ``unused``."""
+        """Refuse parameters that were not read, except the ``unused`` ones."""
         known = self._known.union(unused)
         for name in self._values:
             if name not in known:

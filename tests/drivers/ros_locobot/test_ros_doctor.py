@@ -1,4 +1,4 @@
-"""What the doctor says of a computer for robots behind ROS 1."""
+"""Checks of the doctor for robots behind ROS 1."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_a_master_that_answers_is_ok_and_another_is_absent(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("uri", ["robot", "http://robot:port", "http://robot"])
-def test_a_malformed_address_is_said(monkeypatch: pytest.MonkeyPatch, uri: str) -> None:
+def test_a_malformed_address_is_named(monkeypatch: pytest.MonkeyPatch, uri: str) -> None:
     monkeypatch.setenv("ROS_MASTER_URI", uri)
     found = doctor.check()[2]
     assert found.verdict is Verdict.MISSING
@@ -33,10 +33,10 @@ def test_a_malformed_address_is_said(monkeypatch: pytest.MonkeyPatch, uri: str) 
 def test_missing_libraries_are_named_with_what_brings_them(monkeypatch: pytest.MonkeyPatch) -> None:
     imported = builtins.__import__
 
-    def without_ros(name: str, *arguments: Any) -> Any:
+    def without_ros(name: str, *arguments: Any, **options: Any) -> Any:
         if name.split(".")[0] in ("rospy", "kobuki_msgs"):
             raise ModuleNotFoundError(f"No module named {name!r}")
-        return imported(name, *arguments)
+        return imported(name, *arguments, **options)
 
     monkeypatch.setattr(builtins, "__import__", without_ros)
     library, messages, _ = doctor.check()
