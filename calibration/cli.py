@@ -18,5 +18,6 @@ def register(groups: dict[str, typer.Typer]) -> None:
     group.command("tilt-servo")(camera.tilt_servo)
     group.command("localization")(motion.localization)
     group.command("odometry")(motion.odometry)
+    group.command("motors")(motion.motors)
     group.command("actuation")(motion.actuation)
     group.command("latency")(camera.latency)

@@ -22,6 +22,7 @@ from calibration.fitting.depth import DepthFit, fit_depth
 from calibration.fitting.latency import LatencyFit, fit_latency
 from calibration.fitting.log_samples import LoggedEpisode, read_episode
 from calibration.fitting.map_distance import Walls
+from calibration.fitting.motors import MotorsOfLogs, fit_logged_motors
 from calibration.fitting.replay_results import ReplayedCamera
 from calibration.fitting.validation import Validation, validate
 from robot_runtime.errors import CalibrationFailed, ConfigError, RecordingError
@@ -32,7 +33,8 @@ from robot_runtime.robots.action_errors import ActuationModel
 Triple = tuple[float, float, float]
 
 RAW_LOGS = 60
-"""Number of logs whose raw poses and base states are stored, for latencies and bumpers, within the memory."""
+"""Number of logs whose raw poses, base states and commands are stored, for latencies, bumpers and motors, within the
+memory."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +55,7 @@ class RobotFit:
         replayed: by pose replays; None without any.
         depth: temporal noise and bias.
         latency: of poses, images and looks.
+        motors: of the base.
         validation: held-out likelihood.
         unused: unusable logs with the reason.
         torn: what is missing of truncated logs.
@@ -72,6 +75,7 @@ class RobotFit:
     replayed: ReplayedCamera | None
     depth: DepthFit
     latency: LatencyFit
+    motors: MotorsOfLogs
     validation: Validation
     unused: Sequence[tuple[Path, str]]
     torn: Sequence[str]
@@ -97,7 +101,9 @@ def read_all(
     for path in paths:
         try:
             episode = read_episode(path)
-            episodes.append(episode if len(episodes) < RAW_LOGS else replace(episode, arrivals=(), base=()))
+            episodes.append(
+                episode if len(episodes) < RAW_LOGS else replace(episode, arrivals=(), base=(), commands=())
+            )
         except (CalibrationFailed, RecordingError) as error:
             first = first or error
             unused.append((path, error.message))
@@ -175,6 +181,8 @@ def fit_robot(
     validation = validate(selection)
     tell("stamps")
     latency = fit_latency(episodes)
+    tell("motors")
+    motors = fit_logged_motors(episodes)
     tell("floor in frames")
     camera = fit_camera(episodes, walls, max_frames)
     tell("frames of the same view")
@@ -193,6 +201,7 @@ def fit_robot(
         replayed=replayed,
         depth=depth if replayed is None else replace(depth, bias=replayed.bias),
         latency=latency,
+        motors=motors,
         validation=validation,
         unused=tuple(unused),
         torn=tuple(episode.torn for episode in episodes if episode.torn),

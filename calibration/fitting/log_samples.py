@@ -25,7 +25,7 @@ from robot_runtime.hal import BaseState, HeadState, PoseEstimate, PoseStatus, Zo
 from robot_runtime.hal.motion_profile import MotionProfile
 from robot_runtime.motion.controller import carry
 from robot_runtime.recording.reader import LogReader
-from robot_runtime.records import ActionResult, EpisodeHeader, Outcome, StepRecord, StepTimes
+from robot_runtime.records import ActionResult, EpisodeHeader, Outcome, SentCommand, StepRecord, StepTimes
 from robot_runtime.robots.action_errors import MOVES
 
 T = TypeVar("T")
@@ -114,6 +114,7 @@ class LoggedEpisode:
         actions: discrete motions between them.
         arrivals: raw poses by step and source, as ``LogReader.poses_by_step``.
         base: states of the base.
+        commands: velocities that were sent to the base; none in older logs.
         scatter: float64 (3, 3), covariance of one raw pose of the referee while the robot is stationary; None without
             raw poses of a single referee.
         scattered: number of deviations of ``scatter``.
@@ -127,6 +128,7 @@ class LoggedEpisode:
     actions: tuple[LoggedAction, ...]
     arrivals: Sequence[tuple[int | None, Mapping[str, list[PoseEstimate]]]] = ()
     base: Sequence[BaseState] = ()
+    commands: Sequence[SentCommand] = ()
     scatter: Array | None = None
     scattered: int = 0
     torn: str = ""
@@ -150,6 +152,7 @@ def read_episode(path: Path) -> LoggedEpisode:
         records, torn = whole(log.steps(images=False))
         arrivals, _ = whole(log.poses_by_step())
         base, _ = whole(log.base_states())
+        commands, _ = whole(log.commands())
         if not records:
             raise RecordingError(f"{path}: holds no whole step", "record the episode again")
         if not (torn or log.complete):
@@ -158,7 +161,9 @@ def read_episode(path: Path) -> LoggedEpisode:
     steps = tuple(_step(record, stationary_poses.of(record)) for record in records)
     continuous = sum(record.command is not None for record in records)
     scatter, scattered = stationary_poses.scatter, stationary_poses.scattered
-    return LoggedEpisode(path, header, steps, motions(steps), arrivals, base, scatter, scattered, torn, continuous)
+    return LoggedEpisode(
+        path, header, steps, motions(steps), arrivals, base, commands, scatter, scattered, torn, continuous
+    )
 
 
 def check_referee(header: EpisodeHeader, path: Path) -> None:

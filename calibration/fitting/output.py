@@ -1,4 +1,4 @@
-"""Output files of a fit: ``actuation.yaml``, ``robot.yaml``, ``fit.json``."""
+"""Output files of a fit: ``actuation.yaml``, ``motors.yaml``, ``robot.yaml``, ``fit.json``."""
 
 from __future__ import annotations
 
@@ -11,26 +11,41 @@ import yaml
 from calibration.fitting.fit import RobotFit
 from calibration.fitting.simulator_options import Setting, options
 from calibration.motion.action_error_fit import deviations
+from calibration.motion.motors import calibration_of
 from robot_runtime.common import config
 from robot_runtime.errors import writing
+from robot_runtime.motion.identification import MotorFit
 from robot_runtime.recording.json_records import plain
 from robot_runtime.robots.action_errors import KIND
 from robot_runtime.robots.calibration_file import Stamp, write_calibration
+from robot_runtime.robots.motor_calibration import KIND as MOTORS
 
 DRIVER = "sim_bridge.robot.driver.make_robot"
 
 
 def write_fit(folder: Path, fit: RobotFit, found: list[Setting], valid_days: float) -> None:
-    """Write the three files. Raises ``RecordingError`` if they cannot be written."""
+    """Write the files. Raises ``RecordingError`` if they cannot be written."""
     with writing(folder, "give another --out"):
         folder.mkdir(parents=True, exist_ok=True)
         write_calibration(folder / "actuation.yaml", stamp(fit, valid_days), config.unparse(fit.model))
+        if (motors := fit.motors.fit) is not None:
+            write_calibration(folder / "motors.yaml", _motor_stamp(fit, motors, valid_days), _motors(motors))
         robot = {"name": f"{fit.robot.partition('@')[0]}-fitted", "driver": DRIVER, "options": options(found)}
         head = f"# Fitted to the logs of {fit.robot!r} by `robot-runtime fit`; what each option is worth: fit.json\n"
         body = yaml.safe_dump(plain(robot), sort_keys=False, default_flow_style=None, width=120)
         (folder / "robot.yaml").write_text(head + body, encoding="utf-8")
         document = json.dumps(plain(as_document(fit, found)), indent=2, allow_nan=False)
         (folder / "fit.json").write_text(document + "\n", encoding="utf-8")
+
+
+def _motors(motors: MotorFit) -> dict[str, Any]:
+    return dict(config.unparse(calibration_of(motors)))
+
+
+def _motor_stamp(fit: RobotFit, motors: MotorFit, valid_days: float) -> Stamp:
+    residuals = {"rms_mm": 1000 * motors.error_m}
+    method = f"{fit.motors.actions} logged actions"
+    return Stamp.now(MOTORS, fit.robot.partition("@")[0], "", valid_days, method, residuals, {})
 
 
 def stamp(fit: RobotFit, valid_days: float) -> Stamp:
@@ -89,6 +104,7 @@ def as_document(fit: RobotFit, found: list[Setting]) -> dict[str, Any]:
         "replayed_camera": plain(fit.replayed),
         "depth": plain(fit.depth),
         "latency": plain(fit.latency),
+        "motors": None if fit.motors.fit is None else _motors(fit.motors.fit),
         "held_out": plain(fit.validation),
         "settings": [plain(setting) for setting in found],
     }

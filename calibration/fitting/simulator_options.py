@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from calibration.fitting.fit import RobotFit
+from calibration.fitting.motors import MotorsOfLogs
+from calibration.motion.motors import calibration_of
 from robot_runtime.common import config
 from robot_runtime.scoring.statistics.intervals import Interval
 
@@ -15,6 +17,9 @@ MAX_TILT_DEG = 0.5
 
 MAX_AWAY_M = 0.02
 """Greatest half interval of the camera's position that is set."""
+
+MIN_MOTOR_DELAY_S, MIN_THRESHOLD_M_S = 0.01, 0.01
+"""Dead time and lag, and threshold, below which motors are ideal, as the simulated ones are by default."""
 
 MIN_NOISE_M, MIN_NOISE_DEG, MIN_SET_LATENCY_S = 1e-4, 0.01, 0.001
 """Noise and latency below which a localizer is exact, as the simulated one is by default."""
@@ -41,7 +46,7 @@ class Setting:
 
 def settings(fit: RobotFit) -> list[Setting]:
     """Return all results of a fit with their options."""
-    return [*_actions(fit), *_contact(fit), *_camera(fit), *_depth(fit), *_latency(fit)]
+    return [*_actions(fit), *_contact(fit), *_camera(fit), *_depth(fit), *_latency(fit), *motor_settings(fit.motors)]
 
 
 def options(found: list[Setting]) -> dict[str, Any]:
@@ -178,6 +183,33 @@ def _latency(fit: RobotFit) -> Iterator[Setting]:
             yield Setting("its stamps by odometry", f"late by {text(source.stamps_late_s, 'ms', 1, 1e3)}")
     if "policy" not in latency.sources:
         yield Setting("policy's localizer", "several sources", "localizer", None, "fused ones have no one latency")
+
+
+def motor_settings(motors: MotorsOfLogs) -> Iterator[Setting]:
+    """Yield the motors' values and, as one option, what a simulated robot takes of them."""
+    found = motors.fit
+    if found is None:
+        yield Setting("motors", "not known", "motors", None, motors.reason)
+        return
+    model = found.model
+
+    def shown(name: str, scale: float, digits: int) -> str:
+        low, high = found.interval(name)
+        return text(Interval((low + high) / 2, low, high), "", digits, scale)
+
+    yield Setting("motors' dead time", f"{shown('dead_time_s', 1e3, 0)} ms, {motors.actions} actions")
+    yield Setting("motors' lag", f"{shown('lag_s', 1e3, 0)} ms")
+    for side in ("left", "right"):
+        gain, threshold = shown(f"gain_{side}", 1.0, 3), shown(f"threshold_{side}_m_s", 1e3, 0)
+        yield Setting(f"{side} wheel", f"gain {gain}, starts at {threshold} mm/s")
+    least = max(model.dead_time_s, model.lag_s) < MIN_MOTOR_DELAY_S and max(model.threshold_m_s) < MIN_THRESHOLD_M_S
+    value: dict[str, Any] = {"type": "kobuki"}  # what the controller assumes of it; all else is overridden
+    for name in ("dead_time_s", "lag_s", "gain", "threshold_m_s"):
+        value[name] = getattr(calibration_of(found).model, name)
+    if model.accel_m_s2 is not None:
+        value["accel_m_s2"] = round(model.accel_m_s2, 4)
+    note = "no delay, as a simulated one by itself" if least else ""
+    yield Setting("motors", "by the above", "motors", None if least else value, note)
 
 
 def _localizer(fit: RobotFit) -> dict[str, Any] | None:

@@ -1,4 +1,4 @@
-"""``robot-runtime calibrate odometry``, ``actuation`` and ``localization``: motion and poses of a robot."""
+"""``robot-runtime calibrate odometry``, ``motors``, ``actuation`` and ``localization``: motion and poses of a robot."""
 
 from __future__ import annotations
 
@@ -70,6 +70,20 @@ def odometry(
 
     procedure = OdometryProcedure(heading.value, wheel_radius_m, wheel_separation_m, rounds)
     run.calibrate(procedure, robot)
+
+
+@grouped_options
+def motors(*, run: options.RunOptions, robot: shared.RobotOption) -> None:
+    """Find the dead time, lag, thresholds and gains of the base's motors; the robot drives alone for half a minute.
+
+    Name the file as 'motors' in the robot's YAML, and the motion controller plans with it.
+
+    Example:
+        robot-runtime calibrate motors --robot my_robot.yaml --out motors.yaml
+    """
+    from calibration.motion.motors import MotorProcedure
+
+    run.calibrate(MotorProcedure(), robot)
 
 
 @grouped_options

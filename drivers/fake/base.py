@@ -39,6 +39,7 @@ class FakeBase(FakeDevice, Base):
         self._guard = Guard(GuardLimits.of(info))
         self._wheels = STILL
         self._motors = SimulatedMotors(motors)
+        self.motors = motors.nominal
         self._reports = LateReports(motors.report_delay_s)
         self._stepped_ns = clock.now_ns()
 
@@ -93,7 +94,9 @@ class FakeBase(FakeDevice, Base):
     def _on_step(self, now_ns: int) -> None:
         wheels, step_s = self._wheels, ns_to_seconds(now_ns - self._stepped_ns)
         if step_s:
-            driven = self._motors.drive(wheels.linear_m_s, wheels.angular_rad_s, self._stepped_ns, step_s)
+            driven = self._motors.drive(
+                wheels.linear_m_s, wheels.angular_rad_s, self._stepped_ns, step_s, self._battery_fraction
+            )
             moved = self._truth.drive(Velocity(*driven), step_s)
         else:
             moved = STILL

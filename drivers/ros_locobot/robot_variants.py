@@ -9,11 +9,17 @@ import math
 from dataclasses import dataclass, fields, replace
 from typing import Literal, Protocol
 
+from drivers.dynamixel.variants import VARIANTS as PAN_TILTS
 from drivers.ros_locobot.bases import BASES
 from drivers.ros_locobot.options import BaseOptions, RosOptions, Topics, VariantName
 from drivers.ros_locobot.protocol import Frames
 from drivers.ros_locobot.topics import topic_names
 from robot_runtime.hal import BaseInfo, HeadLimits
+from robot_runtime.hal.motors import CREATE_2_MOTORS, KOBUKI_MOTORS, MotorModel
+
+LIMITED_ACCEL_M_S2 = 0.4
+"""Of a wheel on Interbotix' robots, which switch kobuki_node's limiter on: 0.5 m/s² and 3.5 rad/s² (kobuki_core), of
+which the latter is 0.4 m/s² of each wheel."""
 
 
 @dataclass(frozen=True)
@@ -21,6 +27,7 @@ class RobotVariant:
     """One variant of the LoCoBot.
 
     Attributes:
+        motors: Nominal ones of the base, what its ROS driver does with commands included.
         pan_joint: Name in JointState.
         tilt_joint: Name in JointState; positive is down (joint axis +y) in all variants.
         head: Head commands: one Float64 for each joint, or Interbotix' JointGroupCommand of the group ``camera``.
@@ -32,6 +39,7 @@ class RobotVariant:
 
     pan_joint: str
     tilt_joint: str
+    motors: MotorModel
     head: Literal["floats", "group"]
     limits: HeadLimits
     full_v: float
@@ -43,45 +51,31 @@ class RobotVariant:
         return Frames(f"{robot_name}/" if self.namespaced else "")
 
 
-_PYROBOT_HEAD = HeadLimits(
-    # Less than PyRobot's software allows (pan -2.7..2.6, tilt 1.75 down): the URDF ends at 1.57, and further down the
-    # camera sees the robot itself.
-    min_pan_rad=-math.pi / 2,
-    max_pan_rad=math.pi / 2,
-    min_tilt_rad=-math.radians(75),
-    max_tilt_rad=1.4,
-    max_speed_rad_s=10 * 0.229 * 2 * math.pi / 60,  # Profile_Velocity 10
-    settle_s=0.2,
-)
-_INTERBOTIX_HEAD = replace(
-    _PYROBOT_HEAD,
-    max_tilt_rad=math.pi / 2,
-    max_speed_rad_s=131 * 0.229 * 2 * math.pi / 60,  # Profile_Velocity 131
-)
-
-
 VARIANTS: dict[VariantName, RobotVariant] = {
     "pyrobot-kobuki": RobotVariant(
         pan_joint="head_pan_joint",
         tilt_joint="head_tilt_joint",
+        motors=KOBUKI_MOTORS,
         head="floats",
-        limits=_PYROBOT_HEAD,
+        limits=PAN_TILTS["pyrobot"].limits,
         full_v=16.5,
         empty_v=13.2,
     ),
     "pyrobot-create": RobotVariant(
         pan_joint="head_pan_joint",
         tilt_joint="head_tilt_joint",
+        motors=CREATE_2_MOTORS,
         head="floats",
-        limits=_PYROBOT_HEAD,
+        limits=PAN_TILTS["pyrobot"].limits,
         full_v=16.0,
         empty_v=12.5,
     ),
     "interbotix": RobotVariant(
         pan_joint="pan",
         tilt_joint="tilt",
+        motors=replace(KOBUKI_MOTORS, accel_m_s2=LIMITED_ACCEL_M_S2),
         head="group",
-        limits=_INTERBOTIX_HEAD,
+        limits=PAN_TILTS["interbotix"].limits,
         full_v=16.5,
         empty_v=13.2,
         namespaced=True,

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from robot_runtime.common.geometry import SE2
 from robot_runtime.hal.device import Device
+from robot_runtime.hal.localizer import Localizer
+from robot_runtime.hal.motors import KnownMotors
 from robot_runtime.hal.wheels import BaseInfo, Halt, Velocity, Zone
 
 
@@ -45,16 +47,28 @@ class BaseState:
 
 
 class Base(Device):
-    """A differential-drive base behind its Guard (``robot_runtime.safety``), which runs in the driver."""
+    """A differential-drive base behind its Guard (``robot_runtime.safety``), which runs in the driver.
+
+    Attributes:
+        motors: what controllers may assume of its motors. A driver sets the model of its type of base, a calibration
+            replaces that.
+    """
+
+    motors = KnownMotors()
 
     @property
     @abstractmethod
     def info(self) -> BaseInfo:
         """Properties, also while disconnected."""
 
+    @property
+    def odometry(self) -> Localizer | None:
+        """Its dead reckoning in ``odom`` at its own rate, for robots whose files name the base; None for none."""
+        return None
+
     @abstractmethod
     def state(self, max_age_s: float) -> BaseState:
-        """The newest state. Raises ``StaleData`` if it is older than ``max_age_s``."""
+        """The newest state; for any thread. Raises ``StaleData`` if it is older than ``max_age_s``."""
 
     def touched(self) -> Zone:
         """Zones that were pressed at any time since the last call, however short.

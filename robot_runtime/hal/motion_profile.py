@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 
 from robot_runtime.common import config
+from robot_runtime.hal.motors import MotorModel
+from robot_runtime.hal.wheels import BaseInfo
 
 
 @dataclass(frozen=True)
@@ -15,40 +17,41 @@ class MotionProfile:
     Of the base's accelerations, 95 % is used.
 
     Attributes:
-        linear_m_s: cruise speed. Faster gains little (a 0.25 m step takes 1.13 s, without any limit 1.0 s) and
-            lengthens the way from contact to rest.
+        linear_m_s: cruise speed. Faster gains little: a 0.25 m step takes 1.13 s, without any limit 1.0 s.
+        contact_travel_m: the robot drives no faster than from where it would come to rest this far after a contact, by
+            the delays of its motors and reports. A Kobuki's 0.3 s allow 0.3 m/s within 0.1 m, and 0.016 m/s within
+            5 mm; 0.3 m/s within 5 mm need a delay of 17 ms.
         angular_rad_s: cruise speed of turns; a Kobuki's gyro degrades above 1.9 rad/s.
         linear_accel_m_s2: of the LoCoBot stack's velocity smoother.
         angular_accel_rad_s2: of the Kobuki driver's.
-        linear_gain_1_s: correction per error; well below half the tick rate, for stability.
-        angular_gain_1_s: likewise.
-        position_m: a motion has arrived when the error is at most this.
+        heading_gain_1_s: turning per error of the heading, on a straight line; well below half the tick rate.
+        position_m: a motion has arrived when the robot rests and the error is at most this.
         heading_rad: likewise.
         still_m_s: the base rests when it measures at most this.
         still_rad_s: likewise.
         rest_timeout_s: a stopped base that still moves after this long is a fault.
         carry_rad: how far from its intended heading or tilt the robot may be found and still aim from the intention.
-        timeout_factor: time limit of a motion per duration of its profile.
+        timeout_factor: time limit of a motion per duration that the limits and the motors allow.
         timeout_margin_s: added to it.
         state_max_age_s: age of the base's report beyond which the wheels are stopped.
         patience_s: how long they then wait, at zero, for reports to come back before it is a fault.
     """
 
     linear_m_s: float = 0.3
+    contact_travel_m: float = 0.15
     angular_rad_s: float = 1.5
     linear_accel_m_s2: float = 1.0
     angular_accel_rad_s2: float = 3.5
-    linear_gain_1_s: float = 6.0
-    angular_gain_1_s: float = 6.0
-    position_m: float = 0.001
-    heading_rad: float = math.radians(0.1)
+    heading_gain_1_s: float = 6.0
+    position_m: float = 0.005
+    heading_rad: float = math.radians(0.5)
     still_m_s: float = 0.005
     still_rad_s: float = math.radians(0.5)
     rest_timeout_s: float = 1.0
     carry_rad: float = math.radians(1.0)
     timeout_factor: float = 2.0
     timeout_margin_s: float = 1.0
-    state_max_age_s: float = 0.1
+    state_max_age_s: float = 0.15
     patience_s: float = 2.0
 
     __pydantic_config__ = config.STRICT
@@ -58,6 +61,11 @@ class MotionProfile:
             value = getattr(self, name)
             if not (math.isfinite(value) and value > 0):
                 raise ValueError(f"{name} must be a positive number, got {value}")
+
+    def forward_m_s(self, info: BaseInfo, motors: MotorModel) -> float:
+        """Cruise speed of a base, from which a contact stops it within ``contact_travel_m``."""
+        safe_m_s = motors.speed_for_travel_m_s(self.contact_travel_m, 1 / info.rate_hz)
+        return min(self.linear_m_s, info.max_linear_m_s, safe_m_s)
 
     def timeout_s(self, nominal_s: float) -> float:
         """How long an action may take whose profile lasts ``nominal_s``."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Annotated
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -15,11 +16,14 @@ MAX_DEAD_TIME_S = 0.5
 MAX_LAG_S = 0.5
 """Bases beyond these cannot be steered usefully: a step of 0.25 m would be half over before its first report."""
 
+MAX_THRESHOLD_M_S = 0.5
+"""No wheel needs more to start."""
+
 STICKING_M_S = 0.003
-"""Speed below which static friction holds a wheel whose command is below its threshold."""
+"""Speed below which static friction holds a wheel whose command is zero or below its threshold."""
 
 Gain = Annotated[float, Field(gt=0.5, lt=2.0)]
-Threshold = Annotated[float, Field(ge=0, le=0.5)]
+Threshold = Annotated[float, Field(ge=0, le=MAX_THRESHOLD_M_S)]
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,23 @@ class MotorModel:
 
     __pydantic_config__ = config.STRICT
 
+    @property
+    def settling_s(self) -> float:
+        """Time after the last command until the wheels' speed is 1 % of what it was."""
+        return self.dead_time_s + math.log(100) * self.lag_s
+
+    def travel_m(self, speed_m_s: float, late_s: float) -> float:
+        """Distance that the robot still drives at a speed when it is told to stop ``late_s`` from now."""
+        braking_m = speed_m_s**2 / (2 * self.accel_m_s2) if self.accel_m_s2 else 0.0
+        return speed_m_s * (late_s + self.dead_time_s + self.lag_s) + braking_m
+
+    def speed_for_travel_m_s(self, travel_m: float, late_s: float) -> float:
+        """The speed at which :meth:`travel_m` is this distance."""
+        delay_s, accel_m_s2 = late_s + self.dead_time_s + self.lag_s, self.accel_m_s2
+        if accel_m_s2 is None:
+            return travel_m / delay_s
+        return accel_m_s2 * (math.sqrt(delay_s**2 + 2 * travel_m / accel_m_s2) - delay_s)
+
     def wheel_speeds(self, linear_m_s: float, angular_rad_s: float) -> tuple[float, float]:
         """Speeds of the left and the right wheel."""
         half_m_s = angular_rad_s * self.separation_m / 2
@@ -63,6 +84,19 @@ class MotorModel:
         return left, right
 
 
+@dataclass(frozen=True)
+class KnownMotors:
+    """What a controller may assume of a base's motors.
+
+    Attributes:
+        model: of the motors, without their gain's dependence on the battery.
+        calibrated: whether the model was measured at this very base; else it is that of the base's type.
+    """
+
+    model: MotorModel = field(default_factory=MotorModel)
+    calibrated: bool = False
+
+
 IDEAL_MOTORS = MotorModel()
 """A base without delay, lag or other errors."""
 
@@ -74,7 +108,13 @@ CREATE_2_MOTORS = MotorModel(dead_time_s=0.05, lag_s=0.1, speed_quantum_m_s=0.02
 15 ms) and lag are assumptions, not measured."""
 
 
-NOMINAL_MOTORS = {"ideal": IDEAL_MOTORS, "kobuki": KOBUKI_MOTORS, "create2": CREATE_2_MOTORS}
+MotorType = Literal["ideal", "kobuki", "create2"]
+
+NOMINAL_MOTORS: Mapping[MotorType, MotorModel] = {
+    "ideal": IDEAL_MOTORS,
+    "kobuki": KOBUKI_MOTORS,
+    "create2": CREATE_2_MOTORS,
+}
 """Motors by the type of base."""
 
 
@@ -89,41 +129,58 @@ class WheelMotor:
         accel_m_s2: acceleration limit.
 
     Attributes:
+        gain: driven per commanded speed.
+        threshold_m_s: smallest command that starts it.
         position_m: driven so far.
         speed_m_s: present speed.
+        target_m_s: speed that the lag leads to: the command after quantum, gain and acceleration limit.
     """
 
     __slots__ = (
         "_accel_m_s2",
-        "_gain",
         "_lag_s",
         "_quantum_m_s",
-        "_target_m_s",
-        "_threshold_m_s",
+        "gain",
         "position_m",
         "speed_m_s",
+        "target_m_s",
+        "threshold_m_s",
     )
 
     def __init__(
         self, lag_s: float, gain: float, threshold_m_s: float, quantum_m_s: float = 0.0, accel_m_s2: float = math.inf
     ) -> None:
-        self.position_m = self.speed_m_s = self._target_m_s = 0.0
-        self._gain, self._threshold_m_s = gain, threshold_m_s
+        self.position_m = self.speed_m_s = self.target_m_s = 0.0
+        self.gain, self.threshold_m_s = gain, threshold_m_s
         self._lag_s, self._quantum_m_s, self._accel_m_s2 = lag_s, quantum_m_s, accel_m_s2
+
+    @property
+    def sticks(self) -> bool:
+        """Whether static friction holds it until a command exceeds its threshold."""
+        return abs(self.speed_m_s) < STICKING_M_S
+
+    def ramp_m(self) -> float:
+        """Distance that it drives while its acceleration limit brings it to zero; the lag's coasting is not in it."""
+        return self.target_m_s * abs(self.target_m_s) / (2 * self._accel_m_s2)
+
+    def coast_m(self) -> float:
+        """Distance that it drives until it rests, if its command is zero from now on."""
+        lasting_m_s = max(0.0, abs(self.speed_m_s) - STICKING_M_S)
+        return math.copysign(self._lag_s * lasting_m_s, self.speed_m_s) + self.ramp_m()
 
     def step(self, command_m_s: float, seconds: float) -> None:
         """Turn for a time under a constant command."""
         speed_m_s = self.speed_m_s
-        if abs(command_m_s) < self._threshold_m_s and abs(speed_m_s) < STICKING_M_S:
-            self.speed_m_s = self._target_m_s = 0.0
+        if (abs(command_m_s) < self.threshold_m_s or not command_m_s) and abs(speed_m_s) < STICKING_M_S:
+            self.speed_m_s = self.target_m_s = 0.0
             return
         if self._quantum_m_s:
             command_m_s = self._quantum_m_s * round(command_m_s / self._quantum_m_s)
-        target_m_s = self._gain * command_m_s
+        target_m_s = self.gain * command_m_s
         change_m_s = self._accel_m_s2 * seconds
-        if abs(target_m_s - self._target_m_s) > change_m_s:
-            target_m_s = self._target_m_s + math.copysign(change_m_s, target_m_s - self._target_m_s)
-        self._target_m_s = target_m_s
+        if abs(target_m_s - self.target_m_s) > change_m_s:
+            target_m_s = self.target_m_s + math.copysign(change_m_s, target_m_s - self.target_m_s)
+        self.target_m_s = target_m_s
         decay = math.exp(-seconds / self._lag_s) if self._lag_s else 0.0
         self.speed_m_s = target_m_s + (speed_m_s - target_m_s) * decay
         self.position_m += target_m_s * seconds + self._lag_s * (speed_m_s - target_m_s) * (1 - decay)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from dataclasses import dataclass, replace
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
 
 from robot_runtime.common import config
 from robot_runtime.common.clock import ns_to_seconds, seconds_to_ns
 from robot_runtime.hal import BaseState, Halt
-from robot_runtime.hal.motors import IDEAL_MOTORS, NOMINAL_MOTORS, MotorModel
+from robot_runtime.hal.motors import IDEAL_MOTORS, NOMINAL_MOTORS, KnownMotors, MotorModel, MotorType
 
 MODEL_FIELDS = tuple(MotorModel.__dataclass_fields__)
 
@@ -33,7 +34,7 @@ class MotorOptions:
         report_delay_s: from the measurement of a state to its delivery.
     """
 
-    type: Literal["ideal", "kobuki", "create2"] = "ideal"
+    type: MotorType = "ideal"
     dead_time_s: float | None = None
     lag_s: float | None = None
     gain: tuple[float, float] | None = None
@@ -48,6 +49,11 @@ class MotorOptions:
 
     def __post_init__(self) -> None:
         config.parse(vars(self.true), MotorModel, "motors")
+
+    @property
+    def nominal(self) -> KnownMotors:
+        """What a controller may assume of such a base; of an ideal one it knows all."""
+        return KnownMotors(NOMINAL_MOTORS[self.type], calibrated=self.true == IDEAL_MOTORS)
 
     @property
     def true(self) -> MotorModel:
@@ -97,6 +103,7 @@ class SimulatedMotors:
             self._newest = newest
             self._under_way.append((now_ns + self._dead_time_ns, *newest))
         strength = 1 - self._gain_loss * (1 - battery_fraction)
+        self._left.gain, self._right.gain = (strength * gain for gain in self._model.gain)
         before = self._left.position_m, self._right.position_m
         begin_ns, end_ns = now_ns, now_ns + seconds_to_ns(step_s)
         while begin_ns < end_ns:
@@ -105,8 +112,8 @@ class SimulatedMotors:
                 self._command = left_m_s, right_m_s
             until_ns = min(end_ns, self._under_way[0][0]) if self._under_way else end_ns
             seconds = ns_to_seconds(until_ns - begin_ns)
-            self._left.step(strength * self._command[0], seconds)
-            self._right.step(strength * self._command[1], seconds)
+            self._left.step(self._command[0], seconds)
+            self._right.step(self._command[1], seconds)
             begin_ns = until_ns
         left_m_s = (self._left.position_m - before[0]) / step_s
         right_m_s = (self._right.position_m - before[1]) / step_s
@@ -114,7 +121,7 @@ class SimulatedMotors:
 
 
 class LateReports:
-    """States of a base, delivered some time after their measurement.
+    """States of a base, delivered some time after their measurement; for any thread.
 
     Args:
         delay_s: from measurement to delivery.
@@ -123,22 +130,27 @@ class LateReports:
     def __init__(self, delay_s: float) -> None:
         self._delay_ns = seconds_to_ns(delay_s)
         self._states: deque[BaseState] = deque()
+        self._lock = threading.Lock()
 
     def add(self, state: BaseState) -> None:
         """A new measurement."""
-        self._states.append(state)
+        with self._lock:
+            self._states.append(state)
 
     def hold(self, halt: Halt) -> None:
         """Let every measurement on the way tell why the Guard holds the wheels now."""
-        self._states = deque(replace(state, halt=halt) for state in self._states)
+        with self._lock:
+            self._states = deque(replace(state, halt=halt) for state in self._states)
 
     def clear(self) -> None:
         """Forget everything that was measured."""
-        self._states.clear()
+        with self._lock:
+            self._states.clear()
 
     def newest(self, now_ns: int) -> BaseState | None:
         """The newest state that has arrived; right after a start, the first one."""
-        states = self._states
-        while len(states) > 1 and states[1].stamp_ns <= now_ns - self._delay_ns:
-            states.popleft()
-        return states[0] if states else None
+        with self._lock:
+            states = self._states
+            while len(states) > 1 and states[1].stamp_ns <= now_ns - self._delay_ns:
+                states.popleft()
+            return states[0] if states else None

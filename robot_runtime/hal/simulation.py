@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from robot_runtime.common.clock import Clock
 from robot_runtime.common.geometry import SE2
-from robot_runtime.hal import Device, Velocity
+from robot_runtime.errors import DeviceFault
+from robot_runtime.hal import Device, Velocity, Zone
 
 if TYPE_CHECKING:
     from robot_runtime.hal.lens import Lens
@@ -99,6 +100,53 @@ class Subscription:
             end()
 
 
+class WheelSensors(ABC):
+    """What the firmware of a simulated base can sense, at the present instant."""
+
+    @property
+    @abstractmethod
+    def wheels_m(self) -> tuple[float, float]:
+        """Ways that the left and the right wheel have turned so far; no placement resets them."""
+
+    @property
+    @abstractmethod
+    def heading_rad(self) -> float:
+        """True heading, not wrapped; only its changes mean anything."""
+
+    @property
+    @abstractmethod
+    def bumper(self) -> Zone:
+        """Zones that are pressed."""
+
+    @property
+    @abstractmethod
+    def cliff(self) -> Zone:
+        """Zones without a floor below them."""
+
+    @property
+    @abstractmethod
+    def wheel_drop(self) -> Zone:
+        """Wheels that hang."""
+
+    @property
+    @abstractmethod
+    def battery_v(self) -> float:
+        """Volts."""
+
+
+class SimulatedChassis(WheelSensors):
+    """Wheels and sensors of a simulated robot, for the emulated firmware of a base."""
+
+    @abstractmethod
+    def attach(self, firmware: Callable[[int], Velocity]) -> Subscription:
+        """Drive the wheels by a firmware instead of the robot's own base, which must not be connected.
+
+        Args:
+            firmware: called with the present time after every step of the physics; returns the velocity that it
+                commands the motors until the next.
+        """
+
+
 class Simulation(Device):
     """Ground truth about a simulated robot and its surroundings, at the clock's present instant.
 
@@ -128,6 +176,13 @@ class Simulation(Device):
     @abstractmethod
     def velocity(self) -> Velocity:
         """Of base_link, in base_link."""
+
+    @property
+    def chassis(self) -> SimulatedChassis:
+        """Wheels and sensors for an emulated base. Raises ``DeviceFault`` where there are none."""
+        raise DeviceFault(
+            f"{type(self).__name__} has no wheels for an emulated base", "use the robot's own base, or another robot"
+        )
 
     @abstractmethod
     def head_angles(self) -> tuple[float, float]:

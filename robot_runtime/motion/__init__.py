@@ -1,1 +1,1 @@
-"""Closed-loop motion: discrete actions, continuous commands, and their velocity profile."""
+"""Closed-loop motion: discrete actions, continuous commands, and the law that drives their legs."""

@@ -1,10 +1,9 @@
 """A continuous action becomes closed-loop velocity commands: an arc for a velocity, legs for a waypoint.
 
 A simulator that takes ``velocity_control`` integrates it over the control period from rest to rest, without inertia.
-Here the robot drives the same arc, and no faster than the command asks: both wheels' speeds ramp up and down together
-(a trapezoid in the share of the arc that is done), so it takes one ramp longer than the period, ends where the
-simulated robot would be, and stands still for the next observation. Deviations from the arc are corrected by odometry
-as in :mod:`robot_runtime.motion.controller`, whose rules for contact, holds, faults and rest are the ones here.
+Here the robot drives the same arc as one leg of :class:`~robot_runtime.motion.follower.LegFollower`, no faster than
+the command asks: both wheels' speeds ramp up and down together, so it takes one ramp and the base's delays longer than
+the period, ends where the simulated robot would be, and stands still for the next observation.
 
 A waypoint is reached in three legs, each planned from where the one before ended: turn to face it, drive straight,
 turn to the heading asked for. The robot never backs into it: bumper and camera look ahead.
@@ -13,57 +12,21 @@ turn to the heading asked for. The robot never backs into it: bumper and camera 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import replace
 
 from robot_runtime.actions.continuous import Command, Control, Range, VelocityCommand, WaypointCommand, WaypointControl
 from robot_runtime.actions.discrete import Displacement
-from robot_runtime.common.clock import NS_PER_S, Clock, Stopwatch, ns_to_seconds, seconds_to_ns
+from robot_runtime.common.clock import Clock, Stopwatch, ns_to_seconds, seconds_to_ns
 from robot_runtime.common.geometry import SE2, wrap_angle
-from robot_runtime.hal import Base, BaseState, Head, HeadState, Velocity, Zone
+from robot_runtime.hal import Base, BaseState, Head, HeadState
 from robot_runtime.hal.streams import STREAMS
-from robot_runtime.motion.controller import MotionController, carry, clip, ending
-from robot_runtime.motion.trapezoid import Trapezoid
+from robot_runtime.motion.controller import MotionController
+from robot_runtime.motion.follower import OVER_TIME, Ended
+from robot_runtime.motion.leg import Leg
 from robot_runtime.records import ActionResult, Outcome
-
-CROSS_GAIN_1_M2 = 30.0
-"""Turning per speed and distance from the arc: with the gain of headings, damped well up to 0.5 m/s."""
 
 NEAR_M = 0.01
 """A waypoint that is nearer is reached already, whatever its direction: the challenge's ``lin_error_tol``."""
-
-_OVER_TIME = "its time was over"
-
-
-@dataclass(frozen=True, slots=True)
-class Leg:
-    """One arc, or a straight line, or a turn on the spot: what to cover, and the limits on the way. Limits are > 0."""
-
-    forward_m: float
-    turn_rad: float
-    linear_m_s: float
-    angular_rad_s: float
-    linear_accel_m_s2: float
-    angular_accel_rad_s2: float
-
-    def plan(self) -> Trapezoid:
-        """The share of the leg that is done, over time."""
-        forward, turn = abs(self.forward_m), abs(self.turn_rad)
-        speeds = [limit / way for limit, way in ((self.linear_m_s, forward), (self.angular_rad_s, turn)) if way]
-        accels = [
-            limit / way for limit, way in ((self.linear_accel_m_s2, forward), (self.angular_accel_rad_s2, turn)) if way
-        ]
-        return Trapezoid.plan(1.0, min(speeds), min(accels))
-
-    def pose(self, share: float) -> SE2:
-        """Where the robot should be when that share is done, seen from where the leg begins."""
-        return SE2.arc(self.forward_m * share, self.turn_rad * share)
-
-
-@dataclass(frozen=True, slots=True)
-class _Ended:
-    outcome: Outcome
-    contact: Zone = Zone.NONE
-    detail: str = ""
 
 
 class Steering:
@@ -80,7 +43,6 @@ class Steering:
         self._base = base
         self._head = head
         self._motion = motion
-        self._period_s = 1 / base.info.rate_hz
 
     def execute(self, command: Command, control: Control) -> ActionResult:
         """Move as commanded and come to rest; the wheels are at zero when this is left, an exception included.
@@ -90,11 +52,11 @@ class Steering:
         Raises:
             DeviceFault: a device failed or went silent.
         """
-        motion = self._motion
+        motion, follower = self._motion, self._motion.follower
         start_ns = self._clock.now_ns()
         try:
-            motion.begin()
-            start = motion.read_base()
+            follower.begin_action()
+            start = follower.read()
             tilt = self._look(command, control.tilt_range_rad)
             if isinstance(command, VelocityCommand):
                 ended = self._velocity(command, start)
@@ -102,7 +64,7 @@ class Steering:
                 assert control.waypoint is not None
                 ended = self._waypoint(command, control.waypoint, start)
             timer = Stopwatch()
-            end = motion.rest_base()
+            end = ended.state or follower.rest()
             tilted_rad, detail = self._looked(tilt)
             self.settle_s = timer.elapsed_s()
         except BaseException:
@@ -120,33 +82,31 @@ class Steering:
             Displacement(moved.x_m, moved.yaw_rad, tilted_rad),
             contact,
             ns_to_seconds(self._clock.now_ns() - start_ns),
-            "; ".join(filter(None, (ended.detail, detail, motion.paused_detail()))),
+            "; ".join(filter(None, (ended.detail, detail, follower.paused_detail()))),
         )
 
     # --- velocity and waypoint --------------------------------------------------------------------------------------
 
-    def _velocity(self, command: VelocityCommand, start: BaseState) -> _Ended:
-        limits, asked = self._motion, command.displacement
+    def _velocity(self, command: VelocityCommand, start: BaseState) -> Ended:
+        motion, asked = self._motion, command.displacement
         if not (asked.forward_m or asked.turn_rad):
             self._clock.sleep(command.duration_s)
-            return _Ended(Outcome.REACHED)
-        leg = Leg(
-            asked.forward_m,
-            asked.turn_rad,
-            min(abs(command.linear_m_s), limits.linear_m_s) or limits.linear_m_s,
-            min(abs(command.angular_rad_s), limits.angular_rad_s) or limits.angular_rad_s,
-            limits.linear_accel_m_s2,
-            limits.angular_accel_rad_s2,
+            return Ended(Outcome.REACHED)
+        leg = motion.leg(asked.forward_m, asked.turn_rad)
+        leg = replace(
+            leg,
+            linear_m_s=min(abs(command.linear_m_s), leg.linear_m_s) or leg.linear_m_s,
+            angular_rad_s=min(abs(command.angular_rad_s), leg.angular_rad_s) or leg.angular_rad_s,
         )
-        return self._follow(leg, start, self._aim(start), None)
+        return self._follow(leg, start, motion.aim_rad(start), None)
 
-    def _waypoint(self, command: WaypointCommand, control: WaypointControl, start: BaseState) -> _Ended:
+    def _waypoint(self, command: WaypointCommand, control: WaypointControl, start: BaseState) -> Ended:
         duration_s = max(command.max_duration_s, control.min_duration_s)
         deadline_ns = self._clock.now_ns() + seconds_to_ns(duration_s)
-        origin = SE2(start.odom.x_m, start.odom.y_m, self._aim(start))
+        origin = SE2(start.odom.x_m, start.odom.y_m, self._motion.aim_rad(start))
         goal = origin @ SE2(command.x_m, command.y_m, command.yaw_rad)
         state, aim_rad = start, origin.yaw_rad
-        ended = _Ended(Outcome.REACHED)
+        ended = Ended(Outcome.REACHED, state=start)
         if math.hypot(command.x_m, command.y_m) > NEAR_M:
             bearing_rad = math.atan2(goal.y_m - state.odom.y_m, goal.x_m - state.odom.x_m)
             ended, state, aim_rad = self._leg(0.0, bearing_rad, control, state, aim_rad, deadline_ns)
@@ -155,10 +115,10 @@ class Steering:
                 ended, state, aim_rad = self._leg(away_m, aim_rad, control, state, aim_rad, deadline_ns)
         if ended.outcome is Outcome.REACHED:
             ended, state, aim_rad = self._leg(0.0, goal.yaw_rad, control, state, aim_rad, deadline_ns)
-        if ended.detail == _OVER_TIME:
+        if ended.detail == OVER_TIME:
             left_m = state.odom.distance_to(goal)
             left_deg = math.degrees(abs(wrap_angle(goal.yaw_rad - state.odom.yaw_rad)))
-            return _Ended(Outcome.TIMED_OUT, detail=f"{left_m:.3f} m and {left_deg:.1f}° short after {duration_s:g} s")
+            return Ended(Outcome.TIMED_OUT, detail=f"{left_m:.3f} m and {left_deg:.1f}° short after {duration_s:g} s")
         return ended
 
     def _leg(
@@ -169,88 +129,31 @@ class Steering:
         state: BaseState,
         aim_rad: float,
         deadline_ns: int,
-    ) -> tuple[_Ended, BaseState, float]:
+    ) -> tuple[Ended, BaseState, float]:
         """One leg of a waypoint, the state after it, and the heading that was aimed at."""
-        limits = self._motion
+        motion = self._motion
         turn_rad = wrap_angle(heading_rad - aim_rad)
-        if not forward_m and abs(turn_rad) <= limits.profile.heading_rad:
-            return _Ended(Outcome.REACHED), state, aim_rad
-        leg = Leg(
-            forward_m,
-            0.0 if forward_m else turn_rad,
-            min(control.linear_m_s, limits.linear_m_s),
-            min(control.angular_rad_s, limits.angular_rad_s),
-            min(control.linear_accel_m_s2, limits.linear_accel_m_s2),
-            min(control.angular_accel_rad_s2, limits.angular_accel_rad_s2),
+        if not forward_m and abs(turn_rad) <= motion.profile.heading_rad:
+            return Ended(Outcome.REACHED, state=state), state, aim_rad
+        leg = motion.leg(forward_m, 0.0 if forward_m else turn_rad)
+        leg = replace(
+            leg,
+            linear_m_s=min(control.linear_m_s, leg.linear_m_s),
+            angular_rad_s=min(control.angular_rad_s, leg.angular_rad_s),
+            linear_accel_m_s2=min(control.linear_accel_m_s2, leg.linear_accel_m_s2),
+            angular_accel_rad_s2=min(control.angular_accel_rad_s2, leg.angular_accel_rad_s2),
         )
         ended = self._follow(leg, state, aim_rad, deadline_ns)
-        return ended, limits.read_base(), aim_rad if forward_m else heading_rad
+        return ended, ended.state or motion.follower.read(), aim_rad if forward_m else heading_rad
 
-    # --- one leg ----------------------------------------------------------------------------------------------------
-
-    def _aim(self, state: BaseState) -> float:
+    def _follow(self, leg: Leg, state: BaseState, aim_rad: float, deadline_ns: int | None) -> Ended:
+        """Drive a leg, and keep what it aimed at for the next motion; leaves the wheels' halt to the caller."""
         motion = self._motion
-        return carry(motion.intended_yaw_rad, state.odom.yaw_rad, motion.profile.carry_rad)
-
-    def _follow(self, leg: Leg, state: BaseState, aim_rad: float, deadline_ns: int | None) -> _Ended:
-        """Track a leg until it is done or something ends it; leaves the wheels' halt to the caller.
-
-        Args:
-            leg: to track.
-            state: of the base at its start.
-            aim_rad: the heading, in odom, with which the leg is meant to begin.
-            deadline_ns: end of the command; None for the leg's own.
-        """
-        motion, clock, profile = self._motion, self._clock, self._motion.profile
         motion.intended_yaw_rad = None  # set again only by an arrival
-        origin = SE2(state.odom.x_m, state.odom.y_m, aim_rad)
-        plan = leg.plan()
-        timeout_s = profile.timeout_s(plan.duration_s)
-        begin_ns = tick_ns = clock.now_ns()
-        paused_ns = motion.paused_ns
-        while True:
-            if (over := ending(state, leg.forward_m)) is not None:
-                return _Ended(*over)
-            begin_ns, paused_ns = begin_ns + motion.paused_ns - paused_ns, motion.paused_ns
-            elapsed_s = (tick_ns - begin_ns) / NS_PER_S
-            if elapsed_s >= plan.duration_s:
-                if self._has_arrived(origin @ leg.pose(1.0), leg, state):
-                    motion.intended_yaw_rad = wrap_angle(aim_rad + leg.turn_rad)
-                    return _Ended(Outcome.REACHED)
-                if elapsed_s > timeout_s:
-                    return _Ended(Outcome.TIMED_OUT, detail=f"not there after {elapsed_s:.1f} s")
-            if deadline_ns is not None and tick_ns >= deadline_ns:
-                return _Ended(Outcome.TIMED_OUT, detail=_OVER_TIME)
-            measured_s = (state.stamp_ns - begin_ns) / NS_PER_S
-            behind = (origin @ leg.pose(plan.position(measured_s))).relative_to(state.odom)
-            share_1_s = (plan.position(elapsed_s + self._period_s) - plan.position(elapsed_s)) / self._period_s
-            self._base.command(self._velocity_for(leg, share_1_s, behind))
-            tick_ns = max(tick_ns + seconds_to_ns(self._period_s), clock.now_ns())
-            clock.sleep_until(tick_ns)
-            state = motion.read_base()
-
-    def _velocity_for(self, leg: Leg, share_1_s: float, behind: SE2) -> Velocity:
-        """The leg's own velocity, plus what brings the robot to where it should be by now (``behind``, in base_link).
-
-        Kanayama et al. 1990, "A stable tracking control method for an autonomous mobile robot", equation 8, with
-        constant damping. On a turn on the spot the wheels' mean speed is zero, so that no bumper forbids it.
-        """
-        profile, limits = self._motion.profile, self._motion
-        ahead_m_s, turning_rad_s = leg.forward_m * share_1_s, leg.turn_rad * share_1_s
-        linear_m_s = ahead_m_s + profile.linear_gain_1_s * behind.x_m if leg.forward_m else 0.0
-        angular_rad_s = (
-            turning_rad_s + profile.angular_gain_1_s * behind.yaw_rad + CROSS_GAIN_1_M2 * ahead_m_s * behind.y_m
-        )
-        return Velocity(clip(linear_m_s, limits.linear_m_s), clip(angular_rad_s, limits.angular_rad_s))
-
-    def _has_arrived(self, goal: SE2, leg: Leg, state: BaseState) -> bool:
-        profile, left = self._motion.profile, goal.relative_to(state.odom)
-        return (
-            abs(left.yaw_rad) <= profile.heading_rad
-            and (not leg.forward_m or abs(left.x_m) <= profile.position_m)
-            and abs(state.velocity.linear_m_s) <= profile.still_m_s
-            and abs(state.velocity.angular_rad_s) <= profile.still_rad_s
-        )
+        ended = motion.follower.follow(leg, state, aim_rad, deadline_ns)
+        if ended.outcome is Outcome.REACHED:
+            motion.intended_yaw_rad = wrap_angle(aim_rad + leg.turn_rad)
+        return ended
 
     # --- looking ----------------------------------------------------------------------------------------------------
 

@@ -35,3 +35,9 @@ def look_refusal(
         f"{math.degrees(low_rad):.0f}° to {math.degrees(high_rad):.0f}°, the head's "
         f"{math.degrees(head.min_tilt_rad):.0f}° to {math.degrees(head.max_tilt_rad):.0f}°"
     )
+
+
+def unrest(tilt_rad: float, goal_rad: float) -> str:
+    """Description of a head that is not at rest at its goal when its time is over: its angle, and what is left."""
+    error_deg = math.degrees(tilt_rad - goal_rad)
+    return f"head: not at rest, at tilt {math.degrees(tilt_rad):.1f}° it is {error_deg:+.1f}° from its goal"

@@ -7,12 +7,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from typing_extensions import override
 
 from robot_runtime.common import config
+from robot_runtime.common.host_checks import Finding
 from robot_runtime.hal import Head, HeadLimits, HeadState
 from robot_runtime.robots.calibration_file import read_calibration
 
@@ -94,6 +96,10 @@ class CorrectedHead(Head):
     @override
     def close(self) -> None:
         self._servos.close()
+
+    @override
+    def diagnose(self) -> Sequence[Finding]:
+        return self._servos.diagnose()
 
     @override
     def state(self, max_age_s: float) -> HeadState:

@@ -13,6 +13,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Literal
@@ -23,6 +24,7 @@ from typing_extensions import override
 from robot_runtime.common import config
 from robot_runtime.common.clock import Clock
 from robot_runtime.common.geometry import SE2
+from robot_runtime.common.host_checks import Finding
 from robot_runtime.hal import (
     Arrivals,
     Base,
@@ -138,6 +140,7 @@ class CalibratedBase(Base):
     def __init__(self, base: Base, calibration: OdometryCalibration) -> None:
         self._base, self._calibration = base, calibration
         self._correction = OdometryCorrection(calibration)
+        self.motors = base.motors
 
     @property
     @override
@@ -151,6 +154,10 @@ class CalibratedBase(Base):
     @override
     def close(self) -> None:
         self._base.close()
+
+    @override
+    def diagnose(self) -> Sequence[Finding]:
+        return self._base.diagnose()
 
     @override
     def state(self, max_age_s: float) -> BaseState:

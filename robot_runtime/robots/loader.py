@@ -11,11 +11,12 @@
 
 ``motion: {linear_m_s: 0.2, patience_s: 5.0}`` changes the defaults of ``MotionProfile``.
 ``min_battery_fraction: 0.2`` refuses episodes below 20 % of charge; the default is 10 %.
+``stop_inputs: {buttons: [{device: /dev/input/by-id/...-event-joystick, code: 305}]}`` names emergency stops.
 
-Besides ``tracker`` there may be ``camera``, ``localizer`` (for the policy) and ``referee`` (for scores). Each names a
-:class:`DeviceFactory`, which receives the robot as built so far; its device replaces the driver's own. The last three
-can also be chosen on the command line (:class:`DeviceOverrides`), by the name of a file in ``launch/cameras/`` or
-``launch/localizers/`` or by its path::
+Besides ``tracker`` there may be ``base``, ``head``, ``camera``, ``localizer`` (for the policy) and ``referee`` (for
+scores). Each names a :class:`DeviceFactory`, which receives the robot as built so far; its device replaces the driver's
+own. The last three can also be chosen on the command line (:class:`DeviceOverrides`), by the name of a file in
+``launch/cameras/`` or ``launch/localizers/`` or by its path::
 
     name: fused-marvelmind
     driver: robot_runtime.localization.fused.make_localizer
@@ -35,10 +36,13 @@ from pydantic import Field
 
 from robot_runtime.common import config
 from robot_runtime.errors import ConfigError
-from robot_runtime.hal import Camera, Device, Localizer, ObjectTracker, Robot
+from robot_runtime.hal import Base, Camera, Device, Head, Localizer, ObjectTracker, Robot
 from robot_runtime.hal.motion_profile import DEFAULT_PROFILE, MotionProfile
+from robot_runtime.hal.motors import KnownMotors
+from robot_runtime.hal.stop_inputs import NO_STOP_INPUTS, StopInputs
 from robot_runtime.robots.corrected_head import CorrectedHead, load_tilt_servo
 from robot_runtime.robots.corrected_odometry import calibrated, load_odometry
+from robot_runtime.robots.motor_calibration import load_motors
 from robot_runtime.scenes.scene import Scene, SceneObject
 from robot_runtime.tasks.episode import Episode
 from robot_runtime.tasks.rearrangement.episode_objects import added_objects
@@ -103,10 +107,14 @@ class RobotFile:
         driver: dotted name of its :class:`RobotFactory`.
         options: for the factory.
         odometry: file of ``robot-runtime calibrate odometry``, with which base and odometry are corrected.
+        motors: file of ``robot-runtime calibrate motors``, which replaces what the driver knows of its base's motors.
         tilt_servo: file of ``robot-runtime calibrate tilt-servo``, with which the head is corrected.
         motion: speeds, tolerances and time limits of its motions.
+        stop_inputs: buttons and switches that engage the emergency stop.
         min_battery_fraction: charge of the base's battery below which no episode begins, 0 to 1.
-        camera: replaces the driver's own; None keeps that.
+        base: replaces the driver's own, and its odometry; None keeps them.
+        head: replaces the driver's own; None keeps that.
+        camera: likewise.
         localizer: likewise.
         referee: likewise.
         tracker: likewise.
@@ -116,9 +124,13 @@ class RobotFile:
     driver: str
     options: dict[str, Any] = field(default_factory=dict)
     odometry: str | None = None
+    motors: str | None = None
     tilt_servo: str | None = None
     motion: MotionProfile = DEFAULT_PROFILE
+    stop_inputs: StopInputs = NO_STOP_INPUTS
     min_battery_fraction: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = 0.1
+    base: DeviceConfig | None = None
+    head: DeviceConfig | None = None
     camera: DeviceConfig | None = None
     localizer: DeviceConfig | None = None
     referee: DeviceConfig | None = None
@@ -162,7 +174,7 @@ class DeviceFactory(Protocol):
         """Build the device, disconnected.
 
         Args:
-            robot: as built so far, in the order camera, localizer, referee, tracker: a localizer may use
+            robot: as built so far, in the order head, camera, localizer, referee, tracker: a localizer may use
                 ``robot.odometry`` or ``robot.camera``. It is disconnected; a device that uses another one connects and
                 closes it with itself.
             context: the run that the robot is built for.
@@ -170,7 +182,7 @@ class DeviceFactory(Protocol):
             where: file and field of ``options``, the beginning of error messages.
 
         Returns:
-            A ``Camera``, ``Localizer`` or ``ObjectTracker``, as the field of the robot's file requires.
+            A ``Head``, ``Camera``, ``Localizer`` or ``ObjectTracker``, as the field of the robot's file requires.
 
         Raises:
             ConfigError: for a bad option, or a robot that lacks what the device needs.
@@ -296,8 +308,14 @@ def build_robot(file: RobotFile, path: str, context: RobotContext, chosen: Devic
             f"{where}: {file.driver!r} made a {type(robot).__name__}, not a Robot",
             "name the driver's factory function, not one of its parts",
         )
+    if file.base is not None:
+        robot = _with_base(robot, make_device(file.base, Base, robot, context, f"{path}: base"))
+    if file.head is not None:
+        robot = replace(robot, head=make_device(file.head, Head, robot, context, f"{path}: head"))
     if file.odometry is not None:
         robot = calibrated(robot, load_odometry(Path(file.odometry), file.name))
+    if file.motors is not None:
+        robot.base.motors = KnownMotors(load_motors(Path(file.motors), file.name).model, calibrated=True)
     if file.tilt_servo is not None:
         servo = load_tilt_servo(Path(file.tilt_servo), file.name)
         robot = replace(robot, head=CorrectedHead(robot.head, servo))
@@ -310,8 +328,19 @@ def build_robot(file: RobotFile, path: str, context: RobotContext, chosen: Devic
             shared = role == "referee" and device == file.localizer
             made: dict[str, Any] = {role: robot.localizer if shared else make_device(device, kind, robot, context, at)}
             robot = replace(robot, **made)
-    robot = replace(robot, min_battery_fraction=file.min_battery_fraction, motion=file.motion)
+    robot = replace(
+        robot, min_battery_fraction=file.min_battery_fraction, motion=file.motion, stop_inputs=file.stop_inputs
+    )
     return replace(robot, placer=robot.placer.fitted(robot))
+
+
+def _with_base(robot: Robot, base: Base) -> Robot:
+    """The robot with another base, whose odometry takes the place of the robot's own, for policy and scores too."""
+    if base.odometry is None:
+        return replace(robot, base=base)
+    own, new = robot.odometry, base.odometry
+    localizer, referee = (new if source is own else source for source in (robot.localizer, robot.referee))
+    return replace(robot, base=base, odometry=new, localizer=localizer, referee=referee)
 
 
 _DEVICE_TYPES: dict[str, type[Device]] = {

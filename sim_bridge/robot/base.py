@@ -18,6 +18,7 @@ from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import DeviceFault
 from robot_runtime.hal import Base, BaseInfo, BaseState, Halt, Velocity
 from robot_runtime.hal.simulated_motors import LateReports, MotorOptions, SimulatedMotors
+from robot_runtime.hal.simulation import SimulatedChassis
 from robot_runtime.hal.streams import fresh
 from robot_runtime.safety import STILL, Feedback, Guard, GuardLimits
 from sim_bridge.noise.drift import Drift
@@ -25,6 +26,7 @@ from sim_bridge.physics.world import ZONES, World
 from sim_bridge.robot.battery import Battery
 from sim_bridge.robot.chassis import Chassis, ContactOptions
 from sim_bridge.robot.device import SimDevice
+from sim_bridge.robot.firmware_chassis import FirmwareChassis
 from sim_bridge.robot.wheel_slip import Slip
 
 MIN_RATE_HZ = 20.0
@@ -93,6 +95,8 @@ class SimBase(SimDevice, Base):
         self._wheels = STILL
         self._halt = Halt.NONE
         self._reports = LateReports(motors.report_delay_s)
+        self._emulated = FirmwareChassis(self._chassis, motors.true.separation_m)
+        self.motors = motors.nominal
 
     @property
     def info(self) -> BaseInfo:
@@ -107,6 +111,11 @@ class SimBase(SimDevice, Base):
     def odom(self) -> SE2:
         """Wheel odometry as last measured."""
         return self._chassis.odom
+
+    @property
+    def chassis(self) -> SimulatedChassis:
+        """The wheels and sensors, for an emulated base in this one's place."""
+        return self._emulated
 
     def connect(self) -> None:
         if self._connected:
@@ -167,6 +176,7 @@ class SimBase(SimDevice, Base):
     def restart(self, random: np.random.Generator) -> None:
         """Start odometry at zero after the robot was placed, and draw errors from ``random``."""
         self._chassis.restart(random)
+        self._emulated.restart()
         with self._lock:
             self._guard.stop()
             self._wheels = STILL
@@ -177,7 +187,8 @@ class SimBase(SimDevice, Base):
     def on_step(self, now_ns: int) -> None:
         """Move the world to ``now_ns``; measure at the base's own rate and whenever a contact begins or ends."""
         if not self._connected:
-            self._world.advance(0.0, 0.0)
+            if not self._emulated.on_step(now_ns):
+                self._world.advance(0.0, 0.0)
             return
         # Later than one period by the clock's step: a command that comes once per period decides by itself.
         if self._decision_pending or now_ns - self._decided_ns > self._period_ns:

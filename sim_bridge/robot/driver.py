@@ -50,7 +50,7 @@ class SimOptions:
         step_s: length of one physics step; contacts are computed once per step.
         odometry: error of odometry relative to the true motion.
         actuation: error of the true motion relative to the wheels' command.
-        motors: what the wheels do with their commands.
+        motors: what the wheels do with their commands; None for ideal ones, over ROS for those of the variant's base.
         contact: effect of walls; by default they stop the robot, as bumpers do.
         action_noise: errors of the ends of actions that odometry does not measure; None for none.
         localizer: the pose that the policy is given; scores always use the exact one.
@@ -65,7 +65,7 @@ class SimOptions:
     battery: BatteryOptions = field(default_factory=BatteryOptions)
     odometry: DriftOptions = field(default_factory=DriftOptions)
     actuation: DriftOptions = field(default_factory=DriftOptions)
-    motors: MotorOptions = field(default_factory=MotorOptions)
+    motors: MotorOptions | None = None
     contact: ContactOptions = field(default_factory=ContactOptions)
     action_noise: ActionNoiseOptions | None = None
     head: HeadOptions = field(default_factory=HeadOptions)
@@ -104,7 +104,8 @@ def make_robot(context: RobotContext, name: str, options: Mapping[str, Any], whe
     odometry, actuation = Drift(parsed.odometry), Drift(parsed.actuation)
     slip = make_slip(parsed.action_noise, world)
     battery = Battery(parsed.battery)
-    base = SimBase(clock, world, parsed.base, odometry, actuation, battery, slip, parsed.contact, parsed.motors)
+    motors = parsed.motors or MotorOptions()
+    base = SimBase(clock, world, parsed.base, odometry, actuation, battery, slip, parsed.contact, motors)
     head = SimHead(clock, parsed.head)
     camera = context.camera
     rgbd = SimCamera(
@@ -133,7 +134,7 @@ def make_robot(context: RobotContext, name: str, options: Mapping[str, Any], whe
         clock.add_listener(source.on_step)
     manipulator = SimManipulator(clock, world, rgbd, parsed.manipulator) if context.objects_move else None
     tracker = SimTracker(clock, world, manipulator) if manipulator is not None else None
-    simulation = MujocoGroundTruth(clock, world, head, rgbd, context.seed)
+    simulation = MujocoGroundTruth(clock, world, head, rgbd, base.chassis, context.seed)
     placer = Teleport(world, base, head, rgbd, localizers, context.seed, simulation, manipulator)
     return Robot(
         name,

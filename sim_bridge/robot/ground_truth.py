@@ -17,7 +17,15 @@ from robot_runtime.errors import DeviceFault
 from robot_runtime.hal import Intrinsics, Velocity
 from robot_runtime.hal.lens import Lens
 from robot_runtime.hal.printed_targets import Sheet, draw_sheets
-from robot_runtime.hal.simulation import CameraMotion, ColorNoise, DepthNoise, Pose3, Simulation, Subscription
+from robot_runtime.hal.simulation import (
+    CameraMotion,
+    ColorNoise,
+    DepthNoise,
+    Pose3,
+    SimulatedChassis,
+    Simulation,
+    Subscription,
+)
 from robot_runtime.scenes.scene import Scene
 from sim_bridge.noise import models
 from sim_bridge.physics import tags
@@ -49,11 +57,21 @@ class MujocoGroundTruth(Simulation):
         world: the simulated world.
         head: of the robot.
         camera: the simulated camera, whose mount is used.
+        chassis: for an emulated base.
         seed: of the errors of all devices.
     """
 
-    def __init__(self, clock: SimulatedClock, world: World, head: SimHead, camera: SimCamera, seed: int) -> None:
+    def __init__(
+        self,
+        clock: SimulatedClock,
+        world: World,
+        head: SimHead,
+        camera: SimCamera,
+        chassis: SimulatedChassis,
+        seed: int,
+    ) -> None:
         self._clock, self._world, self._head, self._camera = clock, world, head, camera
+        self._chassis = chassis
         self._seed, self._placements = seed, 0
         self._ticks: list[_Ticks] = []
         self._placed: list[Callable[[], None]] = []
@@ -72,6 +90,10 @@ class MujocoGroundTruth(Simulation):
     @property
     def sheets(self) -> dict[str, Sheet]:
         return self._world.sheets
+
+    @property
+    def chassis(self) -> SimulatedChassis:
+        return self._chassis
 
     def connect(self) -> None:
         """Do nothing: the renderer is made when it is first needed."""

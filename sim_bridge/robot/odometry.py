@@ -55,6 +55,28 @@ class Odometry:
         )
 
 
+class Encoders:
+    """Distance turned by each wheel in meters, derived from odometry; no placement ever resets it."""
+
+    def __init__(self, separation_m: float) -> None:
+        self.left_m = self.right_m = 0.0
+        self._separation_m = separation_m
+        self._odom = SE2()
+
+    def restart(self) -> None:
+        """Odometry begins anew at zero."""
+        self._odom = SE2()
+
+    def update(self, odom: SE2) -> None:
+        """Add the motion since the last odometry."""
+        moved = moved_between(self._odom, odom)
+        self._odom = odom
+        half_rad = moved.yaw_rad / 2
+        forward_m = moved.x_m * math.cos(half_rad) + moved.y_m * math.sin(half_rad)
+        self.left_m += forward_m - moved.yaw_rad * self._separation_m / 2
+        self.right_m += forward_m + moved.yaw_rad * self._separation_m / 2
+
+
 def moved_between(start: SE2, end: SE2) -> SE2:
     """``end`` seen from ``start``, exactly zero where they are equal (``SE2.relative_to`` rounds)."""
     dx_m, dy_m = end.x_m - start.x_m, end.y_m - start.y_m

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
@@ -18,34 +17,12 @@ from robot_runtime.common.clock import seconds_to_ns
 from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.safety import STILL
 from sim_bridge.robot.chassis import Chassis
-from sim_bridge.robot.odometry import moved_between
+from sim_bridge.robot.odometry import Encoders, moved_between
 from sim_bridge.ros.context import SimContext
 from sim_bridge.ros.messages import KOBUKI_VARIANCES, messages
 from sim_bridge.ros.publisher import DelayQueue, Publisher
 from sim_bridge.ros.timing import PeriodicTimer
 from sim_bridge.ros.velocity_commands import VelocityCommandModel
-
-
-class Encoders:
-    """Distance turned by each wheel in meters, derived from odometry; no placement ever resets it."""
-
-    def __init__(self, separation_m: float) -> None:
-        self.left_m = self.right_m = 0.0
-        self._separation_m = separation_m
-        self._odom = SE2()
-
-    def restart(self) -> None:
-        """Odometry begins anew at zero."""
-        self._odom = SE2()
-
-    def update(self, odom: SE2) -> None:
-        """Add the motion since the last odometry."""
-        moved = moved_between(self._odom, odom)
-        self._odom = odom
-        half_rad = moved.yaw_rad / 2
-        forward_m = moved.x_m * math.cos(half_rad) + moved.y_m * math.sin(half_rad)
-        self.left_m += forward_m - moved.yaw_rad * self._separation_m / 2
-        self.right_m += forward_m + moved.yaw_rad * self._separation_m / 2
 
 
 class VariantTopics(ABC):

@@ -13,7 +13,7 @@ from robot_runtime.common.clock import MAX_CATCH_UP_S, SimulatedClock, seconds_t
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import ConfigError
 from robot_runtime.hal import Intrinsics
-from robot_runtime.hal.simulated_motors import SimulatedMotors
+from robot_runtime.hal.simulated_motors import MotorOptions, SimulatedMotors
 from robot_runtime.robots.camera_mount import CameraMount
 from robot_runtime.scenes.scene import Scene
 from sim_bridge.noise.drift import Drift
@@ -99,9 +99,8 @@ class RosRobot:
         self._clock_publisher = Publisher("/clock", ClockMessage) if options.simulated_clock else None
         tf = Publisher("/tf", TFMessage)
         slip, battery = make_slip(sim.action_noise, world), Battery(sim.battery)
-        self._chassis = Chassis(
-            world, Drift(sim.odometry), Drift(sim.actuation), battery, slip, sim.contact, SimulatedMotors(sim.motors)
-        )
+        motors = SimulatedMotors(sim.motors or MotorOptions(variant.motors))
+        self._chassis = Chassis(world, Drift(sim.odometry), Drift(sim.actuation), battery, slip, sim.contact, motors)
         commands = VelocityCommandModel(variant.timing, sim.base.max_linear_m_s, sim.base.max_angular_rad_s)
         self._head = SimHead(clock, sim.head)
         self._head.connect()

@@ -14,6 +14,7 @@ from drivers.ros_locobot.topics import topic_names
 from robot_runtime.common import config
 from robot_runtime.common.config import NonNegative, Positive
 from robot_runtime.errors import ConfigError
+from robot_runtime.hal.motors import MotorType
 
 
 @dataclass(frozen=True)
@@ -95,11 +96,19 @@ class Names:
 
 @dataclass(frozen=True)
 class RobotVariant:
-    """One variant of the LoCoBot."""
+    """One variant of the LoCoBot.
+
+    Attributes:
+        names: Of topics, frames and joints.
+        timing: Of the base and its driver.
+        wheels: Their dimensions.
+        motors: Type of the base's motors.
+    """
 
     names: Names
     timing: DriverTiming
     wheels: Wheels = KOBUKI_WHEELS
+    motors: MotorType = "kobuki"
 
 
 def _pyrobot_kobuki(robot_name: str) -> RobotVariant:
@@ -109,7 +118,7 @@ def _pyrobot_kobuki(robot_name: str) -> RobotVariant:
 
 def _pyrobot_create(robot_name: str) -> RobotVariant:
     names = Names(topic_names("pyrobot-create", robot_name))
-    return RobotVariant(names, DriverTiming(10.0, 1000.0, command_timeout_s=0.2), CREATE_WHEELS)
+    return RobotVariant(names, DriverTiming(10.0, 1000.0, command_timeout_s=0.2), CREATE_WHEELS, "create2")
 
 
 def _interbotix(robot_name: str) -> RobotVariant:

@@ -12,6 +12,7 @@ from robot_runtime.actions.discrete import Action, Displacement
 from robot_runtime.common.clock import SimulatedClock, seconds_to_ns
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import InvalidStart
+from robot_runtime.hal.simulated_motors import MotorOptions
 from robot_runtime.motion.controller import MotionController
 from robot_runtime.records import Outcome
 from robot_runtime.scenes.scene import Scene
@@ -75,7 +76,7 @@ class MotionSimulator:
             Battery(ENDLESS_BATTERY),
             Slip(None, self.world.step_s),
             options.contact,
-            options.motors,
+            options.motors or MotorOptions(),
         )
         head = SimHead(self._clock, options.head)
         self._clock.add_listener(self._base.on_step)

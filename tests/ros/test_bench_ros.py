@@ -11,6 +11,7 @@ import pytest
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.exhaustive
 def test_every_row_is_measured(spawn: Any, tmp_path: Path) -> None:
     out = tmp_path / "rows.json"
     bench = spawn("-m", "robot_runtime", "bench", "ros", "--trials", "2", "--json", str(out))

@@ -29,13 +29,18 @@ RUN_LIMIT_S = 200.0
 
 
 @pytest.fixture(scope="module")
-def master(ros_environ: dict[str, str], free_port_of_module: int) -> Iterator[str]:
-    """A network with robot, guard and the rest on it."""
+def master(
+    ros_environ: dict[str, str], free_port_of_module: int, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    """A network with robot, guard and the rest on it; the wheels follow at once, as those of the robot in process."""
+    exact = tmp_path_factory.mktemp("robot") / "exact.yaml"
+    driver = "sim_bridge.robot.driver.make_robot"
+    exact.write_text(f"name: exact\ndriver: {driver}\noptions: {{motors: {{type: ideal}}}}\n", encoding="utf-8")
     camera = f"camera:={SIZE['width']}x{SIZE['height']}@79"
     running = Stack(
         workspace_environ(ros_environ),
         free_port_of_module,
-        *("sim:=true", "rate:=2", camera, "options:=--die-with-stdin"),
+        *("sim:=true", "rate:=2", camera, f"options:=--die-with-stdin --robot {exact}"),
     )
     try:
         running.wait_for_line("ready: pyrobot-kobuki LoCoBot")
@@ -45,7 +50,10 @@ def master(ros_environ: dict[str, str], free_port_of_module: int) -> Iterator[st
         running.close()
 
 
-@pytest.mark.parametrize(("task", "seed"), [("pointnav_gps_compass", 7), ("objectnav_habitat2020", 12)])
+@pytest.mark.parametrize(
+    ("task", "seed"),
+    [("pointnav_gps_compass", 7), pytest.param("objectnav_habitat2020", 12, marks=pytest.mark.exhaustive)],
+)
 def test_the_same_episode_goes_and_scores_as_in_process(
     task: str, seed: int, master: str, spawn: Any, tmp_path: Path
 ) -> None:

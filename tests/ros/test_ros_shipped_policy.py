@@ -39,12 +39,13 @@ SLOW_EYES = {
     ("robot", "family", "timing"),
     [
         ("locobot-ros-pyrobot", "pyrobot-kobuki", ()),
-        (
+        pytest.param(
             "locobot-ros-create",
             "pyrobot-create",
-            ("--manner", "report_hz=50", "--manner", "diagnostics_hz=50"),
-        ),  # as launch/simulation.launch has it
-        ("locobot-ros-interbotix", "interbotix", ()),
+            ("--manner", "report_hz=50", "--manner", "diagnostics_hz=50"),  # as launch/simulation.launch has it
+            marks=pytest.mark.exhaustive,
+        ),
+        pytest.param("locobot-ros-interbotix", "interbotix", (), marks=pytest.mark.exhaustive),
     ],
 )
 def test_the_shipped_policy_reaches_a_goal_by_default(

@@ -1,4 +1,4 @@
-"""The commands ``robot-runtime export`` and ``robot-runtime import``: logs to ROS 1 bags, and bags to logs."""
+"""The commands ``robot-runtime export bag`` and ``robot-runtime import``: logs to ROS 1 bags, and bags to logs."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from robot_runtime.cli import completion
+from robot_runtime.cli.export import write_each
 from robot_runtime.cli.option_groups import grouped_options
 from robot_runtime.errors import ConfigError, DriverMissing, EpisodeError, RecordingError
 
@@ -59,11 +60,11 @@ class OptionalData(str, Enum):
 
 def register(groups: dict[str, typer.Typer]) -> None:
     """Add the commands."""
-    groups["root"].command("export")(export)
+    groups["export"].command("bag")(export_bag)
     groups["root"].command("import")(import_)
 
 
-def export(
+def export_bag(
     logs: Annotated[list[Path], typer.Argument(help="Log files, or folders of them.")],
     out: Annotated[Path, typer.Option(help="The bag to write, NAME.bag; else a folder, with one bag for each log.")],
     family: Annotated[Variant, typer.Option(help="Variant of the LoCoBot whose topics are written.")] = Variant.PYROBOT,
@@ -72,41 +73,15 @@ def export(
     """Write logs as ROS 1 bags, for rviz, rqt and other tools.
 
     Examples:
-        robot-runtime export logs/run/0000_apartment_0.mcap --out drive.bag
-        robot-runtime export logs/run --out bags --family interbotix
+        robot-runtime export bag logs/run/0000_apartment_0.mcap --out drive.bag
+        robot-runtime export bag logs/run --out bags --family interbotix
     """
     _require_rosbags()
     from drivers.ros_locobot.bag.export import export_log
     from drivers.ros_locobot.bag.topic_layout import layout
-    from robot_runtime.common.console import console, progress_bar
-    from robot_runtime.recording.reader import LogReader
-    from robot_runtime.scoring.summary import find_logs
 
-    paths = find_logs(logs)
-    one = out.suffix == ".bag"
-    if one and len(paths) > 1:
-        raise ConfigError(f"--out {out} is one bag for {len(paths)} logs", "name a folder")
     where = layout(family.value, robot_name)
-
-    def write(path: Path, bag: Path) -> int:
-        with LogReader(path) as log, progress_bar() as progress:
-            total = None if log.end is None else log.end.steps + 1
-            bar = progress.add_task(path.stem, total=total, note="steps")
-            return export_log(log, bag, where, lambda: progress.advance(bar))
-
-    written = 0
-    for path in paths:
-        bag = out if one else out / f"{path.stem}.bag"
-        try:
-            line = f"{bag}: {write(path, bag)} steps"
-            written += 1
-        except RecordingError as error:
-            if len(paths) == 1:
-                raise
-            line = f"not exported: {error.message}"
-        console.print(line, soft_wrap=True, markup=False)
-    if not written:
-        raise typer.Exit(1)
+    write_each(logs, out, ".bag", lambda log, bag, on_step: export_log(log, bag, where, on_step))
 
 
 @dataclass(frozen=True)

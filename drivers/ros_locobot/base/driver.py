@@ -24,9 +24,10 @@ from drivers.ros_locobot.guard.node import from_message
 from drivers.ros_locobot.localizer.messages import planar_pose
 from drivers.ros_locobot.localizer.motion_history import MotionHistory
 from drivers.ros_locobot.options import RosOptions
-from drivers.ros_locobot.robot_variants import base_info, topics_of
+from drivers.ros_locobot.robot_variants import VARIANTS, base_info, topics_of
 from robot_runtime.errors import DeviceFault
 from robot_runtime.hal import Base, BaseInfo, BaseState, Halt, Velocity, Zone
+from robot_runtime.hal.motors import KnownMotors
 from robot_runtime.hal.streams import fresh
 from robot_runtime.safety import STILL, Feedback, Guard, GuardLimits
 
@@ -60,6 +61,7 @@ class RosBase(RosDevice, Base):
         self._topics = topics_of(options)
         self._options = options.base
         self._info = base_info(options, name)
+        self.motors = KnownMotors(VARIANTS[options.family].motors)
         self._guard = Guard(GuardLimits.of(self._info))
         self._lock = threading.Lock()
         self._sensors = BaseSensors(options, session, self._lock, self._on_levels)

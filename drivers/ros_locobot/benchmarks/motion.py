@@ -1,8 +1,8 @@
 """Benchmark of motion: duration of a forward and a turn over ROS, and their accuracy by the simulator's ground truth.
 
-The simulated robot has a calibrated Kobuki's encoder and gyro noise (``launch/robots/sim-noisy.yaml``), and the guard
-node is used as on a robot. Time is ``/clock``'s: it may be faster than real time, but never faster than its
-subscribers, so that the figures are those of real time.
+The simulated robot has a calibrated Kobuki's encoder and gyro noise and its motors (``launch/robots/sim-noisy.yaml``),
+and the guard node is used as on a robot. Its motors are measured first. Time is ``/clock``'s: it may be faster than
+real time, but never faster than its subscribers, so that the figures are those of real time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ from robot_runtime.common.clock import seconds_to_ns
 from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.errors import DeviceFault
 from robot_runtime.hal import Robot
+from robot_runtime.hal.motors import KnownMotors
 from robot_runtime.motion.controller import MotionController
+from robot_runtime.motion.identification import fit_motors
+from robot_runtime.motion.identification_drive import IdentificationDrive
 from robot_runtime.records import Outcome
 from robot_runtime.robots.loader import RobotContext
 
@@ -65,6 +68,8 @@ def motion_rows(network: Network, trials: int, advance: Callable[[], None]) -> l
     forward, turn = Actions(), Actions()
     robot = make_robot(RobotContext(None, None, 0), "bench", OPTIONS, "bench")
     with robot:
+        robot.placer.place(START, 0.0)
+        calibrate_motors(robot)
         motion = MotionController(robot.clock, robot.base, robot.head)
         while len(forward.seconds) < trials:
             robot.placer.place(START, 0.0)
@@ -73,13 +78,21 @@ def motion_rows(network: Network, trials: int, advance: Callable[[], None]) -> l
             for displacement in LAP:
                 _measure(robot, motion, displacement, forward if displacement is FORWARD else turn)
                 advance()
-    note = f"{len(forward.seconds)} forwards, {len(turn.seconds)} turns, encoder and gyro noise, guard node between"
+    counts = f"{len(forward.seconds)} forwards, {len(turn.seconds)} turns"
+    note = f"{counts}, encoder and gyro noise, guard node between, motors calibrated"
     return [
         _row("forward_s", "0.25 m, from command to rest", forward.seconds, "s", 1.9, note),
         _row("turn_s", "30 degrees, from command to rest", turn.seconds, "s", 1.2, note),
         _row("forward_error_mm", "0.25 m: error of the distance by ground truth", forward.errors, "mm", 10, note),
         _row("turn_error_deg", "30 degrees: error of the turn by ground truth", turn.errors, "deg", 1, note),
     ]
+
+
+def calibrate_motors(robot: Robot) -> None:
+    """Measure the motors as ``robot-runtime calibrate motors`` does, over ROS, and let the controller use them."""
+    start = robot.base.motors.model
+    drive = IdentificationDrive(robot.clock, robot.base, start.separation_m)
+    robot.base.motors = KnownMotors(fit_motors([*drive.ramps(), *drive.moves()], start).model, calibrated=True)
 
 
 def _measure(robot: Robot, motion: MotionController, displacement: Displacement, into: Actions) -> None:

@@ -10,6 +10,10 @@ from typing import Any
 log = logging.getLogger(__name__)
 
 
+REPORTED_OTHERWISE = "Wall Sensor"
+"""Component of kobuki_node that says "Wall Hit!" at each contact, which the base's state reports already."""
+
+
 class Level(IntEnum):
     """Levels of diagnostic_msgs/DiagnosticStatus."""
 
@@ -38,6 +42,8 @@ class Diagnostics:
         """Store a DiagnosticArray."""
         newest = dict(self._newest)
         for status in message.status:
+            if status.name.endswith(REPORTED_OTHERWISE):
+                continue
             level = Level(status.level if isinstance(status.level, int) else status.level[0])
             diagnosis = Diagnosis(status.name, level, status.message)
             before = newest.get(status.name)

@@ -37,6 +37,21 @@ class TestSlowFakeRobot(RobotConformance):
         return make_robot(RobotContext(None, None, seed=0), "slow", options, "test")
 
 
+LATE = {**SMALL, "rate_hz": 50, "motors": {"type": "kobuki", "threshold_m_s": (0.03, 0.05), "report_delay_s": 0.04}}
+
+
+class TestFakeRobotOnMotors(RobotConformance):
+    """A base that is late in everything."""
+
+    def make_robot(self) -> Robot:
+        return make_robot(RobotContext(None, None, seed=0), "motors", LATE, "test")
+
+
+class TestFakeRobotOnMotorsAtWall(ContactConformance):
+    def make_robot(self) -> Robot:
+        return make_robot(RobotContext(None, None, seed=0), "wall", {**LATE, "wall_x_m": 0.5}, "test")
+
+
 class TestFixedCamera(RobotConformance):
     """A camera that looks down and does not move; a person places the robot."""
 

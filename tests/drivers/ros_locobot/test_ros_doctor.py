@@ -18,7 +18,7 @@ def test_a_master_that_answers_is_ok_and_another_is_absent(monkeypatch: pytest.M
         monkeypatch.setenv("ROS_MASTER_URI", f"http://127.0.0.1:{port}")
         assert doctor.check()[2].verdict is Verdict.OK
     gone = doctor.check()[2]
-    assert (gone.verdict, str(port) in gone.detail) == (Verdict.ABSENT, True)
+    assert (gone.verdict, str(port) in gone.detail) == (Verdict.WARN, True)
     assert "ROS_MASTER_URI" in gone.remedy
 
 
@@ -26,7 +26,7 @@ def test_a_master_that_answers_is_ok_and_another_is_absent(monkeypatch: pytest.M
 def test_a_malformed_address_is_named(monkeypatch: pytest.MonkeyPatch, uri: str) -> None:
     monkeypatch.setenv("ROS_MASTER_URI", uri)
     found = doctor.check()[2]
-    assert found.verdict is Verdict.MISSING
+    assert found.verdict is Verdict.FAIL
     assert uri in found.detail
 
 
@@ -40,6 +40,6 @@ def test_missing_libraries_are_named_with_what_brings_them(monkeypatch: pytest.M
 
     monkeypatch.setattr(builtins, "__import__", without_ros)
     library, messages, _ = doctor.check()
-    assert (library.verdict, messages.verdict) == (Verdict.MISSING, Verdict.ABSENT)
+    assert (library.verdict, messages.verdict) == (Verdict.FAIL, Verdict.WARN)
     assert "python3-rospy" in library.remedy
     assert "setup.bash" in messages.remedy

@@ -19,7 +19,7 @@ from robot_runtime.common.clock import seconds_to_ns
 from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.errors import DeviceFault
 from robot_runtime.hal import Robot, Velocity, Zone
-from robot_runtime.motion.continuous import Leg, Steering
+from robot_runtime.motion.continuous import Steering
 from robot_runtime.motion.controller import MotionController
 from robot_runtime.records import ActionResult, Outcome
 from robot_runtime.robots.loader import RobotContext
@@ -76,14 +76,6 @@ def test_a_velocity_ends_where_the_simulator_would_end(
         assert near(odom(robot), integrated(linear_m_s, angular_rad_s, duration_s), metres=0.003)
         assert result.commanded == Displacement(linear_m_s * duration_s, angular_rad_s * duration_s)
         assert robot.base.state(MAX_AGE_S).velocity == Velocity()
-
-
-@given(forward_m=st.floats(-1, 1), turn_rad=st.floats(-3, 3), share=st.floats(0, 1))
-def test_a_leg_is_an_arc(forward_m: float, turn_rad: float, share: float) -> None:
-    limits = (1.0, 1.0, 1.0, 1.0)
-    part = Leg(forward_m, turn_rad, *limits).pose(share)
-    whole = integrated(forward_m, turn_rad, share, steps=500)
-    assert near(part, whole, 1e-4, 1e-4)
 
 
 def test_small_velocities_do_not_drift_from_what_was_asked() -> None:
@@ -165,7 +157,7 @@ def test_a_silent_base_is_raised_with_the_wheels_at_zero() -> None:
         motion = MotionController(robot.clock, robot.base, robot.head)
         steering = Steering(robot.clock, robot.base, robot.head, motion)
         calls = 0
-        read = motion.read_base
+        read = motion.follower.read
 
         def failing() -> Any:
             nonlocal calls
@@ -174,7 +166,7 @@ def test_a_silent_base_is_raised_with_the_wheels_at_zero() -> None:
                 raise DeviceFault("base: gone", "look for it")
             return read()
 
-        motion.read_base = failing  # type: ignore[method-assign]
+        motion.follower.read = failing  # type: ignore[method-assign]
         with pytest.raises(DeviceFault, match="gone"):
             steering.execute(VelocityCommand(0.3, 0.0, 0.0, 2.0), CONTROL)
         before = odom(robot)

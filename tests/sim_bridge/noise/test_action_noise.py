@@ -86,6 +86,7 @@ def test_the_robot_ends_where_the_error_says_and_does_not_know(
         robot.placer.place(SE2(-2.0, -1.0, 0.3), 0.0)
         motion = MotionController(robot.clock, robot.base, robot.head)
         for _ in range(3):
+            robot.clock.sleep(0.05)  # as for an observation: without it, two actions are one to the wheels
             start, odom = robot.referee.latest(0.5).pose, robot.base.state(0.1).odom
             result = motion.execute(command)
             assert result.outcome is Outcome.REACHED

@@ -94,8 +94,9 @@ class TestSliding:
                 return found
 
         for stopping, sliding in zip(ends({}), ends(SLIDE), strict=True):
-            assert stopping.distance_to(sliding) < 1e-9
-            assert stopping.yaw_rad == pytest.approx(sliding.yaw_rad, abs=1e-9)
+            # Odometry rounds differently, and the controller drives by it.
+            assert stopping.distance_to(sliding) < 1e-6
+            assert stopping.yaw_rad == pytest.approx(sliding.yaw_rad, abs=1e-6)
 
     def test_errors_of_actions_slide_as_well(self, sim: SimFactory) -> None:
         noise = {"action_noise": gaussian((0.05, 0.0, 0.0))}

@@ -153,7 +153,7 @@ def test_a_damaged_log_leaves_no_bag(log: Path, tmp_path: Path) -> None:
 
 
 def test_the_command_writes_a_folder_of_bags(log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_command(["export", str(log), "--out", str(tmp_path / "bags"), "--family", "interbotix"]) == 0
+    assert run_command(["export", "bag", str(log), "--out", str(tmp_path / "bags"), "--family", "interbotix"]) == 0
     bag = tmp_path / "bags" / f"{log.stem}.bag"
     with BagReader(bag) as found:
         assert "/locobot/mobile_base/odom" in found.kinds
@@ -164,7 +164,7 @@ def test_one_bag_for_two_logs_is_refused(log: Path, tmp_path: Path, capsys: pyte
     (tmp_path / "logs").mkdir()
     for name in ("0.mcap", "1.mcap"):
         (tmp_path / "logs" / name).write_bytes(log.read_bytes())
-    assert run_command(["export", str(tmp_path / "logs"), "--out", str(tmp_path / "one.bag")]) == 2
+    assert run_command(["export", "bag", str(tmp_path / "logs"), "--out", str(tmp_path / "one.bag")]) == 2
     assert "name a folder" in capsys.readouterr().err
 
 
@@ -172,7 +172,7 @@ def test_a_damaged_log_costs_only_its_own_bag(log: Path, tmp_path: Path, capsys:
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "0.mcap").write_bytes(b"no log")
     (tmp_path / "logs" / "1.mcap").write_bytes(log.read_bytes())
-    assert run_command(["export", str(tmp_path / "logs"), "--out", str(tmp_path / "bags")]) == 0
+    assert run_command(["export", "bag", str(tmp_path / "logs"), "--out", str(tmp_path / "bags")]) == 0
     said = capsys.readouterr().out
     assert "not exported" in said
     assert "0.mcap" in said

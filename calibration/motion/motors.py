@@ -1,0 +1,124 @@
+"""``robot-runtime calibrate motors``: dead time, lag, thresholds and gains of a base's motors.
+
+The robot drives alone within half a meter of its start, for less than a minute: slow ramps of turning commands until
+both wheels turn, then moves forward, back and on the spot, and others to verify with. Odometry (and the gyro that it
+takes its heading from) is all that is measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from calibration import start_poses
+from calibration.operator_guide import Guide
+from calibration.procedure import Fit, Procedure
+from robot_runtime.common import config
+from robot_runtime.errors import CalibrationFailed
+from robot_runtime.hal import Robot
+from robot_runtime.hal.motors import MAX_DEAD_TIME_S, MAX_LAG_S, MotorModel
+from robot_runtime.motion.identification import LEAST_SLOWNESS_S2_M, PARAMETERS, MotorFit, WheelRecord, fit_motors
+from robot_runtime.motion.identification_drive import MOVES, TEST_MOVES, IdentificationDrive
+from robot_runtime.robots.motor_calibration import KIND, MotorCalibration
+
+RAMPS = 4
+SLOWNESS = "slowness_s2_m"
+"""Of the parameters, what the file states as its inverse."""
+
+AT_LIMIT_S = 0.005
+"""A dead time or a lag this near its limit is beyond it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Drive:
+    """One ramp or move.
+
+    Attributes:
+        record: of it.
+        held_out: whether it verifies.
+    """
+
+    record: WheelRecord
+    held_out: bool
+
+
+class MotorProcedure(Procedure[Drive, MotorFit]):
+    """Calibration of motors; see the module."""
+
+    kind: ClassVar[str] = KIND
+    limits: Mapping[str, float] = {"rms_mm": 5.0, "rest_mm": 10.0}
+
+    def __init__(self) -> None:
+        self._start = MotorModel()
+        self._figures: dict[str, float] = {}
+
+    def record(self, robot: Robot, guide: Guide) -> Sequence[Drive]:
+        guide.tell("the robot drives by itself: half a meter of free floor is needed around it")
+        if robot.simulation is not None:
+            start_poses.central_start_pose(robot, robot.simulation)
+        self._start = robot.base.motors.model
+        total, done = RAMPS + len(MOVES) + len(TEST_MOVES), 0
+
+        def on_record() -> None:
+            nonlocal done
+            done += 1
+            guide.progress(done, total, "ramps and moves")
+
+        drive = IdentificationDrive(robot.clock, robot.base, self._start.separation_m, on_record)
+        solved = [*drive.ramps(RAMPS), *drive.moves(MOVES)]
+        tested = drive.moves(TEST_MOVES)
+        self._figures = {
+            "drive_s": drive.seconds,
+            "extent_m": drive.extent_m,
+            "report_delay_ms": 1000 * drive.report_delay_s,
+        }
+        return [Drive(record, False) for record in solved] + [Drive(record, True) for record in tested]
+
+    def split(self, captures: Sequence[Drive]) -> tuple[list[Drive], list[Drive]]:
+        return [c for c in captures if not c.held_out], [c for c in captures if c.held_out]
+
+    def solve(self, captures: Sequence[Drive]) -> Fit[MotorFit]:
+        fit = fit_motors([capture.record for capture in captures], self._start)
+        for name, value, limit in (
+            ("dead time", fit.model.dead_time_s, MAX_DEAD_TIME_S),
+            ("lag", fit.model.lag_s, MAX_LAG_S),
+        ):
+            if value > limit - AT_LIMIT_S:
+                raise CalibrationFailed(
+                    f"motors: the {name} is {limit:g} s or more; such a base cannot be steered",
+                    "look for what delays commands or odometry: the network, a velocity smoother, the driver's rate",
+                )
+        found = calibration_of(fit)
+        residuals = {"rms_mm": 1000 * fit.error_m, **self._figures}
+        method = f"{len(captures)} ramps and moves, odometry alone"
+        return Fit(fit, config.unparse(found), "", method, residuals)
+
+    def verify(self, solution: MotorFit, held_out: Sequence[Drive]) -> Mapping[str, float]:
+        errors_m = [capture.record.errors_m(solution.model) for capture in held_out]
+        return {
+            "rms_mm": 1000 * float(np.sqrt(np.mean(np.concatenate([part.ravel() for part in errors_m]) ** 2))),
+            "rest_mm": 1000 * max(float(np.abs(part[-1]).max()) for part in errors_m),
+        }
+
+
+def calibration_of(fit: MotorFit) -> MotorCalibration:
+    """The fit as the content of a file: to a tenth of a millisecond, of a millimeter per second and of a per mille."""
+    model = fit.model
+    low_m_s, high_m_s = (round(threshold_m_s, 4) for threshold_m_s in model.threshold_m_s)
+    left, right = (round(gain, 4) for gain in model.gain)
+    model = replace(
+        model,
+        dead_time_s=round(model.dead_time_s, 4),
+        lag_s=round(model.lag_s, 4),
+        gain=(left, right),
+        threshold_m_s=(low_m_s, high_m_s),
+        accel_m_s2=None if model.accel_m_s2 is None else round(model.accel_m_s2, 4),
+    )
+    intervals = {name: fit.interval(name) for name in PARAMETERS if name != SLOWNESS}
+    if model.accel_m_s2 is not None:
+        low_s2_m, high_s2_m = fit.interval(SLOWNESS)
+        intervals["accel_m_s2"] = 1 / high_s2_m, 1 / max(low_s2_m, LEAST_SLOWNESS_S2_M)
+    return MotorCalibration(model, {name: (round(low, 4), round(high, 4)) for name, (low, high) in intervals.items()})

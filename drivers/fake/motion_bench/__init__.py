@@ -1,0 +1,1 @@
+"""Benchmark of motion: ``robot-runtime bench motion``."""

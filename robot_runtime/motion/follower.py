@@ -1,0 +1,344 @@
+"""Closed loop that drives a leg: from predicted rest to wheel commands, at the base's own rate.
+
+At each tick a :class:`~robot_runtime.motion.prediction.MotionPredictor` tells where the robot would come to rest if
+nothing more were commanded. What the leg lacks from there is what remains to be commanded, so that commands under way
+are never sent twice, however late the base is (:class:`~robot_runtime.motion.drive.Drive`).
+
+Then the command is zero, and the robot at rest is compared with the goal. If the distance or the heading is out of
+tolerance, what is missing is another, short leg. The direction changes only at rest: the robot does not hunt.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from robot_runtime.common.clock import NS_PER_S, Clock, ns_to_seconds, seconds_to_ns
+from robot_runtime.common.geometry import SE2
+from robot_runtime.errors import DeviceFault, StaleData
+from robot_runtime.hal import Base, BaseState, Halt, Velocity, Zone
+from robot_runtime.hal.events import Event
+from robot_runtime.hal.motion_profile import MotionProfile
+from robot_runtime.hal.motors import MotorModel
+from robot_runtime.motion.adaptation import LEAST_M, adapted, described
+from robot_runtime.motion.drive import LARGEST_THRESHOLD_M_S, OPEN_LOOP_M, TAIL_S, Drive
+from robot_runtime.motion.leg import Leg
+from robot_runtime.motion.prediction import MotionPredictor
+from robot_runtime.motion.wheel_check import WheelCheck
+from robot_runtime.records import Outcome, SentCommand
+
+MAX_CORRECTIONS = 10
+"""Legs after the first whose time limit is added to the action's: static friction may have to be learned."""
+
+PIVOT_RAD = math.radians(3)
+"""Missing turn below which one wheel makes it: its smallest step is half as large as that of both."""
+
+UNKNOWN_S = 0.1
+"""How much longer than its model's the dead time of a base may be that was not calibrated."""
+
+OVER_TIME = "its time was over"
+
+_HELD_BY_PERSON = (Halt.E_STOP, Halt.WHEEL_DROP, Halt.CLIFF)
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """End of a leg: as in :class:`~robot_runtime.records.ActionResult`.
+
+    Attributes:
+        state: of the base at rest, where the outcome is ``reached``; else None, and the wheels may still turn.
+    """
+
+    outcome: Outcome
+    contact: Zone = Zone.NONE
+    detail: str = ""
+    state: BaseState | None = None
+
+
+class LegFollower:
+    """Reads, drives and stops a base.
+
+    Args:
+        clock: the robot's.
+        base: connected.
+        profile: parameters of motions.
+        on_state: called with every base state that is read, in order; must return quickly.
+        on_command: called with every command that is sent, as the Guard let it through; must return quickly.
+        on_event: called when the model of the motors has been adapted.
+
+    Attributes:
+        predictor: of the base's motion.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        base: Base,
+        profile: MotionProfile,
+        on_state: Callable[[BaseState], None] | None = None,
+        on_command: Callable[[SentCommand], None] | None = None,
+        on_event: Callable[[Event], None] | None = None,
+    ) -> None:
+        self.predictor = MotionPredictor(base.motors.model, clock.now_ns())
+        self.paused_s = 0.0
+        """Seconds of the present action for which reports of the base were awaited, the wheels at zero."""
+        self._clock = clock
+        self._base = base
+        self._profile = profile
+        self._on_state, self._on_command = on_state, on_command
+        self._period_ns = seconds_to_ns(1 / base.info.rate_hz)
+        self._period_s = self._period_ns / NS_PER_S
+        self._tick_ns = 0
+        self._calibrated = base.motors.calibrated
+        self._announced = base.motors.model
+        self._on_event = on_event
+
+    # --- reading and resting ----------------------------------------------------------------------------------------
+
+    def read(self) -> BaseState:
+        """The base's state, which listeners see too.
+
+        While reports are late or the Guard lacks feedback, the wheels are held at zero, for at most ``patience_s``.
+
+        Raises:
+            StaleData: the base is silent.
+            DeviceFault: odometry is not finite, or the Guard gets no feedback.
+        """
+        state = self._newest()
+        if state is None:
+            state = self._await_reports()
+        odom, velocity = state.odom, state.velocity
+        # NaN would pass through min() and max() as a full-speed command.
+        if not math.isfinite(odom.x_m + odom.y_m + odom.yaw_rad + velocity.linear_m_s + velocity.angular_rad_s):
+            raise DeviceFault(
+                f"base: odometry is not finite: {odom}, {velocity}",
+                "check the base's driver and wiring; the wheels were stopped",
+            )
+        if touched := self._base.touched():
+            state = replace(state, bumper=state.bumper | touched)
+        self.predictor.advance(self._clock.now_ns())
+        self.predictor.observe(odom, state.stamp_ns)
+        if self._on_state is not None:
+            self._on_state(state)
+        return state
+
+    def forget(self) -> None:
+        """Go on from rest with the model that the base came with: an episode does not depend on those before it."""
+        self.predictor = MotionPredictor(self._base.motors.model, self._clock.now_ns())
+        self._announced = self._base.motors.model
+
+    def begin_action(self) -> None:
+        """Forget contacts and pauses before an action."""
+        self.paused_s = 0.0
+        self._base.touched()
+
+    def paused_detail(self) -> str:
+        """A sentence for the action's result if the base's reports were late; else an empty string."""
+        return f"paused for {self.paused_s:.2f} s, because the base's reports were late" if self.paused_s else ""
+
+    def _newest(self) -> BaseState | None:
+        """The newest state; None if it is too old to drive by."""
+        try:
+            state = self._base.state(self._profile.state_max_age_s)
+        except StaleData:
+            return None
+        return None if state.halt is Halt.NO_FEEDBACK else state
+
+    def _await_reports(self) -> BaseState:
+        self.stop()
+        clock, begin_ns = self._clock, self._clock.now_ns()
+        deadline_ns = begin_ns + seconds_to_ns(self._profile.patience_s)
+        while (state := self._newest()) is None:
+            if clock.now_ns() >= deadline_ns:
+                self._base.state(self._profile.state_max_age_s)  # raises StaleData
+                raise DeviceFault(
+                    "base: the Guard gets no feedback from the wheels", "check the base's power and cable"
+                )
+            clock.sleep(self._period_s)
+        self.paused_s += ns_to_seconds(clock.now_ns() - begin_ns)
+        self._tick_ns = clock.now_ns()
+        return state
+
+    def stop(self) -> None:
+        """Wheels to zero now."""
+        self._base.stop()
+        self._sent(Velocity())
+
+    def _sent(self, velocity: Velocity) -> None:
+        now_ns = self._clock.now_ns()
+        self.predictor.send(velocity, now_ns)
+        if self._on_command is not None:
+            self._on_command(SentCommand(now_ns, velocity.linear_m_s, velocity.angular_rad_s))
+
+    def rest(self) -> BaseState:
+        """Wheels to zero, and the first state measured after that in which the base rests.
+
+        Raises:
+            DeviceFault: it still moves after ``rest_timeout_s`` and its settling time.
+        """
+        self.stop()
+        profile, clock = self._profile, self._clock
+        stopped_ns = self._tick_ns = clock.now_ns()
+        limit_s = profile.rest_timeout_s + self.predictor.model.settling_s
+        while True:
+            state = self._wait()
+            if state.stamp_ns > stopped_ns and self._rests(state):
+                return state
+            if self._tick_ns >= stopped_ns + seconds_to_ns(limit_s):
+                raise DeviceFault(
+                    f"base: still measures {state.velocity} {limit_s:g} s after it was stopped",
+                    "check the base's driver and whether something pushes the robot",
+                )
+
+    def _rests(self, state: BaseState) -> bool:
+        profile, velocity = self._profile, state.velocity
+        return (
+            self.predictor.is_over(state, 0.0 if self._calibrated else UNKNOWN_S)
+            and abs(velocity.linear_m_s) <= profile.still_m_s
+            and abs(velocity.angular_rad_s) <= profile.still_rad_s
+        )
+
+    def _wait(self) -> BaseState:
+        """The state one tick later."""
+        # After a stall of the host the next tick is now: a burst of late ticks would be useless.
+        self._tick_ns = max(self._tick_ns + self._period_ns, self._clock.now_ns())
+        self._clock.sleep_until(self._tick_ns)
+        return self.read()
+
+    def _tick(self, velocity: Velocity) -> BaseState:
+        """Command a velocity, and return the state one tick later."""
+        self._sent(self._base.command(velocity))
+        return self._wait()
+
+    # --- following --------------------------------------------------------------------------------------------------
+
+    def follow(self, leg: Leg, state: BaseState, aim_rad: float, deadline_ns: int | None = None) -> Ended:
+        """Drive a leg until the robot rests at its end, or something ends the motion.
+
+        Args:
+            leg: to drive.
+            state: of the base at its start.
+            aim_rad: the heading, in odom, with which the leg is meant to begin.
+            deadline_ns: end of the command; None for the leg's own time limit.
+
+        Raises:
+            DeviceFault: the base is silent, or a wheel does not turn as commanded.
+        """
+        predictor = self.predictor
+        self._check_thresholds(leg)
+        begin_ns = self._tick_ns = self._clock.now_ns()
+        predictor.recorder.clear()
+        self._sent(Velocity())
+        drive = self._drive(leg, SE2(state.odom.x_m, state.odom.y_m, aim_rad), open_loop=False)
+        goal = drive.start @ leg.pose(1.0)
+        wheels = WheelCheck(predictor)
+        limit_ns = begin_ns + self._limit_ns(leg)
+        corrections = 0
+        model: MotorModel | None = None
+        while True:
+            if (over := ending(state, leg.forward_m)) is not None:
+                return over
+            wheels.check()
+            if deadline_ns is not None and self._tick_ns >= deadline_ns:
+                return Ended(Outcome.TIMED_OUT, detail=OVER_TIME)
+            if self._tick_ns >= limit_ns + seconds_to_ns(self.paused_s):
+                return Ended(Outcome.TIMED_OUT, detail=f"in {ns_to_seconds(self._tick_ns - begin_ns):.1f} s")
+            velocity = drive.command(state, self._tick_ns)
+            if velocity is not None or not self._rests(state):
+                state = self._tick(velocity or Velocity())
+                continue
+            if model is None:
+                model = self._adapted(leg)
+            missing = self._missing(leg, goal, state)
+            if missing is None:
+                self._adopt(model)
+                return Ended(Outcome.REACHED, state=state)
+            corrections += 1
+            if corrections <= MAX_CORRECTIONS and min(predictor.model.threshold_m_s) < LARGEST_THRESHOLD_M_S:
+                limit_ns = max(limit_ns, self._tick_ns + self._limit_ns(missing))
+            drive = self._correction(missing, goal, state, drive)
+
+    def _check_thresholds(self, leg: Leg) -> None:
+        """Raise ``DeviceFault`` if the limits of a leg forbid the speed at which a wheel starts."""
+        info, profile, model = self._base.info, self._profile, self.predictor.model
+        limit_m_s = min(info.max_linear_m_s, profile.linear_m_s)
+        setting = "linear_m_s"
+        if not leg.forward_m:
+            limit_m_s = min(info.max_angular_rad_s, profile.angular_rad_s) * model.separation_m / 2
+            setting = "angular_rad_s"
+        for name, threshold_m_s in zip(("left", "right"), model.threshold_m_s, strict=True):
+            if threshold_m_s > limit_m_s:
+                raise DeviceFault(
+                    f"base: its {name} wheel starts at {threshold_m_s:.3f} m/s, above the limit of {limit_m_s:.3f} m/s",
+                    "find what brakes the wheel and repeat `robot-runtime calibrate motors`, "
+                    f"or raise motion.{setting} in the robot's file",
+                )
+
+    def _adapted(self, leg: Leg) -> MotorModel:
+        """The model after the leg that was recorded; the present one if that was too short."""
+        model = self.predictor.model
+        if min(map(abs, leg.wheels_m(model.separation_m))) < LEAST_M:
+            return model
+        return adapted(model, self.predictor.recorder.record(), self._base.motors)
+
+    def _adopt(self, model: MotorModel) -> None:
+        """Go on with a model, and with the thresholds learned meanwhile; the robot rests."""
+        predictor, now_ns = self.predictor, self._clock.now_ns()
+        model = replace(model, threshold_m_s=predictor.model.threshold_m_s)
+        if model != predictor.model:
+            predictor.adopt(model, now_ns)
+        if self._on_event is not None and (change := described(self._announced, model)):
+            self._announced = model
+            self._on_event(Event(now_ns, "motion", "motors_adapted", f"the model of the motors has changed: {change}"))
+
+    def _correction(self, missing: Leg, goal: SE2, state: BaseState, drive: Drive) -> Drive:
+        """The drive of what a robot at rest lacks, with what the drive before has shown of static friction."""
+        if drive.open_loop:
+            self.predictor.assume_thresholds(*drive.learned_thresholds_m_s())
+            ratio = drive.driven_ratio()
+            missing = replace(missing, forward_m=missing.forward_m / ratio, turn_rad=missing.turn_rad / ratio)
+        longest_m = max(map(abs, missing.wheels_m(self.predictor.model.separation_m)))
+        heading_rad = state.odom.yaw_rad if missing.turn_rad else goal.yaw_rad
+        return self._drive(missing, SE2(state.odom.x_m, state.odom.y_m, heading_rad), longest_m < OPEN_LOOP_M)
+
+    def _missing(self, leg: Leg, goal: SE2, state: BaseState) -> Leg | None:
+        """What a robot at rest lacks of its goal: a distance first, then a turn; None within tolerance."""
+        end = self.predictor.rest_pose(state) if self._calibrated else state.odom
+        left, profile = goal.relative_to(end), self._profile
+        if leg.forward_m and abs(left.x_m) > profile.position_m:
+            return replace(leg, forward_m=left.x_m, turn_rad=0.0)
+        if abs(left.yaw_rad) <= profile.heading_rad:
+            return None
+        pivot_m = 0.0
+        if abs(left.yaw_rad) < PIVOT_RAD:
+            model = self.predictor.model
+            pivot_m = left.yaw_rad * model.separation_m / 2
+            # The wheel that starts more readily; while a bumper is pressed, the one that drives backward.
+            if state.bumper:
+                pivot_m = -abs(pivot_m)
+            elif model.threshold_m_s[0] <= model.threshold_m_s[1]:
+                pivot_m = -pivot_m
+        return replace(leg, forward_m=pivot_m, turn_rad=left.yaw_rad)
+
+    def _drive(self, leg: Leg, start: SE2, open_loop: bool) -> Drive:
+        info, profile = self._base.info, self._profile
+        return Drive(leg, start, self.predictor, info, profile, self._calibrated, open_loop, self._tick_ns)
+
+    def _limit_ns(self, leg: Leg) -> int:
+        approach_s = 0.0 if self._calibrated else 4 * TAIL_S
+        return seconds_to_ns(self._profile.timeout_s(leg.duration_s + self.predictor.model.settling_s + approach_s))
+
+
+def ending(state: BaseState, forward_m: float) -> Ended | None:
+    """What in the base's state ends the motion, if anything.
+
+    ``EXPIRED`` does not: it is over with the next command, and the timeout bounds it. Neither does contact on a turn
+    or in reverse, which the Guard allows.
+    """
+    halt = state.halt
+    if halt in _HELD_BY_PERSON:
+        return Ended(Outcome.STOPPED, detail=f"base: held by {halt.value}")
+    if forward_m > 0 and (state.bumper or halt is Halt.CONTACT):
+        return Ended(Outcome.CONTACT, state.bumper)
+    return None

@@ -1,0 +1,372 @@
+"""Identification of a base's motors from the commands that it was sent and what odometry measured of its wheels.
+
+The model of :mod:`robot_runtime.hal.motors` is simulated at the recorded commands and compared with odometry at its
+stamps. Dead time, lag, gains and acceleration limit follow by nonlinear least squares with a soft L1 loss, against
+slip; the thresholds, at which the error of the model jumps, by a search among the commands that were sent.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import least_squares
+
+from robot_runtime.common.clock import NS_PER_S
+from robot_runtime.common.geometry import SE2, wrap_angle
+from robot_runtime.hal import Velocity
+from robot_runtime.hal.motors import MAX_DEAD_TIME_S, MAX_LAG_S, MAX_THRESHOLD_M_S, MotorModel
+
+Array = NDArray[np.float64]
+
+SIGMA_M = 0.001
+"""Standard deviation of what odometry measures of a wheel: encoder steps, slip, and the model's own error."""
+
+LEAST_LAG_S = 0.001
+
+PARAMETERS = (
+    "dead_time_s",
+    "lag_s",
+    "gain_left",
+    "gain_right",
+    "slowness_s2_m",
+    "threshold_left_m_s",
+    "threshold_right_m_s",
+)
+"""Of a fit, in the order of its vectors. The slowness is the inverse of the acceleration limit, 0 for none."""
+
+SMOOTH = 5
+"""So many of them, the first ones, change the model's error smoothly."""
+
+LOWER = np.array([0.0, LEAST_LAG_S, 0.55, 0.55, 0.0])
+UPPER = np.array([MAX_DEAD_TIME_S, MAX_LAG_S, 1.9, 1.9, 5.0])
+"""Bounds of the smooth ones."""
+
+STEPS = np.array([1e-3, 1e-3, 1e-3, 1e-3, 1e-2])
+"""For the derivatives: well above what the interpolation between commands rounds."""
+
+LEAST_SLOWNESS_S2_M = 0.05
+"""Acceleration limits above 20 m/s² cannot be told from none."""
+
+COARSE_ACCELS_M_S2 = (0.6, 2.0)
+COARSE_THRESHOLDS_M_S = (0.0, 0.04, 0.08, 0.12)
+CONTINUED = 3
+ROUNDS = 6
+LOCAL_ROUNDS = 1
+"""Starting points, how many of them are continued from, and how often the search for thresholds and the fit of all else
+alternate; with a prior, once. From a low limit of acceleration the search finds that there is none; not conversely."""
+
+SEARCHED = 9
+"""Thresholds that are tried at once."""
+
+LEAST_SIGMA = 1e-9
+"""A prior's standard deviation of 0 keeps a parameter."""
+
+OUTLIER = 3.0
+"""Standard deviations beyond which an error counts linearly."""
+
+NEAR = 0.05
+"""Share by which the loss may be above the least one within a threshold's interval: errors are correlated."""
+
+TAIL_S = 1.0
+"""The last command of a record holds for this long."""
+
+PAUSE_NS = 10 * NS_PER_S
+"""Between two records: every wheel has come to rest."""
+
+INTERVAL_SIGMAS = 1.96
+"""Half width of a 95 % interval in standard deviations."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WheelRecord:
+    """Commands to the wheels and what odometry measured of them, beginning at rest.
+
+    Attributes:
+        command_ns: (n,) int64, when each command was sent; it holds until the next.
+        command_m_s: (n, 2) float64, left and right wheel, as the Guard let it through.
+        stamp_ns: (m,) int64, when odometry was measured.
+        driven_m: (m, 2) float64, left and right wheel.
+    """
+
+    command_ns: NDArray[np.int64]
+    command_m_s: Array
+    stamp_ns: NDArray[np.int64]
+    driven_m: Array
+
+    def predicted_m(self, model: MotorModel, index: int) -> Array:
+        """What the left (0) or right (1) wheel of a model drives until each stamp, (m,) float64; 0 at the first."""
+        # numba takes a second to import: not before it is needed.
+        from robot_runtime.motion.wheel_simulation import wheel_positions
+
+        times_s = (self.command_ns - self.command_ns[0]) / NS_PER_S
+        ends_s = np.append(times_s, times_s[-1] + TAIL_S)
+        asked_s = (self.stamp_ns - self.command_ns[0]) / NS_PER_S - model.dead_time_s
+        positions_m = wheel_positions(
+            np.ascontiguousarray(self.command_m_s[:, index]),
+            np.diff(ends_s),
+            model.lag_s,
+            model.gain[index],
+            model.threshold_m_s[index],
+            model.speed_quantum_m_s,
+            math.inf if model.accel_m_s2 is None else model.accel_m_s2,
+        )
+        predicted_m = np.interp(asked_s, ends_s, positions_m)
+        return np.asarray(predicted_m - predicted_m[0])
+
+    def errors_m(self, model: MotorModel) -> Array:
+        """Prediction minus measurement at each stamp, (m, 2) float64."""
+        predicted_m = np.stack([self.predicted_m(model, index) for index in (0, 1)], axis=1)
+        return np.asarray(predicted_m - (self.driven_m - self.driven_m[0]))
+
+    def error_m(self, model: MotorModel) -> float:
+        """Root mean square of :meth:`errors_m`."""
+        return float(np.sqrt(np.mean(self.errors_m(model) ** 2)))
+
+
+class _Joined:
+    """Records after each other, with rests between, so that they are simulated in one call."""
+
+    def __init__(self, records: Sequence[WheelRecord]) -> None:
+        command_ns, stamp_ns, first, now_ns, count = [], [], [], 0, 0
+        for record in records:
+            shift_ns = now_ns - record.command_ns[0]
+            command_ns.append(record.command_ns + shift_ns)
+            stamp_ns.append(record.stamp_ns + shift_ns)
+            first.append(np.full(record.stamp_ns.size, count))
+            count += record.stamp_ns.size
+            now_ns = int(max(command_ns[-1][-1], stamp_ns[-1][-1])) + PAUSE_NS
+        self._first = np.concatenate(first)
+        """(m,) int64: to each report, the first one of its record."""
+        self._record = WheelRecord(
+            np.concatenate(command_ns),
+            np.concatenate([record.command_m_s for record in records]),
+            np.concatenate(stamp_ns),
+            np.concatenate([record.driven_m for record in records]),
+        )
+
+    @property
+    def commands_m_s(self) -> Array:
+        """(n, 2) float64, of all records."""
+        return self._record.command_m_s
+
+    def predicted_m(self, model: MotorModel, index: int) -> Array:
+        """What a wheel drives from the beginning of each record, (m,) float64."""
+        predicted_m = self._record.predicted_m(model, index)
+        return np.asarray(predicted_m - predicted_m[self._first])
+
+    def wheel_errors_m(self, model: MotorModel, index: int) -> Array:
+        """Prediction minus measurement of a wheel at each stamp, (m,) float64."""
+        errors_m = self._record.predicted_m(model, index) - self._record.driven_m[:, index]
+        return np.asarray(errors_m - errors_m[self._first])
+
+    def errors_m(self, model: MotorModel) -> Array:
+        """The same of both wheels, (2 m,) float64."""
+        return np.concatenate([self.wheel_errors_m(model, index) for index in (0, 1)])
+
+
+class WheelRecorder:
+    """Collection of a :class:`WheelRecord` while a base is driven.
+
+    Args:
+        separation_m: distance between the wheels, by which velocities and odometry become those of the wheels.
+
+    Attributes:
+        driven_m: what odometry has measured so far, left and right wheel; not reset by :meth:`clear`.
+    """
+
+    def __init__(self, separation_m: float) -> None:
+        self.driven_m = (0.0, 0.0)
+        self._separation_m = separation_m
+        self._odom: SE2 | None = None
+        self.clear()
+
+    def clear(self) -> None:
+        """Begin a new record; the base rests."""
+        self._commands: list[tuple[int, float, float]] = []
+        self._reports: list[tuple[int, float, float]] = []
+
+    def command(self, velocity: Velocity, now_ns: int) -> None:
+        """Add a velocity that the Guard let through and that holds from now on."""
+        half_m_s = velocity.angular_rad_s * self._separation_m / 2
+        self._commands.append((now_ns, velocity.linear_m_s - half_m_s, velocity.linear_m_s + half_m_s))
+
+    def report(self, odom: SE2, stamp_ns: int) -> None:
+        """Add odometry, unless it is not newer than the last."""
+        if self._odom is not None and odom != self._odom:
+            moved = odom.relative_to(self._odom)
+            # The chord of an arc lies along its mean heading.
+            half_rad = moved.yaw_rad / 2
+            forward_m = moved.x_m * math.cos(half_rad) + moved.y_m * math.sin(half_rad)
+            turn_m = wrap_angle(moved.yaw_rad) * self._separation_m / 2
+            self.driven_m = (self.driven_m[0] + forward_m - turn_m, self.driven_m[1] + forward_m + turn_m)
+        self._odom = odom
+        if not self._reports or stamp_ns > self._reports[-1][0]:
+            self._reports.append((stamp_ns, *self.driven_m))
+
+    def record(self) -> WheelRecord:
+        """The record so far; needs a command and a report."""
+        command_ns, *command_m_s = zip(*self._commands, strict=True)
+        stamp_ns, *driven_m = zip(*self._reports, strict=True)
+        return WheelRecord(
+            np.array(command_ns, np.int64),
+            np.array(command_m_s, np.float64).T,
+            np.array(stamp_ns, np.int64),
+            np.array(driven_m, np.float64).T,
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MotorFit:
+    """A fitted model.
+
+    Attributes:
+        model: the one with the smallest error.
+        sigma: (7,) float64, standard deviations of :data:`PARAMETERS`.
+        error_m: root mean square of the remaining error.
+    """
+
+    model: MotorModel
+    sigma: Array
+    error_m: float
+
+    def interval(self, name: str) -> tuple[float, float]:
+        """The 95 % interval of one of :data:`PARAMETERS`."""
+        index = PARAMETERS.index(name)
+        value, half = float(_vector(self.model)[index]), INTERVAL_SIGMAS * float(self.sigma[index])
+        return max(0.0, value - half), value + half
+
+
+def fit_motors(
+    records: Sequence[WheelRecord], start: MotorModel, prior_sigma: Array | Sequence[float] | None = None
+) -> MotorFit:
+    """Fit dead time, lag, gains, acceleration limit and thresholds; quantum and separation are those of ``start``.
+
+    Args:
+        records: to fit to. Thresholds need wheels that start from rest.
+        start: where the search begins.
+        prior_sigma: how far from ``start`` each of :data:`PARAMETERS` may be expected; None for anywhere.
+    """
+    joined = _Joined(records)
+    if prior_sigma is not None:
+        prior = _Prior(_vector(start), np.maximum(np.asarray(prior_sigma, np.float64), LEAST_SIGMA))
+        return _alternated(joined, _fit_smooth(joined, start, prior), LOCAL_ROUNDS, prior)
+    trials = [
+        _fit_smooth(joined, replace(start, threshold_m_s=(least_m_s, least_m_s), accel_m_s2=accel_m_s2), None)
+        for least_m_s in COARSE_THRESHOLDS_M_S
+        for accel_m_s2 in COARSE_ACCELS_M_S2
+    ]
+    best = sorted(trials, key=lambda fit: fit.error_m)[:CONTINUED]
+    limited = min((_alternated(joined, fit, ROUNDS, None) for fit in best), key=lambda fit: fit.error_m)
+    free = _fit_smooth(joined, replace(limited.model, accel_m_s2=None), None)
+    return min(limited, _alternated(joined, free, ROUNDS, None), key=lambda fit: fit.error_m)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Prior:
+    """Expected :data:`PARAMETERS` and their standard deviations."""
+
+    mean: Array
+    sigma: Array
+
+
+def _alternated(records: _Joined, fit: MotorFit, rounds: int, prior: _Prior | None) -> MotorFit:
+    """Search the thresholds and fit the rest in turns."""
+    for _ in range(rounds):
+        model, sigma_m_s = _search_thresholds(records, fit.model, prior)
+        fit = _fit_smooth(records, model, prior)
+        fit = replace(fit, sigma=np.append(fit.sigma[:SMOOTH], sigma_m_s))
+    model = fit.model
+    # Commands below half a quantum are rounded to zero, so that a threshold below that cannot be seen.
+    left_m_s, right_m_s = (max(threshold_m_s, model.speed_quantum_m_s / 2) for threshold_m_s in model.threshold_m_s)
+    return replace(fit, model=replace(model, threshold_m_s=(left_m_s, right_m_s)))
+
+
+def _fit_smooth(records: _Joined, start: MotorModel, prior: _Prior | None) -> MotorFit:
+    """Fit all but the thresholds."""
+
+    def residuals(vector: Array) -> Array:
+        parts = [records.errors_m(_model(start, vector)) / SIGMA_M]
+        if prior is not None:
+            parts.append((vector - prior.mean[:SMOOTH]) / prior.sigma[:SMOOTH])
+        return np.concatenate(parts)
+
+    def derivatives(vector: Array) -> Array:
+        steps = np.where(vector + STEPS <= UPPER, STEPS, -STEPS)
+        here = residuals(vector)
+        return np.stack([(residuals(vector + step) - here) / step.sum() for step in np.diag(steps)], axis=1)
+
+    origin = np.clip(_vector(start)[:SMOOTH], LOWER, UPPER)
+    found = least_squares(
+        residuals, origin, derivatives, (LOWER, UPPER), x_scale=20 * STEPS, loss="soft_l1", f_scale=OUTLIER, max_nfev=30
+    )
+    model = _model(start, found.x)
+    error_m = float(np.sqrt(np.mean(records.errors_m(model) ** 2)))
+    information = found.jac.T @ found.jac
+    # Errors of neighboring reports are not independent: their own size counts where it is above SIGMA_M.
+    sigma = np.sqrt(np.maximum(np.diag(np.linalg.pinv(information)), 0.0)) * max(1.0, error_m / SIGMA_M)
+    return MotorFit(model, np.append(sigma, (0.0, 0.0)), error_m)
+
+
+def _search_thresholds(records: _Joined, model: MotorModel, prior: _Prior | None) -> tuple[MotorModel, list[float]]:
+    """The model with the thresholds of the smallest error, and their standard deviations."""
+    sigma_m_s = []
+    for index in (0, 1):
+        sent_m_s = np.unique(np.round(np.abs(records.commands_m_s[:, index]), 4))
+        # Two thresholds differ only if a command lies between them.
+        levels_m_s = np.append(0.0, sent_m_s[(sent_m_s > 0) & (sent_m_s <= MAX_THRESHOLD_M_S)])
+        middles_m_s = (levels_m_s + np.append(0.0, levels_m_s[:-1])) / 2
+        costs: dict[int, float] = {}
+        low, high = 0, len(levels_m_s) - 1
+        while True:
+            for level in np.unique(np.linspace(low, high, SEARCHED).astype(int)).tolist():
+                if level not in costs:
+                    costs[level] = _cost(records, _with_threshold(model, middles_m_s[level], index), index, prior)
+            tried = sorted(costs)
+            best = tried.index(min(tried, key=costs.__getitem__))
+            low, high = tried[max(0, best - 1)], tried[min(len(tried) - 1, best + 1)]
+            if high - low <= 2:
+                break
+        least = costs[tried[best]]
+        near = [level for level in tried if costs[level] <= least + max(INTERVAL_SIGMAS**2, NEAR * least)]
+        width_m_s = levels_m_s[max(near)] - levels_m_s[max(0, min(near) - 1)]
+        sigma_m_s.append(float(width_m_s) / 2 / INTERVAL_SIGMAS)
+        model = _with_threshold(model, float(middles_m_s[tried[best]]), index)
+    return model, sigma_m_s
+
+
+def _cost(records: _Joined, model: MotorModel, index: int, prior: _Prior | None) -> float:
+    """The loss of one wheel's errors, as in the fit of the smooth parameters.
+
+    Without a prior it is the loss that other gains and dead times would leave: their errors have much in common with
+    those of a threshold, and a search of each in turn would end where it began.
+    """
+    errors_m = records.wheel_errors_m(model, index)
+    if prior is None:
+        predicted_m = records.predicted_m(model, index)
+        columns = np.stack([predicted_m, np.gradient(predicted_m)], axis=1)
+        errors_m = errors_m - columns @ np.linalg.lstsq(columns, errors_m, rcond=None)[0]
+    cost = float(OUTLIER**2 * np.sum(2 * (np.sqrt(1 + (errors_m / (OUTLIER * SIGMA_M)) ** 2) - 1)))
+    if prior is not None:
+        at = SMOOTH + index
+        cost += float((model.threshold_m_s[index] - prior.mean[at]) / prior.sigma[at]) ** 2
+    return cost
+
+
+def _with_threshold(model: MotorModel, threshold_m_s: float, index: int) -> MotorModel:
+    left_m_s, right_m_s = model.threshold_m_s
+    return replace(model, threshold_m_s=(left_m_s, threshold_m_s) if index else (threshold_m_s, right_m_s))
+
+
+def _vector(model: MotorModel) -> Array:
+    slowness_s2_m = 0.0 if model.accel_m_s2 is None else 1 / model.accel_m_s2
+    return np.array([model.dead_time_s, model.lag_s, *model.gain, slowness_s2_m, *model.threshold_m_s])
+
+
+def _model(base: MotorModel, vector: Array) -> MotorModel:
+    dead_time_s, lag_s, left, right, slowness_s2_m = vector.tolist()
+    accel_m_s2 = 1 / slowness_s2_m if slowness_s2_m > LEAST_SLOWNESS_S2_M else None
+    return replace(base, dead_time_s=dead_time_s, lag_s=lag_s, gain=(left, right), accel_m_s2=accel_m_s2)

@@ -1,0 +1,107 @@
+"""One leg of a motion, an arc from rest to rest, and the speed with which it is covered. Pure."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from robot_runtime.common.geometry import SE2
+
+TURNING_M = 0.2
+"""Radius of an arc below which the heading tells better than the position how much of it is done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leg:
+    """One arc, or a straight line, or a turn on the spot: what to cover, and the limits on the way. Limits are > 0.
+
+    Speeds along a leg are in shares of it per second.
+
+    Attributes:
+        forward_m: length of the arc.
+        turn_rad: turn of the arc.
+        linear_m_s: largest speed.
+        angular_rad_s: largest turning speed.
+        linear_accel_m_s2: largest acceleration.
+        angular_accel_rad_s2: largest turning acceleration.
+    """
+
+    forward_m: float
+    turn_rad: float
+    linear_m_s: float
+    angular_rad_s: float
+    linear_accel_m_s2: float
+    angular_accel_rad_s2: float
+
+    @property
+    def speed_1_s(self) -> float:
+        """Largest speed along it."""
+        return self._least(self.linear_m_s, self.angular_rad_s)
+
+    @property
+    def accel_1_s2(self) -> float:
+        """Largest acceleration along it."""
+        return self._least(self.linear_accel_m_s2, self.angular_accel_rad_s2)
+
+    @property
+    def duration_s(self) -> float:
+        """The least time from rest to rest that the limits allow: a trapezoid of speed, or a triangle."""
+        speed_1_s, accel_1_s2 = self.speed_1_s, self.accel_1_s2
+        if speed_1_s**2 >= accel_1_s2:
+            return 2 / math.sqrt(accel_1_s2)
+        return 1 / speed_1_s + speed_1_s / accel_1_s2
+
+    def _least(self, linear: float, angular: float) -> float:
+        forward, turn = abs(self.forward_m), abs(self.turn_rad)
+        return min(limit / way for limit, way in ((linear, forward), (angular, turn)) if way)
+
+    def wheels_m(self, separation_m: float) -> tuple[float, float]:
+        """What the left and the right wheel cover."""
+        half_m = self.turn_rad * separation_m / 2
+        return self.forward_m - half_m, self.forward_m + half_m
+
+    def pose(self, share: float) -> SE2:
+        """Where the robot is when that share is done, seen from where the leg begins."""
+        return SE2.arc(self.forward_m * share, self.turn_rad * share)
+
+    def share(self, pose: SE2, near: float) -> float:
+        """The share that is done at a pose, seen from where the leg begins.
+
+        Args:
+            pose: of the robot.
+            near: a share that is not far from it.
+        """
+        if abs(self.forward_m) < TURNING_M * abs(self.turn_rad):
+            return near + math.remainder(pose.yaw_rad - self.turn_rad * near, 2 * math.pi) / self.turn_rad
+        ahead = self.pose(near)
+        along_m = (pose.x_m - ahead.x_m) * math.cos(ahead.yaw_rad) + (pose.y_m - ahead.y_m) * math.sin(ahead.yaw_rad)
+        return near + along_m / self.forward_m
+
+
+def braking_speed(left: float, speed: float, accel: float, period_s: float) -> float:
+    """The speed at the end of the next period from which constant braking ends where nothing is left.
+
+    Args:
+        left: distance that is left; the result has the unit of ``left`` per second.
+        speed: at the beginning of the period.
+        accel: of braking.
+        period_s: the speed changes linearly during it.
+
+    Returns:
+        At least 0, also where the distance is too short.
+    """
+    half = accel * period_s / 2
+    square = half * half + 2 * accel * (left - speed * period_s / 2)
+    return max(0.0, math.sqrt(square) - half) if square > 0 else 0.0
+
+
+def approach_speed(left: float, accel: float, tail_s: float) -> float:
+    """The speed at a distance from the end that brakes at most by ``accel`` and ends in an exponential.
+
+    A delay that the model does not know of may be as long as ``tail_s``: the speed falls with the distance, so that
+    what the delay adds to the distance vanishes with it.
+    """
+    if left <= 0:
+        return 0.0
+    tail = accel * tail_s**2
+    return left / tail_s if left <= tail else math.sqrt(2 * accel * (left - tail / 2))

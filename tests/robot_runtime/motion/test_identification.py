@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from robot_runtime.common.clock import seconds_to_ns
+from robot_runtime.common.geometry import SE2
+from robot_runtime.hal import Velocity
+from robot_runtime.hal.motors import KOBUKI_MOTORS, MotorModel, WheelMotor
+from robot_runtime.hal.simulated_motors import MotorOptions, SimulatedMotors
+from robot_runtime.motion.identification import PARAMETERS, WheelRecord, WheelRecorder, fit_motors
+from robot_runtime.motion.wheel_simulation import wheel_positions
+
+TICK_S = 0.02
+HIDDEN = MotorOptions(dead_time_s=0.13, lag_s=0.15, gain=(0.97, 1.02), threshold_m_s=(0.03, 0.07))
+
+
+class Drive:
+    """Motors under commands at 50 Hz, and odometry of where they take the robot."""
+
+    def __init__(self, options: MotorOptions) -> None:
+        self.recorder = WheelRecorder(options.true.separation_m)
+        self._motors, self._odom, self._now_ns = SimulatedMotors(options), SE2(), 0
+
+    def tick(self, linear_m_s: float, angular_rad_s: float) -> None:
+        self.recorder.command(Velocity(linear_m_s, angular_rad_s), self._now_ns)
+        linear_m_s, angular_rad_s = self._motors.drive(linear_m_s, angular_rad_s, self._now_ns, TICK_S)
+        self._odom = self._odom @ SE2.arc(linear_m_s * TICK_S, angular_rad_s * TICK_S)
+        self._now_ns += seconds_to_ns(TICK_S)
+        self.recorder.report(self._odom, self._now_ns)
+
+    def move(self, linear_m_s: float, angular_rad_s: float, seconds: float, ramp_s: float = 0.3) -> WheelRecord:
+        """From rest over a ramp to a speed, and back to rest."""
+        self.recorder.clear()
+        for index in range(round(seconds / TICK_S)):
+            share = min(1.0, (index + 1) * TICK_S / ramp_s)
+            self.tick(share * linear_m_s, share * angular_rad_s)
+        for _ in range(80):
+            self.tick(0.0, 0.0)
+        return self.recorder.record()
+
+
+def drive(options: MotorOptions) -> list[WheelRecord]:
+    robot = Drive(options)
+    turns = [robot.move(0.0, side * 1.4, 1.6, ramp_s=1.6) for side in (1, -1)]
+    return [*turns, robot.move(0.3, 0.0, 0.8), robot.move(-0.3, 0.0, 0.8), robot.move(0.0, 2.0, 0.6)]
+
+
+def assert_found(found: MotorModel, hidden: MotorModel) -> None:
+    assert found.dead_time_s == pytest.approx(hidden.dead_time_s, abs=0.005)
+    assert found.lag_s == pytest.approx(hidden.lag_s, abs=0.005)
+    assert found.gain == pytest.approx(hidden.gain, abs=0.005)
+    assert found.threshold_m_s == pytest.approx(hidden.threshold_m_s, abs=0.003)
+
+
+def test_hidden_motors_are_found_from_a_wrong_model() -> None:
+    fit = fit_motors(drive(HIDDEN), KOBUKI_MOTORS)
+    assert_found(fit.model, HIDDEN.true)
+    assert fit.model.accel_m_s2 is None
+    assert fit.error_m < 1e-4
+
+
+def test_a_firmware_limit_of_acceleration_is_found() -> None:
+    options = replace(HIDDEN, accel_m_s2=0.8)
+    fit = fit_motors(drive(options), KOBUKI_MOTORS)
+    assert fit.model.accel_m_s2 == pytest.approx(0.8, rel=0.1)
+    assert fit.model.lag_s == pytest.approx(0.15, abs=0.01)
+
+
+def test_intervals_hold_the_true_values() -> None:
+    hidden = HIDDEN.true
+    fit = fit_motors(
+        drive(HIDDEN), replace(hidden, lag_s=0.12, dead_time_s=0.15), [0.05, 0.05, 0.02, 0.02, 0, 0.02, 0.02]
+    )
+    assert_found(fit.model, hidden)
+    truth = (hidden.dead_time_s, hidden.lag_s, *hidden.gain, 0.0, *hidden.threshold_m_s)
+    for name, value in zip(PARAMETERS, truth, strict=True):
+        low, high = fit.interval(name)
+        assert low - 1e-9 <= value <= high + 1e-9, name
+
+
+def test_a_prior_holds_what_the_records_do_not_tell() -> None:
+    still = WheelRecord(
+        np.arange(50, dtype=np.int64) * 20_000_000, np.zeros((50, 2)), np.arange(50, dtype=np.int64), np.zeros((50, 2))
+    )
+    prior = [0.05, 0.05, 0.02, 0.02, 0.1, 0.02, 0.02]
+    start = replace(KOBUKI_MOTORS, accel_m_s2=1.0, threshold_m_s=(0.02, 0.03))
+    found = fit_motors([still], start, prior).model
+    assert (found.dead_time_s, found.lag_s, *found.gain) == pytest.approx((0.2, 0.1, 1.0, 1.0))
+    assert found.accel_m_s2 == pytest.approx(1.0)
+
+
+def test_a_wheel_that_slips_once_does_not_spoil_the_fit() -> None:
+    records = drive(HIDDEN)
+    slipped = records[2].driven_m.copy()
+    slipped[60:, 0] += 0.05
+    records[2] = replace(records[2], driven_m=slipped)
+    fit = fit_motors(records, HIDDEN.true, [0.05, 0.05, 0.02, 0.02, 0, 0.02, 0.02])
+    assert fit.model.gain == pytest.approx(HIDDEN.true.gain, abs=0.01)
+    assert fit.model.lag_s == pytest.approx(HIDDEN.true.lag_s, abs=0.01)
+
+
+@given(
+    commands=st.lists(st.floats(-0.5, 0.5), min_size=1, max_size=60),
+    lag_s=st.sampled_from((0.0, 0.02, 0.2)),
+    threshold_m_s=st.sampled_from((0.0, 0.1)),
+    quantum_m_s=st.sampled_from((0.0, 0.0285)),
+    accel_m_s2=st.sampled_from((math.inf, 0.8)),
+)
+def test_compiled_wheels_are_those_of_the_model(
+    commands: list[float], lag_s: float, threshold_m_s: float, quantum_m_s: float, accel_m_s2: float
+) -> None:
+    wheel = WheelMotor(lag_s, 0.97, threshold_m_s, quantum_m_s, accel_m_s2)
+    positions_m = [0.0]
+    for command_m_s in commands:
+        wheel.step(command_m_s, TICK_S)
+        positions_m.append(wheel.position_m)
+    steps_s = np.full(len(commands), TICK_S)
+    found_m = wheel_positions(np.array(commands), steps_s, lag_s, 0.97, threshold_m_s, quantum_m_s, accel_m_s2)
+    assert found_m.tolist() == pytest.approx(positions_m, abs=1e-12)
+
+
+def test_the_recorder_separates_wheels_across_a_half_turn() -> None:
+    recorder = WheelRecorder(0.2)
+    for index in range(5):
+        recorder.command(Velocity(0.1, 2.0), index)
+        recorder.report(SE2(0.0, 0.0, math.radians(50) * index), index)
+    record = recorder.record()
+    assert record.command_m_s[0] == pytest.approx((-0.1, 0.3))
+    turned_m = math.radians(200) * 0.1
+    assert record.driven_m[-1] == pytest.approx((-turned_m, turned_m))
+
+
+def test_the_recorder_ignores_a_report_that_is_not_newer() -> None:
+    recorder = WheelRecorder(0.2)
+    recorder.command(Velocity(), 0)
+    for stamp_ns in (5, 5, 3, 6):
+        recorder.report(SE2(), stamp_ns)
+    assert recorder.record().stamp_ns.tolist() == [5, 6]
