@@ -20,7 +20,7 @@ def _opengl() -> Finding:
     try:
         return Finding(what, Verdict.OK, f"through {gl_context.choose_backend()}")
     except RenderingUnavailable as missing:
-        return Finding(what, Verdict.MISSING, missing.message, missing.remedy)
+        return Finding(what, Verdict.FAIL, missing.message, missing.remedy)
 
 
 def _meshes() -> Finding:
@@ -28,4 +28,4 @@ def _meshes() -> Finding:
     try:
         return Finding(what, Verdict.OK, f"version {open3d().__version__}")
     except ConfigError as missing:  # one command of many needs it
-        return Finding(what, Verdict.ABSENT, missing.message, missing.remedy)
+        return Finding(what, Verdict.WARN, missing.message, missing.remedy)

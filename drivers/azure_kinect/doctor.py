@@ -21,7 +21,7 @@ def check() -> Sequence[Finding]:
         paths = find_libraries()
         sdk = load_sdk()
     except DriverMissing as missing:
-        return [Finding("Kinect SDK", Verdict.MISSING, missing.message, INSTALL)]
+        return [Finding("Kinect SDK", Verdict.FAIL, missing.message, INSTALL)]
     found = [Finding("Kinect SDK", Verdict.OK, f"libk4a and libk4arecord in {sdk.folder}")]
     try:
         ctypes.CDLL(str(paths[DEPTH_ENGINE]))
@@ -29,7 +29,7 @@ def check() -> Sequence[Finding]:
         found.append(
             Finding(
                 "depth engine",
-                Verdict.MISSING,
+                Verdict.FAIL,
                 f"{error}; recordings can be read without it, live depth cannot be computed",
                 "sudo apt-get install -y libgl1 libx11-6",
             )
@@ -47,7 +47,7 @@ def _opengl() -> Finding:
     where = f"DISPLAY is {screen}" if screen else "there is no DISPLAY"
     return Finding(
         "OpenGL for live depth",
-        Verdict.MISSING,
+        Verdict.FAIL,
         f"{where}: {answer['reason']}; recordings can be read without it",
         "run an X server with OpenGL 4.4 on the robot and set DISPLAY; or apt-get install xvfb, and use xvfb-run",
     )
@@ -58,8 +58,8 @@ def _devices(sdk: Sdk) -> list[Finding]:
     sdk.last_error()
     files = usb_devices(VENDOR, CAMERAS)
     if not files and not count:
-        return [Finding("device", Verdict.ABSENT, "none is connected", "plug it into USB 3 and its own power supply")]
+        return [Finding("device", Verdict.WARN, "none is connected", "plug it into USB 3 and its own power supply")]
     locked = [str(file) for file in files if not os.access(file, os.W_OK)]
     if locked:
-        return [Finding("device", Verdict.MISSING, f"no permission for {', '.join(locked)}", RULES)]
+        return [Finding("device", Verdict.FAIL, f"no permission for {', '.join(locked)}", RULES)]
     return [Finding("device", Verdict.OK, f"{count} connected")]

@@ -17,7 +17,8 @@ from drivers.marvelmind.emulator import EmulatedLink, Hedgehog
 from drivers.marvelmind.mounting import Mounting
 from drivers.marvelmind.options import MarvelmindOptions
 from drivers.marvelmind.protocol import POSITION_MM_UNIX, Decoder, Position, Quality, parse
-from drivers.marvelmind.serial_port import Link, ThreadLink
+from drivers.marvelmind.serial_port import HEDGEHOG
+from drivers.serial_wire.reader import Link, ThreadLink
 from robot_runtime.common import config
 from robot_runtime.common.clock import Clock, seconds_to_ns
 from robot_runtime.errors import DeviceFault, NotConnected, StaleData
@@ -38,7 +39,7 @@ def make_localizer(robot: Robot, context: RobotContext, options: Mapping[str, An
     chosen = config.parse(dict(options), MarvelmindOptions, where)
     mounting, simulation = chosen.mounting(robot.name), robot.simulation
     if simulation is None:
-        link: Link = ThreadLink(chosen.port, chosen.baud_rate)
+        link: Link = ThreadLink(chosen.port, chosen.baud_rate, HEDGEHOG)
     else:
         address = chosen.address or EMULATED_ADDRESS
         hedgehog = Hedgehog(simulation, f"marvelmind on {chosen.port}", mounting, address, chosen.emulator)

@@ -7,8 +7,6 @@ simulated time advances.
 from __future__ import annotations
 
 import math
-import os
-import pty
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -42,7 +40,10 @@ from drivers.marvelmind.protocol import (
     encode,
     frame,
 )
-from drivers.marvelmind.serial_port import Link, Port
+from drivers.marvelmind.serial_port import HEDGEHOG
+from drivers.serial_wire.port import Port
+from drivers.serial_wire.pty_emulation import Pty, read_exactly
+from drivers.serial_wire.reader import Link
 from robot_runtime.common.clock import ns_to_seconds, seconds_to_ns
 from robot_runtime.common.config import STRICT
 from robot_runtime.errors import DeviceFault
@@ -51,9 +52,6 @@ from robot_runtime.hal.simulation import Simulation, Subscription
 
 WIRE_HZ = 100.0
 """Rate at which due packets are written."""
-
-MAX_READS = 100
-"""Reads of 0.1 s each within which written bytes must arrive, also on a busy computer."""
 
 EPOCH_MS = 1_700_000_000_000
 """The hedgehog's Unix time at time 0 of the simulated clock."""
@@ -239,17 +237,14 @@ class EmulatedLink(Link):
         self._simulation, self._hedgehog = simulation, hedgehog
         self._rate_hz, self._baud_rate = rate_hz, baud_rate
         self._subscriptions: list[Subscription] = []
-        self._master: int | None = None
+        self._terminal: Pty | None = None
         self._port: Port | None = None
         self._fault: DeviceFault | None = None
 
     def open(self, on_bytes: Callable[[bytes], None]) -> None:
         self._fault = None
-        self._master, slave = pty.openpty()
-        try:
-            self._port = Port(os.ttyname(slave), self._baud_rate)
-        finally:
-            os.close(slave)
+        self._terminal = Pty()
+        self._port = Port(self._terminal.path, self._baud_rate, HEDGEHOG)
         self._hedgehog.restart()
         simulation = self._simulation
         self._subscriptions = [
@@ -269,37 +264,22 @@ class EmulatedLink(Link):
         if self._port is not None:
             self._port.close()
             self._port = None
-        self._unplug()
-
-    def _unplug(self) -> None:
-        if self._master is not None:
-            os.close(self._master)
-            self._master = None
+        if self._terminal is not None:
+            self._terminal.unplug()
+            self._terminal = None
 
     def _transmit(self, now_ns: int, on_bytes: Callable[[bytes], None]) -> None:
-        if self._fault is not None or self._port is None:
+        if self._fault is not None or self._port is None or self._terminal is None:
             return
         data = self._hedgehog.transmit(now_ns)
         if self._hedgehog.unplugged(now_ns):
-            self._unplug()
+            self._terminal.unplug()
             data = b"gone"
-        elif data and self._master is not None:
-            os.write(self._master, data)
+        self._terminal.write(data)
         try:
-            received = self._received(self._port, len(data))
+            received = read_exactly(self._port, len(data))
         except DeviceFault as fault:
             self._fault = fault
             return
         if received:
             on_bytes(received)
-
-    def _received(self, port: Port, count: int) -> bytes:
-        received = b""
-        for _ in range(MAX_READS):
-            if len(received) == count:
-                return received
-            received += port.read(count - len(received))
-        raise DeviceFault(
-            f"port {port.path}: {len(received)} of {count} bytes arrived",
-            "reduce the load of this computer: a pty was delayed for seconds",
-        )

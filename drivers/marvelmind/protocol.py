@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from enum import IntFlag
 from functools import cache
 
+from drivers.serial_wire.framing import FrameScanner
+
 SYNC = b"\xff\x47"
 HEAD = struct.Struct("<BBHB")
 CRC = struct.Struct("<H")
@@ -127,58 +129,34 @@ class Quality:
 
 
 class Decoder:
-    """Decoder of packets from a stream of bytes that may start anywhere, be split, or contain noise.
-
-    A byte starts a packet only if a whole packet with the right length and checksum follows. After an invalid packet
-    the search continues at its second byte, so noise neither hides nor delays a valid packet behind it.
-
-    Attributes:
-        skipped: number of bytes so far that belonged to no packet.
-    """
+    """Decoder of packets from a stream of bytes that may start anywhere, be split, or contain noise."""
 
     def __init__(self) -> None:
-        self.skipped = 0
-        self._buffer = bytearray()
+        self._scanner = FrameScanner(SYNC, _end)
+
+    @property
+    def skipped(self) -> int:
+        """Number of bytes so far that belonged to no packet."""
+        return self._scanner.skipped
 
     def feed(self, data: bytes) -> list[Packet]:
         """Return the packets completed by these bytes, in order."""
-        self._buffer += data
-        packets: list[Packet] = []
-        at = unread_from = 0
-        waiting: int | None = None
-        while (at := self._buffer.find(SYNC, at)) >= 0:
-            end = self._end(at)
-            if end is None:
-                waiting = at if waiting is None else waiting
-            elif end:
-                code, length = struct.unpack_from("<HB", self._buffer, at + 2)
-                start = at + HEAD.size
-                packets.append(Packet(code, bytes(self._buffer[start : start + length])))
-                self.skipped += at - unread_from
-                at = unread_from = end
-                waiting = None
-                continue
-            at += 1
-        if waiting is None:
-            waiting = len(self._buffer) - self._buffer.endswith(SYNC[:1])
-            waiting = max(waiting, unread_from)
-        self.skipped += waiting - unread_from
-        del self._buffer[:waiting]
-        return packets
+        frames = self._scanner.feed(data)
+        return [Packet(HEAD.unpack_from(frame)[2], frame[HEAD.size : -CRC.size]) for frame in frames]
 
-    def _end(self, at: int) -> int | None:
-        """Return the index after the packet at ``at``; 0 if there is none, None if more bytes are needed to decide."""
-        buffer = self._buffer
-        if len(buffer) < at + HEAD.size:
-            return None
-        code, length = struct.unpack_from("<HB", buffer, at + 2)
-        if LENGTHS.get(code, length) != length:
-            return 0
-        end = at + OVERHEAD + length
-        if len(buffer) < end:
-            return None
-        # The checksum of data followed by its own checksum is zero.
-        return end if crc16(buffer[at:end]) == 0 else 0
+
+def _end(buffer: bytearray, at: int) -> int | None:
+    """Return the index after the packet at ``at``; 0 if there is none, None if more bytes are needed to decide."""
+    if len(buffer) < at + HEAD.size:
+        return None
+    code, length = struct.unpack_from("<HB", buffer, at + 2)
+    if LENGTHS.get(code, length) != length:
+        return 0
+    end = at + OVERHEAD + length
+    if len(buffer) < end:
+        return None
+    # The checksum of data followed by its own checksum is zero.
+    return end if crc16(buffer[at:end]) == 0 else 0
 
 
 def parse(packet: Packet) -> Position | Quality | None:

@@ -12,6 +12,7 @@ from drivers.realsense.capture import FramePair
 from drivers.realsense.filters import FilterChain
 from drivers.realsense.modes import device_modes
 from drivers.realsense.options import StreamOptions
+from drivers.realsense.probe import probe
 from drivers.realsense.rosbag2 import check_topics
 from drivers.realsense.sdk import rs
 from drivers.realsense.source import PipelineSource
@@ -81,6 +82,7 @@ class RecordedSource(PipelineSource):
 
     def _start(self) -> tuple[Any, Any]:
         check_topics(Path(self._options.file))
+        probe(Path(self._options.file))
         pipeline, streams = rs.pipeline(rs.context()), rs.config()
         try:
             streams.enable_device_from_file(self._options.file, repeat_playback=self._options.repeat)

@@ -1,10 +1,24 @@
-"""``robot-runtime doctor``: libraries, permissions and devices of this computer."""
+"""``robot-runtime doctor``: libraries, permissions and devices of this computer, and a whole robot."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from robot_runtime.cli import options
+from robot_runtime.cli.option_groups import grouped_options
+
+if TYPE_CHECKING:
+    from robot_runtime.common.host_checks import Finding
+    from robot_runtime.robots.loader import DeviceOverrides
+
+RobotToCheck = Annotated[
+    str | None,
+    typer.Option("--robot", help="Robot whose devices to check: a preset, or a YAML file.", show_default=False),
+]
 
 
 def register(groups: dict[str, typer.Typer]) -> None:
@@ -12,35 +26,77 @@ def register(groups: dict[str, typer.Typer]) -> None:
     groups["root"].command("doctor")(doctor)
 
 
+@grouped_options
 def doctor(
+    *,
     subjects: Annotated[
         list[str] | None, typer.Argument(help="What to look at, e.g. azure-kinect; all by default.", show_default=False)
     ] = None,
+    robot: RobotToCheck = None,
+    camera: options.Camera = None,
+    localizer: options.Localizer = None,
+    referee: options.Referee = None,
+    scene: options.Scene = "apartment",
 ) -> None:
-    """Look for the libraries, permissions and devices that drivers need, and say how to get them.
+    """Look for what drivers need on this computer, or check a whole robot; say how to get what is missing.
 
-    Exits with 7 if a subject that was named lacks something; without names, it only tells.
+    With --robot it connects every device and reads it: rates, battery, servos, images, poses, age of calibrations.
+    Nothing moves. Exits with 7 if the robot, or a subject that was named, fails; without names, it only tells.
 
     Examples:
         robot-runtime doctor
-        robot-runtime doctor azure-kinect
+        robot-runtime doctor computer hardware
+        robot-runtime doctor --robot my_robot.yaml --localizer fused-marvelmind
     """
+    from robot_runtime.common.host_checks import Verdict, examine
+    from robot_runtime.errors import DeviceFault
+    from robot_runtime.robots.loader import DeviceOverrides
+
+    failed = []
+    if robot is not None:
+        found = robot_findings(robot, DeviceOverrides(camera, localizer, referee), scene)
+        failed += [finding.what for finding in show(f"robot {robot}", found) if finding.verdict is Verdict.FAIL]
+    if robot is None or subjects:
+        for subject, results in examine(subjects or ()).items():
+            failed += [finding.what for finding in show(subject, results) if finding.verdict is Verdict.FAIL]
+    if failed and (robot or subjects):
+        raise DeviceFault(f"doctor: failed: {', '.join(failed)}", "follow the remedies above")
+
+
+def robot_findings(robot: str, chosen: DeviceOverrides, scene: str) -> Iterable[Finding]:
+    """Check a robot's calibrations and devices. Raises ``ConfigError`` for a bad file or option."""
+    from robot_runtime.common.clock import utc_now_iso
+    from robot_runtime.common.host_checks import Finding, Verdict
+    from robot_runtime.errors import CalibrationError
+    from robot_runtime.preflight.devices import check_calibrations, check_devices
+    from robot_runtime.robots.loader import RobotContext, build_robot, read_robot_file
+    from robot_runtime.scenes.scene import find_scene, load_scene
+
+    path, file = read_robot_file(robot, chosen)
+    yield from check_calibrations(asdict(file), file.name, utc_now_iso())
+    try:
+        built = build_robot(file, str(path), RobotContext(load_scene(find_scene(scene)), None, seed=0), chosen)
+    except CalibrationError as error:
+        yield Finding("robot", Verdict.FAIL, error.message, error.remedy)
+        return
+    yield from check_devices(built)
+
+
+def show(subject: str, found: Iterable[Finding]) -> list[Finding]:
+    """Print findings as they come, and return them."""
     from rich.markup import escape
 
     from robot_runtime.common.console import console
-    from robot_runtime.common.host_checks import Verdict, examine
-    from robot_runtime.errors import DeviceFault
+    from robot_runtime.common.host_checks import Verdict
 
-    marks = {Verdict.OK: "[green]ok[/]", Verdict.ABSENT: "[yellow]absent[/]", Verdict.MISSING: "[red]missing[/]"}
-    findings = examine(subjects or ())
-    for subject, found in findings.items():
-        console.print(f"[bold]{subject}[/]", soft_wrap=True)
-        for finding in found:
-            # Details and remedies name extras, robot-runtime[sim], which are no markup.
-            what, detail = escape(finding.what), escape(finding.detail)
-            console.print(f"  {marks[finding.verdict]}  {what}: {detail}", soft_wrap=True)
-            if finding.remedy:
-                console.print(f"      remedy: {escape(finding.remedy)}", soft_wrap=True)
-    missing = [finding.what for found in findings.values() for finding in found if finding.verdict is Verdict.MISSING]
-    if subjects and missing:
-        raise DeviceFault(f"doctor: missing: {', '.join(missing)}", "follow the remedies above")
+    marks = {Verdict.OK: "[green]ok[/]  ", Verdict.WARN: "[yellow]warn[/]", Verdict.FAIL: "[red]fail[/]"}
+    console.print(f"[bold]{escape(subject)}[/]", soft_wrap=True)
+    shown = []
+    for finding in found:
+        shown.append(finding)
+        # Details and remedies name extras, robot-runtime[sim], which are no markup.
+        what, detail = escape(finding.what), escape(finding.detail)
+        console.print(f"  {marks[finding.verdict]}  {what}: {detail}", soft_wrap=True)
+        if finding.remedy:
+            console.print(f"      remedy: {escape(finding.remedy)}", soft_wrap=True)
+    return shown

@@ -96,7 +96,7 @@ def preflight(
         view = look_around(connected, trained, place) if needs_images(loaded.needs) else None
         steps = load_actuation(actuation) if actuation is not None else None
         found = checks.findings(loaded.needs, trained, run_in, connected, view, steps)
-        print_findings(loaded.name, connected, [*found, checks.battery(connected)])
+        print_findings(loaded.name, connected, [*found, checks.after_contact(connected), checks.battery(connected)])
         if output.modes:
             print_modes(connected.camera)
         if output.picture is not None and view is not None:

@@ -70,17 +70,21 @@ def tell(line: str) -> None:
 
 
 @contextmanager
-def stop_keys(robot: Robot) -> Iterator[None]:
+def stop_keys(robot: Robot, on_key: Callable[[str], object] | None = None) -> Iterator[None]:
     """Stop the robot at the space bar and release it at ``r`` while the context lasts, if this is a terminal's job.
 
     The terminal passes keys on at once and does not show them meanwhile; Ctrl-C works as ever.
+
+    Args:
+        robot: connected.
+        on_key: gets the names of all other keys, as in ``robot_runtime.teleop.keys``.
     """
     if not os.isatty(_STDIN) or os.tcgetpgrp(_STDIN) != os.getpgrp():  # in the background, reading would stop the job
         yield
         return
     before = termios.tcgetattr(_STDIN)
     woken, wake = os.pipe()
-    reader = threading.Thread(target=_read_keys, args=(robot, woken, tell), name="keys", daemon=True)
+    reader = threading.Thread(target=_read_keys, args=(robot, woken, tell, on_key), name="keys", daemon=True)
     try:
         tty.setcbreak(_STDIN)
         reader.start()
@@ -94,9 +98,12 @@ def stop_keys(robot: Robot) -> Iterator[None]:
             termios.tcsetattr(_STDIN, termios.TCSAFLUSH, before)
 
 
-def _read_keys(robot: Robot, woken: int, tell: Callable[[str], None]) -> None:
+def _read_keys(
+    robot: Robot, woken: int, tell: Callable[[str], None], on_key: Callable[[str], object] | None = None
+) -> None:
     """Read keys until the other end of the pipe ``woken`` is closed, or the terminal."""
     from robot_runtime.servers.emergency_stop import carry_out
+    from robot_runtime.teleop.keys import terminal_keys
 
     while _STDIN in select.select([_STDIN, woken], [], [])[0]:
         try:
@@ -111,3 +118,6 @@ def _read_keys(robot: Robot, woken: int, tell: Callable[[str], None]) -> None:
                     tell(carry_out(request, robot))
                 except RuntimeFault as error:
                     tell(error.message)
+        if on_key is not None:
+            for name in terminal_keys(pressed):
+                on_key(name)

@@ -333,6 +333,7 @@ def _install_hint(module_name: str, missing: str) -> str:
         "onnxruntime": "onnx",
         "torch": "torch",
         "serial": "marvelmind",
+        "dynamixel_sdk": "dynamixel",
         "pupil_apriltags": "apriltag",
         "pyrealsense2": "realsense",
         "libusb_package": "realsense",

@@ -17,11 +17,11 @@ USB = Path("/sys/bus/usb/devices")
 
 
 class Verdict(str, Enum):
-    """Verdict of a check. ``MISSING`` prevents use; ``ABSENT`` is a device that is not plugged in, or an extra."""
+    """Verdict of a check. ``FAIL`` prevents use; ``WARN`` is a device that is not plugged in, an extra, or a risk."""
 
     OK = "ok"
-    ABSENT = "absent"
-    MISSING = "missing"
+    WARN = "warn"
+    FAIL = "fail"
 
 
 @dataclass(frozen=True, slots=True)

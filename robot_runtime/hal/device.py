@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from types import TracebackType
 
 from typing_extensions import Self
+
+from robot_runtime.common.host_checks import Finding
 
 
 class Device(ABC):
@@ -18,6 +21,13 @@ class Device(ABC):
     @abstractmethod
     def close(self) -> None:
         """Release the device; safe in any state, twice, and after an error."""
+
+    def diagnose(self) -> Sequence[Finding]:
+        """Condition of the connected device for ``robot-runtime doctor``: firmware, supply, temperature.
+
+        Raises ``DeviceFault``.
+        """
+        return ()
 
     def __enter__(self) -> Self:
         self.connect()

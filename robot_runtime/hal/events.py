@@ -14,7 +14,7 @@ class Event:
         source: origin of the event: a localizer's ``info.name``, ``env``.
         kind: one word for programs, in lower case with underscores. Localizers': ``lost``, ``regained``, ``no_fix``,
             ``fix``, ``frozen``, ``clock_went_back``, ``jump_rejected``, ``anchor_moved``, ``mirrored``, ``scale``.
-            The environment's: ``paused``, ``resumed``.
+            The environment's: ``paused``, ``resumed``. Motion's: ``motors_adapted``.
         detail: one sentence for people, with numbers and units.
     """
 

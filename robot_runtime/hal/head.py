@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections import deque
 from dataclasses import dataclass
 
+from robot_runtime.common.clock import seconds_to_ns
 from robot_runtime.errors import InvalidCommand
 from robot_runtime.hal.device import Device
 
@@ -63,3 +65,52 @@ class Head(Device):
         Raises:
             InvalidCommand: for NaN or infinity; the head stays where it is.
         """
+
+
+class Stillness:
+    """Detects that the head is still: all samples of the last ``settle_s`` are within the tolerance of the goal.
+
+    Before the first goal, of each other. Samples from before the goal was set do not count.
+
+    Args:
+        tolerance_rad: of pan and tilt.
+        settle_s: duration.
+    """
+
+    def __init__(self, tolerance_rad: float, settle_s: float) -> None:
+        self._tolerance_rad = tolerance_rad
+        self._settle_ns = seconds_to_ns(settle_s)
+        self._goal: tuple[float, float] | None = None
+        self._goal_set_ns = 0
+        self._samples: deque[tuple[int, tuple[float, float]]] = deque()
+
+    @property
+    def still(self) -> bool:
+        """Whether the head is still, as of the newest sample."""
+        if not self._samples or self._samples[-1][0] - self._samples[0][0] < self._settle_ns:
+            return False
+        goal = self._samples[-1][1] if self._goal is None else self._goal
+        return all(
+            max(abs(pan_rad - goal[0]), abs(tilt_rad - goal[1])) <= self._tolerance_rad
+            for _, (pan_rad, tilt_rad) in self._samples
+        )
+
+    def set_goal(self, goal: tuple[float, float], now_ns: int) -> None:
+        """Set a commanded goal; the same one again changes nothing."""
+        if goal != self._goal:
+            self._goal = goal
+            self._samples.clear()
+            self._goal_set_ns = now_ns
+
+    def sample(self, angles: tuple[float, float], stamp_ns: int) -> None:
+        """Add measured angles."""
+        if self._goal is not None and stamp_ns <= self._goal_set_ns:
+            return
+        self._samples.append((stamp_ns, angles))
+        while len(self._samples) > 2 and self._samples[1][0] <= stamp_ns - self._settle_ns:
+            self._samples.popleft()
+
+    def reset(self) -> None:
+        """Discard goal and samples of a connection that has ended."""
+        self._goal = None
+        self._samples.clear()

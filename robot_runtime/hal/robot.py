@@ -21,6 +21,7 @@ from robot_runtime.hal.head import Head
 from robot_runtime.hal.localizer import Localizer
 from robot_runtime.hal.manipulation import Manipulator, ObjectTracker
 from robot_runtime.hal.motion_profile import DEFAULT_PROFILE, MotionProfile
+from robot_runtime.hal.stop_inputs import NO_STOP_INPUTS, StopInputs
 from robot_runtime.hal.streams import STREAMS
 from robot_runtime.hal.wheels import Halt
 from robot_runtime.scenes.objects import ObjectPose
@@ -78,6 +79,7 @@ class Robot:
         manipulator, tracker: for tasks in which objects are moved; None on a robot that has none.
         simulation: what emulated devices plug into; None on a robot that is not simulated in this process.
         motion: speeds, tolerances and time limits of its motions.
+        stop_inputs: emergency stops that are wired to its computer.
         min_battery_fraction: charge below which no episode begins; a base that does not know its charge is not refused.
     """
 
@@ -95,6 +97,7 @@ class Robot:
     odometry: Localizer | None = None
     min_battery_fraction: float = 0.1
     motion: MotionProfile = DEFAULT_PROFILE
+    stop_inputs: StopInputs = NO_STOP_INPUTS
 
     @property
     def devices(self) -> tuple[Device, ...]:

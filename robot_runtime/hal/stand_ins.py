@@ -1,7 +1,7 @@
 """Stand-ins for parts that a robot does not have.
 
-A head that does not move, a camera to be named by the robot's file, and a localizer over a history of poses that
-another device fills.
+A head that does not move, a base and a camera to be named by the robot's file, and a localizer over a history of poses
+that another device fills.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ from typing_extensions import override
 
 from robot_runtime.common.clock import Clock
 from robot_runtime.errors import DeviceFault, NotConnected
+from robot_runtime.hal.base import Base, BaseState
 from robot_runtime.hal.camera import Camera, CameraInfo, RgbdFrame
 from robot_runtime.hal.device import Device
 from robot_runtime.hal.head import Head, HeadLimits, HeadState
 from robot_runtime.hal.localizer import Arrivals, Localizer, LocalizerInfo, PoseEstimate
 from robot_runtime.hal.pose_history import PoseHistory, pose_at
 from robot_runtime.hal.streams import fresh
+from robot_runtime.hal.wheels import BaseInfo, Velocity
 
 
 class _ConnectedFlag(Device):
@@ -62,6 +64,46 @@ class FixedHead(_ConnectedFlag, Head):
     def command(self, pan_rad: float, tilt_rad: float) -> tuple[float, float]:
         self._require_connected()
         return self.limits.clip(pan_rad, tilt_rad)
+
+
+class MissingBase(Base):
+    """The base of a driver that has none: the robot's file must name one."""
+
+    def _missing(self) -> DeviceFault:
+        return DeviceFault("the robot has no base", "name one in the robot's file under 'base'")
+
+    @property
+    @override
+    def info(self) -> BaseInfo:
+        raise self._missing()
+
+    @override
+    def connect(self) -> None:
+        raise self._missing()
+
+    @override
+    def close(self) -> None:
+        pass
+
+    @override
+    def state(self, max_age_s: float) -> BaseState:
+        raise self._missing()
+
+    @override
+    def command(self, velocity: Velocity) -> Velocity:
+        raise self._missing()
+
+    @override
+    def stop(self) -> None:
+        raise self._missing()
+
+    @override
+    def emergency_stop(self) -> None:
+        raise self._missing()
+
+    @override
+    def release_emergency_stop(self) -> None:
+        raise self._missing()
 
 
 class MissingCamera(_ConnectedFlag, Camera):

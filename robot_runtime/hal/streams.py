@@ -42,6 +42,7 @@ STREAMS: dict[str, Stream] = {
         Stream("semantic", "/camera/semantic", 30, 0.5),
         Stream("camera_info", "/camera/camera_info", 0, _NO_AGE),
         Stream("base", "/base/state", 50, 0.1, log_rate_hz=20),
+        Stream("commands", "/base/commands", 0, _NO_AGE),
         Stream("head", "/head/state", 50, 0.2),
         Stream("pose", "/pose", 30, 0.5),
         Stream("referee", "/referee/pose", 30, 0.5),

@@ -31,6 +31,9 @@ RADIUS_TOLERANCE_M = 0.02
 STEP_TOLERANCE = 0.1
 """Largest relative error of a step's mean: a larger odometry error affects every point goal."""
 
+SHORT_CONTACT_MM = 5.0
+"""A simulator's robot rests where it touches; the travel of a base with hardly any delay."""
+
 IMAGES = frozenset({"rgb", "depth", "semantic", "imagegoal"})
 
 
@@ -92,6 +95,18 @@ def battery(robot: Robot) -> Finding:
     needed = f"at least {100 * robot.min_battery_fraction:.0f} %"
     low = state.battery_fraction < robot.min_battery_fraction
     return Finding("battery", needed, state.battery, "refused" if low else "ok", "no episode begins" if low else "")
+
+
+def after_contact(robot: Robot) -> Finding:
+    """How far the robot still drives after a contact, by the delays of its motors and reports."""
+    known, info = robot.base.motors, robot.base.info
+    speed_m_s = robot.motion.forward_m_s(info, known.model)
+    travel_mm = 1000 * known.model.travel_m(speed_m_s, 1 / info.rate_hz)
+    found = f"{travel_mm:.0f} mm at {speed_m_s:.2f} m/s{'' if known.calibrated else ', assumed'}"
+    far = travel_mm > SHORT_CONTACT_MM
+    effect = "it pushes what it touches" if far else ""
+    remedy = "set `motion: {contact_travel_m: 0.005}` in the robot's file for slow steps that do not" if far else ""
+    return Finding("after contact", f"{SHORT_CONTACT_MM:g} mm", found, "note" if far else "ok", effect, remedy)
 
 
 def check_findings(policy: str, found: Sequence[Finding]) -> None:

@@ -44,7 +44,7 @@ def test_the_libraries_are_found(without_opengl: None) -> None:
 
 def test_missing_opengl_is_reported_with_its_reason_and_remedy(without_opengl: None) -> None:
     finding = found("OpenGL for live depth")
-    assert finding.verdict is Verdict.MISSING
+    assert finding.verdict is Verdict.FAIL
     assert "there is no DISPLAY: Transform engine create failed" in finding.detail
     assert "recordings can be read without it" in finding.detail
     assert "X server" in finding.remedy
@@ -63,7 +63,7 @@ def test_a_depth_engine_that_does_not_load_names_the_packages(monkeypatch: pytes
     doctor.load_sdk()
     monkeypatch.setattr(doctor.ctypes, "CDLL", fail)
     finding = found("depth engine")
-    assert finding.verdict is Verdict.MISSING
+    assert finding.verdict is Verdict.FAIL
     assert "libGL.so.1" in finding.detail
     assert "libgl1" in finding.remedy
 
@@ -74,7 +74,7 @@ def test_without_the_package_nothing_else_is_looked_at(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(importlib.metadata, "files", missing)
     (finding,) = doctor.check()
-    assert finding.verdict is Verdict.MISSING
+    assert finding.verdict is Verdict.FAIL
     assert finding.remedy == "pip install 'robot-runtime[azure-kinect]'"
 
 
@@ -82,12 +82,12 @@ def test_a_device_that_may_not_be_opened_is_told_from_none(
     without_opengl: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(doctor, "usb_devices", lambda vendor, products: [])
-    assert found("device").verdict is Verdict.ABSENT
+    assert found("device").verdict is Verdict.WARN
     file = tmp_path / "004"
     monkeypatch.setattr(doctor, "usb_devices", lambda vendor, products: [file])
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     locked = found("device")
-    assert locked.verdict is Verdict.MISSING
+    assert locked.verdict is Verdict.FAIL
     assert str(file) in locked.detail
     assert "99-k4a.rules" in locked.remedy
     monkeypatch.setattr(os, "access", lambda path, mode: True)
@@ -111,7 +111,7 @@ def test_the_command_tells_all_and_judges_what_is_named(
     assert run_command(["doctor"]) == 0
     assert "azure-kinect" in capsys.readouterr().out
     assert run_command(["doctor", "azure-kinect"]) == 7
-    assert "missing: OpenGL for live depth" in capsys.readouterr().err
+    assert "failed: OpenGL for live depth" in capsys.readouterr().err
     assert run_command(["doctor", "azure"]) == 2
     with raises_naming(ConfigError, "'azure'"):
         examine(["azure"])

@@ -27,7 +27,7 @@ from drivers.marvelmind.protocol import (
     encode,
     frame,
 )
-from drivers.marvelmind.serial_port import Link
+from drivers.serial_wire.reader import Link
 from robot_runtime.common import config
 from robot_runtime.common.clock import NS_PER_S, SimulatedClock
 from robot_runtime.common.geometry import SE2

@@ -27,7 +27,7 @@ def test_the_sdk_is_found_and_a_locked_device_says_how_to_open_it(
     assert doctor.check()[0].verdict is Verdict.OK
     monkeypatch.setattr(doctor, "usb_devices", lambda vendor, products: [tmp_path / "gone"])
     locked = doctor.check()[1]
-    assert locked.verdict is Verdict.MISSING
+    assert locked.verdict is Verdict.FAIL
     assert "99-realsense.rules" in locked.remedy
 
 

@@ -212,6 +212,19 @@ def test_a_damaged_list_of_topics_is_refused_instead_of_waited_for(
         play(path).connect()
 
 
+def test_a_recording_on_which_the_sdk_crashes_is_refused(recording: Recording, tmp_path: Path) -> None:
+    path = tmp_path / "cut.db3"
+    path.write_bytes(recording.path.read_bytes())
+    with closing(sqlite3.connect(path)) as database:
+        of_topic = "topic_id = (SELECT id FROM topics WHERE name LIKE '%Depth_0/tf/ref_1')"
+        ((data,),) = database.execute(f"SELECT data FROM messages WHERE {of_topic}").fetchall()
+        eight_numbers = data.replace(b"0.000000,1.000000,", b"0.000000\xff1.000000,", 1)
+        database.execute(f"UPDATE messages SET data = ? WHERE {of_topic}", (eight_numbers,))
+        database.commit()
+    with raises_naming(DeviceFault, path, "crashes", "signal 11"):
+        play(path).connect()
+
+
 def _play_all(source: RecordedSource) -> None:
     with source:
         pairs(source, 30)

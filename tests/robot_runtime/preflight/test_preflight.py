@@ -26,7 +26,7 @@ from robot_runtime.hal.lens import Lens
 from robot_runtime.imaging.camera import ImagingOptions, source_camera
 from robot_runtime.imaging.floor import find_floor
 from robot_runtime.preflight import expected_cost
-from robot_runtime.preflight.checks import Finding, check_findings, findings
+from robot_runtime.preflight.checks import Finding, after_contact, check_findings, findings
 from robot_runtime.preflight.figure import draw, expected_view
 from robot_runtime.preflight.observe import observe_start, open_start_pose
 from robot_runtime.robots.action_errors import ActionError, ActuationModel
@@ -136,6 +136,21 @@ def test_steps_that_end_elsewhere_than_they_should_are_refused() -> None:
     assert "after 10 m the robot is 2.0 m from where" in found["move_forward, as measured"].effect
     assert found["turn_right, as measured"].found == "26.00° ± 0.57°"
     assert "after a full turn the robot looks 48° past" in found["turn_right, as measured"].effect
+
+
+@pytest.mark.parametrize(
+    ("options", "verdict", "found"),
+    [
+        ({"rate_hz": 100.0}, "ok", "3 mm at 0.30 m/s"),
+        ({"rate_hz": 50.0, "motors": {"type": "kobuki"}}, "note", "96 mm at 0.30 m/s, assumed"),
+        ({"rate_hz": 50.0, "motors": {"type": "kobuki", "lag_s": 0.2}}, "note", "96 mm at 0.30 m/s, assumed"),
+    ],
+)
+def test_the_way_after_a_contact_is_noted(options: dict[str, Any], verdict: str, found: str) -> None:
+    with make_fake(make_task(), **options) as robot:
+        row = after_contact(robot)
+    assert (row.verdict, row.found) == (verdict, found)
+    assert ("contact_travel_m" in row.remedy) == (verdict == "note")
 
 
 def test_a_wider_robot_is_noted() -> None:

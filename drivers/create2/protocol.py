@@ -1,0 +1,239 @@
+"""Open Interface of a Create 2: bytes to commands and sensor packets, and back. Pure.
+
+A command is one opcode and its data; the base waits for missing data for ever. The stream of sensors is
+
+::
+
+    19 | N (u8) | identifier, data, identifier, data, ... (N bytes) | checksum: all bytes add up to 0 mod 256
+
+every 15 ms; numbers have the most significant byte first. Source: iRobot, "Create 2 Open Interface (OI) Specification".
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Iterable, Mapping
+from enum import IntEnum
+from typing import NamedTuple
+
+from drivers.serial_wire.framing import FrameScanner
+
+BAUD_RATE = 115_200
+PERIOD_S = 0.015
+SEPARATION_M = 0.235
+METERS_PER_TICK = math.pi * 0.072 / 508.8
+MAX_MM_S = 500
+"""Of each wheel."""
+
+STREAM_HEADER = 19
+
+
+class Opcode(IntEnum):
+    """First byte of a command."""
+
+    RESET = 7
+    START = 128
+    BAUD = 129
+    SAFE = 131
+    FULL = 132
+    DRIVE = 137
+    LEDS = 139
+    SONG = 140
+    PLAY = 141
+    SENSORS = 142
+    DOCK = 143
+    DRIVE_DIRECT = 145
+    DRIVE_PWM = 146
+    STREAM = 148
+    QUERY = 149
+    PAUSE_RESUME = 150
+    DIGITS = 164
+    STOP = 173
+
+
+DATA_BYTES = {
+    Opcode.BAUD: 1,
+    Opcode.DRIVE: 4,
+    Opcode.LEDS: 3,
+    Opcode.PLAY: 1,
+    Opcode.SENSORS: 1,
+    Opcode.DRIVE_DIRECT: 4,
+    Opcode.DRIVE_PWM: 4,
+    Opcode.PAUSE_RESUME: 1,
+    Opcode.DIGITS: 4,
+}
+"""Bytes of data; none for the others, except for those whose data say themselves how long they are."""
+
+
+class Mode(IntEnum):
+    """Mode of the interface: only ``SAFE`` and ``FULL`` accept motion."""
+
+    OFF = 0
+    PASSIVE = 1
+    SAFE = 2
+    FULL = 3
+
+
+class Packet(IntEnum):
+    """Identifiers of the sensor packets that have names here."""
+
+    BUMPS_AND_WHEEL_DROPS = 7
+    CLIFF_LEFT = 9
+    CLIFF_FRONT_LEFT = 10
+    CLIFF_FRONT_RIGHT = 11
+    CLIFF_RIGHT = 12
+    OVERCURRENTS = 14
+    BUTTONS = 18
+    CHARGING_STATE = 21
+    VOLTAGE_MV = 22
+    CHARGE_MAH = 25
+    CAPACITY_MAH = 26
+    CHARGING_SOURCES = 34
+    MODE = 35
+    LEFT_ENCODER = 43
+    RIGHT_ENCODER = 44
+    LEFT_CURRENT_MA = 54
+    RIGHT_CURRENT_MA = 55
+    STASIS = 58
+
+
+STREAMED = tuple(Packet)
+"""What the driver asks for: 44 bytes or so of the 172 that fit into a period."""
+
+BUMP_RIGHT, BUMP_LEFT = 1, 2
+BUMP_BOTH = BUMP_LEFT | BUMP_RIGHT
+DROP_RIGHT, DROP_LEFT = 4, 8
+OVERCURRENT_RIGHT, OVERCURRENT_LEFT = 8, 16
+PLUG, HOME_BASE = 1, 2
+"""Bits of ``CHARGING_SOURCES``."""
+
+_UNSIGNED, _SIGNED, _BYTE, _SIGNED_BYTE = (struct.Struct(layout) for layout in (">H", ">h", ">B", ">b"))
+_LAYOUTS: dict[int, struct.Struct] = {
+    **dict.fromkeys((*range(7, 19), 21, 32, *range(34, 39), 45, 52, 53, 58), _BYTE),
+    **dict.fromkeys((22, *range(25, 32), 33, *range(46, 52)), _UNSIGNED),
+    **dict.fromkeys((19, 20, 23, *range(39, 45), *range(54, 58)), _SIGNED),
+    24: _SIGNED_BYTE,
+}
+"""Layout of each packet; encoders are signed, which libcreate overlooks."""
+
+KNOWN = frozenset(_LAYOUTS)
+"""Identifiers of all packets that are not groups of others."""
+
+_WHEELS = struct.Struct(">hh")
+
+
+class Command(NamedTuple):
+    """One command with its data."""
+
+    opcode: int
+    data: bytes = b""
+
+    @property
+    def encoded(self) -> bytes:
+        """The command as bytes."""
+        return bytes([self.opcode]) + self.data
+
+
+def drive_direct(left_m_s: float, right_m_s: float) -> Command:
+    """Return the command for the wheels' speeds, saturated; the right wheel comes first on the wire."""
+    left, right = (round(1000 * max(-0.5, min(0.5, speed))) for speed in (left_m_s, right_m_s))
+    return Command(Opcode.DRIVE_DIRECT, _WHEELS.pack(right, left))
+
+
+def wheel_speeds(command: Command) -> tuple[float, float]:
+    """Return the speeds of the left and the right wheel of a ``DRIVE_DIRECT``, m/s."""
+    right, left = (max(-MAX_MM_S, min(MAX_MM_S, speed)) for speed in _WHEELS.unpack(command.data))
+    return left / 1000, right / 1000
+
+
+def stream(packets: Iterable[int]) -> Command:
+    """Return the command that has these packets sent every 15 ms."""
+    identifiers = bytes(packets)
+    return Command(Opcode.STREAM, bytes([len(identifiers)]) + identifiers)
+
+
+class CommandParser:
+    """The base's parser: it waits for the data of a command for ever, and skips unknown opcodes."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+
+    def feed(self, data: bytes) -> list[Command]:
+        """Return the commands completed by these bytes."""
+        self._buffer += data
+        commands = []
+        while (length := self._length()) is not None and len(self._buffer) > length:
+            commands.append(Command(self._buffer[0], bytes(self._buffer[1 : 1 + length])))
+            del self._buffer[: 1 + length]
+        return commands
+
+    def _length(self) -> int | None:
+        """Return the bytes of data of the first command; None if that is not known yet."""
+        buffer = self._buffer
+        if not buffer:
+            return None
+        if buffer[0] in (Opcode.STREAM, Opcode.QUERY):
+            return None if len(buffer) < 2 else 1 + buffer[1]
+        if buffer[0] == Opcode.SONG:
+            return None if len(buffer) < 3 else 2 + 2 * buffer[2]
+        return DATA_BYTES.get(Opcode(buffer[0]), 0) if buffer[0] in set(Opcode) else 0
+
+
+def encode_stream(values: Mapping[int, int]) -> bytes:
+    """Return one frame of the stream. Raises ``ValueError`` for an unknown packet, or a number that does not fit."""
+    try:
+        payload = b"".join(bytes([packet]) + _LAYOUTS[packet].pack(value) for packet, value in values.items())
+        body = bytes([STREAM_HEADER, len(payload)]) + payload
+    except (KeyError, struct.error, ValueError) as error:
+        raise ValueError(f"{dict(values)} does not fit the stream: {error}") from error
+    return body + bytes([-sum(body) % 256])
+
+
+class Decoder:
+    """Decoder of the stream of sensors."""
+
+    def __init__(self) -> None:
+        self._scanner = FrameScanner(bytes([STREAM_HEADER]), _end)
+
+    @property
+    def skipped(self) -> int:
+        """Number of bytes so far that belonged to no frame."""
+        return self._scanner.skipped
+
+    def feed(self, data: bytes) -> list[dict[int, int]]:
+        """Return the values by packet of each frame completed by these bytes."""
+        return [_values(frame) for frame in self._scanner.feed(data)]
+
+
+def _values(frame: bytes) -> dict[int, int]:
+    values, at = {}, 2
+    while at < len(frame) - 1:
+        layout = _LAYOUTS[frame[at]]
+        (values[frame[at]],) = layout.unpack_from(frame, at + 1)
+        at += 1 + layout.size
+    return values
+
+
+def _end(buffer: bytearray, at: int) -> int | None:
+    """Return the index after the frame at ``at``; 0 if there is none, None if more bytes are needed to decide."""
+    if len(buffer) < at + 2:
+        return None
+    length = buffer[at + 1]
+    end, inner = at + 2 + length + 1, at + 2
+    # The checksum is weak: the packets must be known, and fill the frame.
+    while inner < min(end - 1, len(buffer)):
+        layout = _LAYOUTS.get(buffer[inner])
+        if layout is None or inner + 1 + layout.size > end - 1:
+            return 0
+        inner += 1 + layout.size
+    if not length:
+        return 0
+    if len(buffer) < end:
+        return None
+    return end if sum(buffer[at:end]) % 256 == 0 else 0
+
+
+def difference(now: int, before: int) -> int:
+    """Return the change of an encoder that wraps around, by the shorter way, in either direction."""
+    return (now - before + 32768) % 65536 - 32768

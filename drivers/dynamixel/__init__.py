@@ -1,0 +1,1 @@
+"""Pan-tilt of two Dynamixel servos on a serial bus, without ROS. See README.md."""

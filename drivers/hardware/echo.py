@@ -1,0 +1,123 @@
+"""Live readings of a device on a serial port, one line each; nothing is switched on or moved."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from drivers.serial_wire.port import Port
+from robot_runtime.common.clock import SystemClock
+from robot_runtime.errors import DeviceFault
+
+SHOWN_S = 0.5
+"""Time between two lines of a device that sends, or is asked, more often."""
+
+SILENCE_S = 3.0
+SERVO_IDS = range(1, 21)
+
+
+@dataclass(frozen=True)
+class Echo:
+    """Readings of one kind of device.
+
+    Attributes:
+        port: by its udev rule.
+        lines: yields a line for each reading from the port; ends when nothing comes.
+    """
+
+    port: str
+    lines: Callable[[str], Iterator[str]]
+
+
+def servos(path: str) -> Iterator[str]:
+    """Angles, temperature, voltage, torque and errors of all servos with ids up to 20.
+
+    Raises:
+        DeviceFault: no port, or no servo answers.
+    """
+    from drivers.dynamixel import protocol
+    from drivers.dynamixel.bus import SdkPort, ServoBus
+    from drivers.dynamixel.link import ATTACHMENT
+
+    baud_rate = 1_000_000
+    port = Port(path, baud_rate, ATTACHMENT)
+    try:
+        bus = ServoBus(SdkPort(port, baud_rate))
+        models = {servo: model for servo in SERVO_IDS if (model := bus.model(servo)) is not None}
+        if not models:
+            raise DeviceFault(
+                f"port {path}: no servo with an id up to {SERVO_IDS[-1]} answers at {baud_rate} Bd",
+                "switch the servos' power supply on, and check the cable",
+            )
+        while True:
+            for servo, model in models.items():
+                state = bus.read(servo, protocol.STATE)
+                angle_deg = math.degrees(protocol.angle_rad_of(state.get(protocol.POSITION)))
+                errors = protocol.HardwareError(state.get(protocol.HARDWARE_ERROR))
+                yield (
+                    f"servo {servo} ({protocol.MODELS.get(model, model)}): {angle_deg:+.1f}°, "
+                    f"{state.get(protocol.TEMPERATURE)} °C, {state.get(protocol.VOLTAGE) / 10:.1f} V, "
+                    f"torque {'on' if state.get(protocol.TORQUE) else 'off'}" + (f", {errors!r}" if errors else "")
+                )
+            SystemClock().sleep(SHOWN_S)
+    finally:
+        port.close()
+
+
+def beacons(path: str) -> Iterator[str]:
+    """Positions of a Marvelmind hedgehog. Raises ``DeviceFault``."""
+    from drivers.marvelmind.options import MarvelmindOptions
+    from drivers.marvelmind.protocol import Decoder, Position, parse
+    from drivers.marvelmind.serial_port import HEDGEHOG
+
+    decoder = Decoder()
+    for data in _received(Port(path, MarvelmindOptions().baud_rate, HEDGEHOG)):
+        for packet in decoder.feed(data):
+            found = parse(packet)
+            if isinstance(found, Position):
+                where = "no fix" if found.unavailable else f"x {found.x_m:.3f} y {found.y_m:.3f} z {found.z_m:.3f} m"
+                yield f"hedgehog {found.address}: {where}, {1000 * found.age_s:.0f} ms old"
+
+
+def kobuki(path: str) -> Iterator[str]:
+    """Sensors of a Kobuki, which sends 50 frames per second; one line for each half second. Raises ``DeviceFault``."""
+    from drivers.kobuki.protocol import BAUD_RATE, PERIOD_S, Basic, Decoder, Inertia
+    from drivers.kobuki.serial_port import KOBUKI
+
+    decoder, every, frames = Decoder(), round(SHOWN_S / PERIOD_S), 0
+    for data in _received(Port(path, BAUD_RATE, KOBUKI)):
+        for parts in decoder.feed(data):
+            frames += 1
+            found = {type(part): part for part in parts}
+            basic, inertia = found.get(Basic), found.get(Inertia)
+            if frames % every == 1 and isinstance(basic, Basic) and isinstance(inertia, Inertia):
+                yield (
+                    f"bumper {basic.bumper:03b}, cliff {basic.cliff:03b}, wheel drop {basic.wheel_drop:02b}, "
+                    f"buttons {basic.buttons:03b}, encoders {basic.left_encoder} {basic.right_encoder}, "
+                    f"gyro {inertia.angle_cdeg / 100:+.1f}°, {basic.battery_dv / 10:.1f} V, "
+                    f"{decoder.skipped} bytes of noise"
+                )
+
+
+def _received(port: Port) -> Iterator[bytes]:
+    """Yield what arrives at a port. Raises ``DeviceFault`` after a silence."""
+    clock = SystemClock()
+    try:
+        heard_ns = clock.now_ns()
+        while clock.now_ns() - heard_ns < SILENCE_S * 1e9:
+            if data := port.read():
+                heard_ns = clock.now_ns()
+                yield data
+    finally:
+        port.close()
+    raise DeviceFault(
+        f"port {port.path}: nothing arrived for {SILENCE_S:g} s", "switch the device on, and check port and cable"
+    )
+
+
+ECHOES: Mapping[str, Echo] = {
+    "dynamixel": Echo("/dev/dynamixel", servos),
+    "kobuki": Echo("/dev/kobuki", kobuki),
+    "marvelmind": Echo("/dev/marvelmind", beacons),
+}

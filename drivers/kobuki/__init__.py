@@ -1,0 +1,1 @@
+"""Kobuki, the base of most LoCoBots, over its serial port."""

@@ -1,0 +1,161 @@
+"""Emulated Kobuki: its frames and commands, from a simulated body."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from drivers.kobuki.kinematics import wheel_speeds
+from drivers.kobuki.protocol import (
+    BAUD_RATE,
+    CENTER,
+    DROP_LEFT,
+    DROP_RIGHT,
+    FIRMWARE,
+    HARDWARE,
+    LEFT,
+    METERS_PER_TICK,
+    OVERCURRENT_LEFT,
+    PERIOD_S,
+    RIGHT,
+    SEPARATION_M,
+    SERIAL_NUMBER,
+    BaseControl,
+    Basic,
+    CliffReadings,
+    ControllerInfo,
+    Current,
+    Decoder,
+    DockInfrared,
+    Feedback,
+    FirmwareVersion,
+    GeneralInput,
+    GeneralOutput,
+    GetGain,
+    HardwareVersion,
+    Inertia,
+    RawGyro,
+    RequestExtra,
+    SetGain,
+    Sound,
+    SoundSequence,
+    UniqueId,
+    Version,
+    encode,
+)
+from drivers.serial_base.emulator import EmulatedBase, EmulatorOptions, Sensed
+from robot_runtime.hal import Velocity, Zone
+from robot_runtime.hal.simulation import WheelSensors
+
+LATEST_FIRMWARE = "1.2.0"
+FACTORY_GAINS = ControllerInfo(0, 100_000, 100, 2000)
+FLOOR_READING, CLIFF_READING = 1800, 60
+
+
+class EmulatedKobuki(EmulatedBase):
+    """Firmware of a Kobuki, which repeats the last motion for ever.
+
+    Args:
+        body: wheels and sensors.
+        random: source of its errors.
+        options: of the emulator.
+        advance: as for :class:`~drivers.serial_base.emulator.EmulatedBase`.
+
+    Attributes:
+        output: the last word of general outputs: supplies and LEDs.
+        sounds: melodies and tones so far.
+    """
+
+    def __init__(
+        self,
+        body: WheelSensors,
+        random: np.random.Generator,
+        options: EmulatorOptions,
+        advance: Callable[[Velocity, int], None] | None = None,
+    ) -> None:
+        super().__init__(body, random, options, BAUD_RATE, PERIOD_S, SEPARATION_M, advance)
+        self._firmware = Version(*(int(part) for part in (options.firmware or LATEST_FIRMWARE).split(".")))
+        self.sounds: list[Sound | SoundSequence] = []
+        self._origin = (0.0, 0.0, 0.0)
+        self._begins_anew = True
+        self.reboot()
+
+    def reboot(self) -> None:
+        self._decoder = Decoder(from_base=False)
+        self._asked = 0
+        self._gains: ControllerInfo | None = None
+        self._gain = FACTORY_GAINS
+        self.output = 0
+        self._frame = 0
+        self._begins_anew = True
+
+    def take(self, data: bytes) -> None:
+        for parts in self._decoder.feed(data):
+            for part in parts:
+                self._obey(part)
+
+    def _obey(self, part: object) -> None:
+        if isinstance(part, BaseControl):
+            left_m_s, right_m_s = wheel_speeds(part)
+            self.velocity = Velocity((left_m_s + right_m_s) / 2, (right_m_s - left_m_s) / SEPARATION_M)
+        elif isinstance(part, RequestExtra):
+            self._asked |= part.flags
+        elif isinstance(part, GeneralOutput):
+            self.output = part.word
+        elif isinstance(part, (Sound, SoundSequence)):
+            self.sounds.append(part)
+        elif isinstance(part, SetGain):
+            self._gain = ControllerInfo(*part)
+        elif isinstance(part, GetGain):
+            self._gains = self._gain
+
+    def message(self, sensed: Sensed, now_ns: int) -> bytes:
+        if self._begins_anew:
+            self._begins_anew = False
+            self._origin = sensed.left_m, sensed.right_m, sensed.gyro_rad
+            self._started_ns = now_ns
+        left_m, right_m, gyro_rad = self._origin
+        heading_deg = math.degrees(math.remainder(sensed.gyro_rad - gyro_rad, 2 * math.pi))
+        basic = Basic(
+            time_ms=(now_ns - self._started_ns) // 1_000_000 % 65536,
+            bumper=_bits(sensed.bumper, LEFT, CENTER, RIGHT),
+            wheel_drop=_bits(sensed.wheel_drop, DROP_LEFT, 0, DROP_RIGHT),
+            cliff=_bits(sensed.cliff, LEFT, CENTER, RIGHT),
+            left_encoder=math.floor((sensed.left_m - left_m) / METERS_PER_TICK) % 65536,
+            right_encoder=math.floor((sensed.right_m - right_m) / METERS_PER_TICK) % 65536,
+            buttons=sensed.buttons,
+            battery_dv=round(10 * sensed.battery_v),
+            overcurrent=OVERCURRENT_LEFT if sensed.over_current else 0,
+        )
+        sensors = Zone.RIGHT, Zone.CENTER, Zone.LEFT
+        floor = (CLIFF_READING if zone in sensed.cliff else FLOOR_READING for zone in sensors)
+        rate_cdeg_s = max(-32768, min(32767, round(100 * math.degrees(sensed.rate_rad_s))))
+        sample = (0, 0, max(-32768, min(32767, round(rate_cdeg_s / 0.875))))
+        self._frame = (self._frame + 2) % 256
+        parts: list[Feedback] = [
+            basic,
+            DockInfrared(0, 0, 0),
+            Inertia(round(100 * heading_deg), rate_cdeg_s),
+            CliffReadings(*floor),
+            Current(0, 0),
+            RawGyro(self._frame, (sample, sample)),
+            GeneralInput(0, (4095, 4095, 4095, 4095)),
+        ]
+        asked, self._asked = self._asked, 0
+        if asked & HARDWARE:
+            parts.append(HardwareVersion(Version(1, 0, 4)))
+        if asked & FIRMWARE:
+            parts.append(FirmwareVersion(self._firmware))
+        if asked & SERIAL_NUMBER:
+            parts.append(UniqueId((1, 2, 3)))
+        if self._gains is not None:
+            parts.append(self._gains)
+            self._gains = None
+        return encode(*parts)
+
+
+def _bits(zone: Zone, left: int, center: int, right: int) -> int:
+    pairs = ((Zone.LEFT, left), (Zone.CENTER, center), (Zone.RIGHT, right))
+    return sum(bit for single, bit in pairs if single in zone)

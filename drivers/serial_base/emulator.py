@@ -1,0 +1,324 @@
+"""Emulated bases: the firmware at the other end of the line, with a body that is simulated elsewhere."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Annotated, NamedTuple
+
+import numpy as np
+from pydantic import Field
+
+from drivers.serial_base.faults import (
+    DroppedBytes,
+    Fault,
+    Lifted,
+    LowVoltage,
+    Noisy,
+    OverCurrent,
+    PressedButton,
+    QuantizedSpeed,
+    Rebooting,
+    Silent,
+    SlowReplies,
+    StuckBumper,
+    Unplugged,
+)
+from drivers.serial_wire.pty_emulation import EmulatedDevice, PacedLine
+from robot_runtime.common.clock import ns_to_seconds, seconds_to_ns
+from robot_runtime.common.config import STRICT
+from robot_runtime.common.geometry import SE2, wrap_angle
+from robot_runtime.hal import Velocity, Zone
+from robot_runtime.hal.fault_schedule import Script
+from robot_runtime.hal.simulated_motors import MotorOptions, SimulatedMotors
+from robot_runtime.hal.simulation import SimulatedChassis, Subscription, WheelSensors
+from robot_runtime.safety import STILL
+
+
+@dataclass(frozen=True)
+class EmulatorOptions:
+    """Behavior of an emulated base.
+
+    Attributes:
+        latency_s: of the USB adapter, for what the base sends.
+        gyro_noise_deg: standard deviation of each heading by the gyro, white.
+        gyro_drift_deg_s: by which the gyro's heading runs away.
+        gyro_scale: turn by the gyro per turn.
+        firmware: version that the base reports, for example ``1.2.0``; empty for the device's latest.
+        faults: see ``drivers/serial_base/faults.py``.
+    """
+
+    latency_s: Annotated[float, Field(ge=0, le=1)] = 0.001
+    gyro_noise_deg: Annotated[float, Field(ge=0, le=10)] = 0.0
+    gyro_drift_deg_s: Annotated[float, Field(ge=-10, le=10)] = 0.0
+    gyro_scale: Annotated[float, Field(gt=0.5, lt=2)] = 1.0
+    firmware: str = ""
+    faults: tuple[Fault, ...] = ()
+
+    __pydantic_config__ = STRICT
+
+
+class Sensed(NamedTuple):
+    """What a base's sensors see now, faults included.
+
+    Attributes:
+        left_m: way of the left wheel so far.
+        right_m: of the right wheel.
+        gyro_rad: heading by the gyro, not wrapped.
+        rate_rad_s: turning rate by the gyro.
+        bumper: zones that are pressed.
+        cliff: zones without a floor.
+        wheel_drop: wheels that hang.
+        battery_v: volts.
+        over_current: whether the left wheel's motor draws too much.
+        buttons: bits.
+    """
+
+    left_m: float
+    right_m: float
+    gyro_rad: float
+    rate_rad_s: float
+    bumper: Zone
+    cliff: Zone
+    wheel_drop: Zone
+    battery_v: float
+    over_current: bool
+    buttons: int
+
+
+class EmulatedBase(EmulatedDevice):
+    """Firmware of a base.
+
+    Args:
+        body: wheels and sensors.
+        random: source of its errors.
+        options: of the emulator.
+        baud_rate: of its line.
+        period_s: between two messages.
+        separation_m: distance between the wheels.
+        advance: called with the commanded velocity and the present time before sensors are read, where nobody else
+            moves the body.
+
+    Attributes:
+        velocity: that the firmware commands its motors.
+    """
+
+    def __init__(
+        self,
+        body: WheelSensors,
+        random: np.random.Generator,
+        options: EmulatorOptions,
+        baud_rate: int,
+        period_s: float,
+        separation_m: float,
+        advance: Callable[[Velocity, int], None] | None = None,
+    ) -> None:
+        self.velocity = STILL
+        self._body, self._random, self._options = body, random, options
+        self._separation_m, self._advance = separation_m, advance
+        self._script = Script(options.faults)
+        self._period_ns = seconds_to_ns(period_s)
+        self._to_driver, self._from_driver = PacedLine(baud_rate, options.latency_s), PacedLine(baud_rate)
+        self._next_ns: int | None = None
+        self._begun_ns = 0
+        self._last: tuple[int, float] | None = None
+        self._rebooting = False
+
+    # --- the device's own part --------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def take(self, data: bytes) -> None:
+        """Take bytes that have arrived from the driver; sets ``velocity``."""
+
+    @abstractmethod
+    def message(self, sensed: Sensed, now_ns: int) -> bytes:
+        """Return the message of one period."""
+
+    @abstractmethod
+    def reboot(self) -> None:
+        """Forget everything, as after a loss of power."""
+
+    # --- as seen from the line --------------------------------------------------------------------------------------
+
+    def unplugged(self, now_ns: int) -> bool:
+        return bool(self._script.active(Unplugged, self._own_ns(now_ns)))
+
+    def receive(self, data: bytes, now_ns: int) -> None:
+        if data and not self._rebooting:
+            self._from_driver.put(self._thinned(data, self._own_ns(now_ns)), now_ns)
+
+    def transmit(self, now_ns: int) -> bytes:
+        if self._next_ns is None:
+            self._begun_ns = self._next_ns = now_ns
+        own_ns = self._own_ns(now_ns)
+        self._run(now_ns, own_ns)
+        while self._next_ns <= now_ns:
+            sampled_ns = self._own_ns(self._next_ns)
+            self._next_ns += self._period_ns
+            if not (self._rebooting or self._script.active(Silent, own_ns)):
+                self._send(self.message(self._sensed(sampled_ns), sampled_ns), now_ns, own_ns)
+        return b"" if self.unplugged(now_ns) else self._to_driver.due(now_ns)
+
+    def next_ns(self) -> int:
+        instants = (self._next_ns, self._to_driver.next_ns, self._from_driver.next_ns)
+        return min(instant for instant in instants if instant is not None) if any(instants) else 0
+
+    def drive(self, now_ns: int) -> Velocity:
+        """Return the velocity that the motors are commanded now, with what has arrived so far."""
+        self._run(now_ns, self._own_ns(now_ns))
+        return self._quantized(self._own_ns(now_ns))
+
+    def _own_ns(self, now_ns: int) -> int:
+        """Time since the device was first used, which is that of its faults."""
+        return now_ns - self._begun_ns
+
+    def _run(self, now_ns: int, own_ns: int) -> None:
+        if self._advance is not None:
+            self._advance(self._quantized(own_ns), now_ns)
+        rebooting = bool(self._script.active(Rebooting, own_ns))
+        if rebooting and not self._rebooting:
+            self.velocity = STILL
+            self._from_driver.clear()
+            self._to_driver.clear()
+            self.reboot()
+        self._rebooting = rebooting
+        arrived = self._from_driver.due(now_ns)
+        if arrived:
+            self.take(arrived)
+
+    def _quantized(self, own_ns: int) -> Velocity:
+        velocity, half_m = self.velocity, self._separation_m / 2
+        for fault in self._script.active(QuantizedSpeed, own_ns):
+            speeds = (velocity.linear_m_s + side * half_m * velocity.angular_rad_s for side in (-1, 1))
+            left, right = (fault.quantum_m_s * round(speed / fault.quantum_m_s) for speed in speeds)
+            velocity = Velocity((left + right) / 2, (right - left) / self._separation_m)
+        return velocity
+
+    def _send(self, data: bytes, now_ns: int, own_ns: int) -> None:
+        data = self._thinned(data, own_ns)
+        if self._script.active(Noisy, own_ns):
+            if self._random.random() < 0.25:
+                at = int(self._random.integers(len(data)))
+                data = data[:at] + bytes([data[at] ^ 0x10]) + data[at + 1 :]
+            data = self._random.bytes(int(self._random.integers(0, 40))) + data
+        late_ns = sum(seconds_to_ns(fault.by_s) for fault in self._script.active(SlowReplies, own_ns))
+        self._to_driver.put(data, now_ns + late_ns)
+
+    def _thinned(self, data: bytes, own_ns: int) -> bytes:
+        for fault in self._script.active(DroppedBytes, own_ns):
+            if self._random.random() < fault.probability:
+                at = int(self._random.integers(len(data)))
+                data = data[:at] + data[at + 1 :]
+        return data
+
+    def _sensed(self, own_ns: int) -> Sensed:
+        body, options, script = self._body, self._options, self._script
+        left_m, right_m = body.wheels_m
+        seconds = ns_to_seconds(own_ns)
+        gyro_rad = options.gyro_scale * body.heading_rad + math.radians(
+            options.gyro_drift_deg_s * seconds + options.gyro_noise_deg * float(self._random.standard_normal())
+        )
+        last, self._last = self._last, (own_ns, body.heading_rad)
+        turned_rad = 0.0 if last is None else body.heading_rad - last[1]
+        rate_rad_s = 0.0 if last is None or own_ns == last[0] else turned_rad / ns_to_seconds(own_ns - last[0])
+        bumper, wheel_drop, battery_v = body.bumper, body.wheel_drop, body.battery_v
+        for stuck in script.active(StuckBumper, own_ns):
+            bumper |= Zone(stuck.zone)
+        if script.active(Lifted, own_ns):
+            wheel_drop = Zone.LEFT | Zone.RIGHT
+        for low in script.active(LowVoltage, own_ns):
+            battery_v = low.volts
+        buttons = 0
+        for pressed in script.active(PressedButton, own_ns):
+            buttons |= pressed.bits
+        over_current = bool(script.active(OverCurrent, own_ns))
+        return Sensed(
+            left_m, right_m, gyro_rad, rate_rad_s, bumper, body.cliff, wheel_drop, battery_v, over_current, buttons
+        )
+
+
+class KinematicBody(SimulatedChassis):
+    """A body on an open floor, with a wall across its x axis: the motors' model, and nothing else.
+
+    Args:
+        motors: what the wheels do with their commands.
+        radius_m: of the body.
+        wall_x_m: position of the wall; infinite for none.
+
+    Attributes:
+        pose: true pose, from the origin.
+        wall_x_m: position of the wall, which may be moved.
+        motors: options of the motors.
+    """
+
+    def __init__(self, motors: MotorOptions, radius_m: float = 0.18, wall_x_m: float = math.inf) -> None:
+        self.motors, self.pose, self.wall_x_m = motors, SE2(), wall_x_m
+        self._radius_m = radius_m
+        self._motors = SimulatedMotors(motors)
+        self._separation_m = motors.true.separation_m
+        self._wheels_m = (0.0, 0.0)
+        self._heading_rad = 0.0
+        self._now_ns: int | None = None
+        self._touching = False
+        self._firmware: Callable[[int], Velocity] | None = None
+        self._command = STILL
+
+    def attach(self, firmware: Callable[[int], Velocity]) -> Subscription:
+        self._firmware = firmware
+        return Subscription(self._detach)
+
+    def on_step(self, now_ns: int) -> None:
+        """Move on to ``now_ns`` by the firmware's command; a listener of a simulated clock."""
+        self.advance(self._command, now_ns)
+        if self._firmware is not None:
+            self._command = self._firmware(now_ns)
+
+    def _detach(self) -> None:
+        self._firmware, self._command = None, STILL
+
+    @property
+    def wheels_m(self) -> tuple[float, float]:
+        return self._wheels_m
+
+    @property
+    def heading_rad(self) -> float:
+        return self._heading_rad
+
+    @property
+    def bumper(self) -> Zone:
+        return Zone.CENTER if self._touching else Zone.NONE
+
+    @property
+    def cliff(self) -> Zone:
+        return Zone.NONE
+
+    @property
+    def wheel_drop(self) -> Zone:
+        return Zone.NONE
+
+    @property
+    def battery_v(self) -> float:
+        return 16.0
+
+    def advance(self, command: Velocity, now_ns: int) -> None:
+        """Move on to ``now_ns``, the command having been in force since the call before."""
+        before_ns, self._now_ns = self._now_ns, now_ns
+        if before_ns is None or now_ns <= before_ns:
+            return
+        step_s = ns_to_seconds(now_ns - before_ns)
+        linear_m_s, angular_rad_s = self._motors.drive(command.linear_m_s, command.angular_rad_s, before_ns, step_s)
+        self.push(linear_m_s * step_s, angular_rad_s * step_s)
+
+    def push(self, forward_m: float, turn_rad: float) -> None:
+        """Move by hand, the wheels turning along; nothing moves through the wall."""
+        moved = self.pose @ SE2.arc(forward_m, turn_rad)
+        limit_m = self.wall_x_m - self._radius_m
+        self._touching = moved.x_m >= limit_m
+        if moved.x_m > limit_m:
+            forward_m, moved = 0.0, replace(moved, x_m=max(self.pose.x_m, min(limit_m, moved.x_m)))
+        self.pose = SE2(moved.x_m, moved.y_m, wrap_angle(moved.yaw_rad))
+        half_m = turn_rad * self._separation_m / 2
+        self._wheels_m = self._wheels_m[0] + forward_m - half_m, self._wheels_m[1] + forward_m + half_m
+        self._heading_rad += turn_rad

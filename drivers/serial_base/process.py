@@ -1,0 +1,235 @@
+"""Guard process: it owns the base's port, and stops the wheels whatever happens to the runtime.
+
+One thread reads the wire, decides and writes, so that a stop after a contact waits for nobody. The process is connected
+to the runtime by one Unix socket; when the runtime dies, the socket ends and the wheels stop. It imports no more than
+the contracts with hardware need: numpy, and no image, learning or physics library.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import socket
+import sys
+from types import FrameType
+
+from drivers.serial_base.guard import WireGuard
+from drivers.serial_base.messages import MAX_PACKET, STEP, Request, State, Trouble, pack, unpack
+from drivers.serial_base.settings import GuardSettings
+from drivers.serial_wire.port import Port
+from drivers.serial_wire.pty_emulation import read_exactly
+from robot_runtime.common.clock import SystemClock, ns_to_seconds, seconds_to_ns
+from robot_runtime.errors import DeviceFault
+
+SILENT_S = 1.0
+"""Time after opening the port within which the first reading must come."""
+
+REOPEN_S = 0.25
+"""Pause between two attempts to open a port that was lost."""
+
+LINGER_S = 0.3
+"""Time for which zeros are sent before the port is closed: one may be lost."""
+
+TICK_S = 0.005
+"""Longest pause between two looks at the clock."""
+
+PRIORITY = 10
+"""Of the real-time scheduling, where the system permits it: above all ordinary processes."""
+
+
+class GuardProcess:
+    """The process's port, link and decisions.
+
+    Args:
+        settings: of the process.
+        link: to the runtime.
+    """
+
+    def __init__(self, settings: GuardSettings, link: socket.socket) -> None:
+        self._settings, self._link = settings, link
+        self._wire = settings.make_wire()
+        self._guard = WireGuard(self._wire, settings.limits, settings.stop_buttons, self._send, self._emit)
+        self._port: Port | None = None
+        self._written = 0
+        self._clock = SystemClock()
+        self._opened_ns = self._retried_ns = 0
+        self._heard = self._troubled = False
+        self._final: Trouble | None = None
+        self.ended = ""
+        """Why the process ends; empty while it runs."""
+
+    def run(self) -> None:
+        """Serve until the runtime is gone, a signal asks for the end, or the base cannot be used."""
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, self._terminate)
+        try:
+            self._open(self._now_ns())
+        except DeviceFault as fault:
+            self._tell(Trouble.of(fault, final=True))
+            return
+        try:
+            if self._settings.lockstep:
+                self._serve_in_lockstep()
+            else:
+                self._serve()
+        finally:
+            self._guard.end()
+            self._tell(self._final or Trouble(f"guard process: {self.ended}", "connect again", final=True))
+            self._linger()
+
+    # --- loops ------------------------------------------------------------------------------------------------------
+
+    def _serve(self) -> None:
+        parent = os.getppid()
+        while not self.ended:
+            waiting: list[Port | socket.socket] = [self._link] if self._port is None else [self._port, self._link]
+            ready, _, _ = select.select(waiting, [], [], TICK_S)
+            if self._port is not None and self._port in ready:
+                self._read()
+            now_ns = self._now_ns()
+            if self._link in ready:
+                self._answer(now_ns)
+            self._guard.tick(now_ns)
+            self._check(now_ns)
+            if os.getppid() != parent:
+                self.ended = "the runtime has ended"
+
+    def _serve_in_lockstep(self) -> None:
+        self._link.settimeout(TICK_S * 20)
+        while not self.ended:
+            self._answer(0)
+
+    def _answer(self, now_ns: int) -> None:
+        """Receive a request and answer it."""
+        try:
+            data = self._link.recv(MAX_PACKET)
+        except TimeoutError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self.ended = "the runtime has ended"
+            return
+        request = unpack(data)
+        assert isinstance(request, Request)
+        if self._settings.lockstep:
+            now_ns = request.now_ns
+        if request.kind == STEP:
+            self._step(int(request.arguments[0]), now_ns)
+        self._tell(self._guard.handle(request, now_ns, lambda: self._written))
+
+    def _step(self, count: int, now_ns: int) -> None:
+        """Read what has arrived by a simulated instant."""
+        if self._port is not None and count:
+            try:
+                self._guard.feed(read_exactly(self._port, count), now_ns)
+            except DeviceFault as fault:
+                self._lose(fault, now_ns)
+        self._guard.tick(now_ns)
+        self._check(now_ns)
+
+    # --- port -------------------------------------------------------------------------------------------------------
+
+    def _now_ns(self) -> int:
+        return 0 if self._settings.lockstep else self._clock.now_ns()
+
+    def _open(self, now_ns: int) -> None:
+        self._port = Port(self._settings.port, self._wire.baud_rate, self._wire.attachment)
+        self._opened_ns, self._heard = now_ns, False
+        scheduling = "normal" if self._settings.lockstep else _raise_priority()
+        self._guard.begin(now_ns, self._settings.e_stop or self._guard.e_stop, scheduling)
+        self._troubled = False
+        self._tell(Trouble("", ""))
+
+    def _read(self) -> None:
+        assert self._port is not None
+        try:
+            data = self._port.read()
+        except DeviceFault as fault:
+            self._lose(fault, self._now_ns())
+            return
+        self._guard.feed(data, self._now_ns())
+
+    def _send(self, data: bytes) -> None:
+        if self._port is None or not data:
+            return
+        try:
+            self._port.write(data)
+        except DeviceFault as fault:
+            self._lose(fault, self._now_ns())
+            return
+        self._written += len(data)
+
+    def _lose(self, fault: DeviceFault, now_ns: int) -> None:
+        if self._port is not None:
+            self._port.close()
+            self._port = None
+        self._retried_ns = now_ns
+        self._tell(Trouble.of(fault, final=False))
+
+    def _check(self, now_ns: int) -> None:
+        """Open a lost port again, and report a base that is silent or cannot be used."""
+        if self._port is None:
+            if now_ns - self._retried_ns >= seconds_to_ns(REOPEN_S):
+                self._retried_ns = now_ns
+                try:
+                    self._open(now_ns)
+                except DeviceFault as fault:
+                    self._tell(Trouble.of(fault, final=False))
+        elif self._wire.fault is not None:
+            self._final, self.ended = Trouble.of(self._wire.fault, final=True), "the base cannot be used"
+        elif not (self._heard or self._troubled) and ns_to_seconds(now_ns - self._opened_ns) >= SILENT_S:
+            self._troubled = True
+            self._tell(Trouble.of(self._silence(), final=False))
+
+    def _silence(self) -> DeviceFault:
+        port, device, skipped = self._settings.port, self._wire.attachment.device, self._wire.skipped
+        if skipped:
+            return DeviceFault(
+                f"port {port}: {skipped} bytes came, and none of them was a {device}'s message",
+                "another device is at this port: look for the right one with `robot-runtime find-port`",
+            )
+        return DeviceFault(f"port {port}: the {device} is silent", f"switch the {device} on, and charge its battery")
+
+    def _linger(self) -> None:
+        """Send zeros for a while, because a command may be lost; then release the port."""
+        stop = self._wire.end()
+        deadline_ns = self._clock.now_ns() + (0 if self._settings.lockstep else seconds_to_ns(LINGER_S))
+        while self._port is not None and self._clock.now_ns() < deadline_ns:
+            self._clock.sleep(self._wire.period_s)
+            self._send(stop)
+        if self._port is not None:
+            self._port.close()
+
+    # --- link -------------------------------------------------------------------------------------------------------
+
+    def _emit(self, state: State) -> None:
+        self._heard = True
+        self._tell(state)
+
+    def _tell(self, message: object) -> None:
+        """Send a message; a runtime that reads none or is gone must not delay a stop."""
+        try:
+            self._link.send(pack(message), socket.MSG_DONTWAIT)  # type: ignore[arg-type]
+        except OSError:
+            return
+
+    def _terminate(self, number: int, frame: FrameType | None) -> None:
+        self.ended = f"ended by signal {signal.Signals(number).name}"
+
+
+def _raise_priority() -> str:
+    """Ask for real-time scheduling, which few systems permit to ordinary users; return what was granted."""
+    try:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(PRIORITY))
+    except OSError:
+        return "normal"
+    return "fifo"
+
+
+def main() -> None:
+    """Run the process; its arguments are the settings and the link's file descriptor."""
+    settings = GuardSettings.unpack(sys.argv[1])
+    with socket.socket(fileno=int(sys.argv[2])) as link:
+        GuardProcess(settings, link).run()

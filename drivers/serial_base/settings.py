@@ -1,0 +1,47 @@
+"""Settings of a guard process, which it gets as its argument."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from importlib import import_module
+
+from drivers.serial_base.wire import BaseWire
+from robot_runtime.safety import GuardLimits
+
+
+@dataclass(frozen=True)
+class GuardSettings:
+    """Settings of a guard process.
+
+    Attributes:
+        wire: protocol of the base, ``module:class``.
+        port: path of the device.
+        limits: of the Guard.
+        stop_buttons: bits of the base's buttons that engage the emergency stop.
+        e_stop: whether the emergency stop is engaged from the beginning.
+        lockstep: whether time is simulated: it passes only when the runtime says so.
+    """
+
+    wire: str
+    port: str
+    limits: GuardLimits
+    stop_buttons: int = 0
+    e_stop: bool = False
+    lockstep: bool = False
+
+    def make_wire(self) -> BaseWire:
+        """Return a new wire of the base."""
+        module, _, name = self.wire.partition(":")
+        made: BaseWire = getattr(import_module(module), name)()
+        return made
+
+    def pack(self) -> str:
+        """Return the settings as one argument."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def unpack(cls, text: str) -> GuardSettings:
+        """Return the settings of :meth:`pack`."""
+        fields = json.loads(text)
+        return cls(**fields | {"limits": GuardLimits(**fields["limits"])})

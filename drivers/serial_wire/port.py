@@ -1,0 +1,117 @@
+"""Serial port with an exclusive lock, with every failure as a ``DeviceFault``."""
+
+from __future__ import annotations
+
+import errno
+from dataclasses import dataclass
+
+import serial
+from serial.tools import list_ports
+
+from robot_runtime.errors import DeviceFault
+
+READ_S = 0.1
+"""Time limit of one read, and so of closing."""
+
+WRITE_S = 0.2
+"""Time limit of one write: a device that takes no bytes for so long is gone."""
+
+
+@dataclass(frozen=True)
+class Attachment:
+    """A kind of device on a serial port, for messages.
+
+    Attributes:
+        device: its name, for example ``hedgehog``.
+        vendors: USB vendors of its port.
+        rules: file of udev rules that permits its use; empty for none.
+        options: where port and baud rate are set.
+    """
+
+    device: str
+    vendors: frozenset[int]
+    rules: str = ""
+    options: str = "'port' and 'baud_rate' in the device's options"
+
+
+class Port:
+    """An open serial port that no other program can open.
+
+    Args:
+        path: of the device.
+        baud_rate: of the port.
+        attachment: the kind of device.
+
+    Raises:
+        DeviceFault: the port is missing, in use, or not permitted.
+
+    Attributes:
+        path: of the device.
+        serial: the open port of pyserial.
+    """
+
+    def __init__(self, path: str, baud_rate: int, attachment: Attachment) -> None:
+        self.path, self._attachment = path, attachment
+        try:
+            self.serial = serial.Serial(path, baud_rate, timeout=READ_S, write_timeout=WRITE_S, exclusive=True)
+        except (serial.SerialException, OSError, ValueError) as error:
+            raise _open_fault(path, attachment, error) from error
+
+    def fileno(self) -> int:
+        """File descriptor, for ``select``."""
+        return int(self.serial.fileno())
+
+    def read(self, count: int | None = None) -> bytes:
+        """Return ``count`` bytes, or fewer after :data:`READ_S`; without ``count``, all available bytes.
+
+        Raises:
+            DeviceFault: the port was disconnected.
+        """
+        try:
+            return bytes(self.serial.read(count or max(1, self.serial.in_waiting)))
+        # The library passes some system errors on, and TypeError when closed by another thread.
+        except (serial.SerialException, OSError, TypeError) as error:
+            raise self._disconnected(error) from error
+
+    def write(self, data: bytes) -> None:
+        """Write all bytes within :data:`WRITE_S`. Raises ``DeviceFault`` if the port was disconnected or is stuck."""
+        try:
+            self.serial.write(data)
+        except (serial.SerialException, OSError, TypeError) as error:
+            raise self._disconnected(error) from error
+
+    def close(self) -> None:
+        """Release the port and its lock."""
+        self.serial.close()
+
+    def _disconnected(self, error: Exception) -> DeviceFault:
+        return DeviceFault(
+            f"port {self.path}: the {self._attachment.device} was disconnected: {error}",
+            "plug it in again, check its cable and battery, and restart",
+        )
+
+
+def _open_fault(path: str, attachment: Attachment, error: Exception) -> DeviceFault:
+    number = getattr(error, "errno", None)
+    if number == errno.ENOENT:
+        return DeviceFault(f"port {path}: there is no such device", _connected_ports_remedy(attachment))
+    what = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return DeviceFault(f"port {path}: cannot be opened: {what}", _open_remedy(attachment, number))
+
+
+def _open_remedy(attachment: Attachment, number: int | None) -> str:
+    if number == errno.EACCES:
+        rules = f"copy {attachment.rules} to /etc/udev/rules.d and plug the {attachment.device} in anew, or "
+        return f"{rules if attachment.rules else ''}add yourself to the group dialout"
+    if number in (errno.EBUSY, errno.EWOULDBLOCK):
+        return "end the program that uses it: the vendor's tool, or another robot-runtime"
+    return f"check {attachment.options}"
+
+
+def _connected_ports_remedy(attachment: Attachment) -> str:
+    """Return the remedy for a missing port, with the connected ones."""
+    device = attachment.device
+    found = [port.device for port in list_ports.comports() if port.vid in attachment.vendors]
+    if found:
+        return f"set {attachment.options}: {' or '.join(found)} may be the {device}"
+    return f"plug the {device} in and switch it on; no USB device of its kind is connected"

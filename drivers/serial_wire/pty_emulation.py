@@ -1,0 +1,236 @@
+"""Emulated devices at the other end of a pty: the pseudo terminal, the line's pace, and a thread in real time."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pty
+import select
+import threading
+import tty
+from abc import ABC, abstractmethod
+from collections import deque
+from pathlib import Path
+
+from drivers.serial_wire.port import Port
+from robot_runtime.common.clock import NS_PER_S, SystemClock
+from robot_runtime.errors import DeviceFault
+
+BITS_PER_BYTE = 10
+"""With start and stop bit."""
+
+MAX_READS = 100
+"""Reads of 0.1 s each within which written bytes must arrive, also on a busy computer."""
+
+MAX_WAIT_S = 0.02
+"""Longest pause between two looks at an emulated device."""
+
+
+class Pty:
+    """A raw pseudo terminal; the driver opens :attr:`path`.
+
+    Args:
+        link: symbolic link to keep to the present terminal, as udev does; None for none.
+
+    Attributes:
+        path: of the terminal, or the link.
+    """
+
+    def __init__(self, link: Path | None = None) -> None:
+        self._link = link
+        self._ends: tuple[int, int] | None = None
+        self.path = ""
+        self.plug()
+
+    @property
+    def plugged(self) -> bool:
+        """Whether the device is plugged in."""
+        return self._ends is not None
+
+    def fileno(self) -> int:
+        """File descriptor of the device's end, for ``select``; -1 while unplugged."""
+        return -1 if self._ends is None else self._ends[0]
+
+    def plug(self) -> None:
+        """Plug the device in, as a new terminal."""
+        if self._ends is not None:
+            return
+        main, far = pty.openpty()
+        for end in (main, far):
+            tty.setraw(end)
+        os.set_blocking(main, False)  # a terminal that nobody reads takes about 20 kB
+        self._ends = main, far
+        self.path = os.ttyname(far)
+        if self._link is not None:
+            self._link.unlink(missing_ok=True)
+            self._link.symlink_to(self.path)
+            self.path = str(self._link)
+
+    def unplug(self) -> None:
+        """Pull the device out; safe to call twice."""
+        if self._ends is None:
+            return
+        main, far = self._ends
+        self._ends = None
+        os.close(main)
+        os.close(far)
+        if self._link is not None:
+            self._link.unlink(missing_ok=True)
+
+    def write(self, data: bytes) -> None:
+        """Send bytes to the driver; those that find no room are lost, as in a full buffer."""
+        if self._ends is not None and data:
+            with contextlib.suppress(BlockingIOError):
+                os.write(self._ends[0], data)
+
+    def read(self) -> bytes:
+        """Return the bytes that the driver has sent."""
+        if self._ends is None:
+            return b""
+        try:
+            return os.read(self._ends[0], 65536)
+        except BlockingIOError:
+            return b""
+
+    def read_exactly(self, count: int) -> bytes:
+        """Return the next ``count`` bytes of the driver. Raises ``DeviceFault`` if they do not arrive."""
+        data = b""
+        for _ in range(MAX_READS):
+            if len(data) >= count or self._ends is None:
+                return data
+            select.select([self._ends[0]], [], [], 0.1)
+            data += os.read(self._ends[0], count - len(data))
+        raise _delayed(self.path, len(data), count)
+
+
+def read_exactly(port: Port, count: int) -> bytes:
+    """Return the next ``count`` bytes of a port: the kernel delivers bytes of a pty with a delay.
+
+    Raises:
+        DeviceFault: they do not arrive, or the port was disconnected.
+    """
+    received = b""
+    for _ in range(MAX_READS):
+        if len(received) >= count:
+            return received
+        received += port.read(count - len(received))
+    raise _delayed(port.path, len(received), count)
+
+
+def _delayed(path: str, count: int, expected: int) -> DeviceFault:
+    return DeviceFault(
+        f"port {path}: {count} of {expected} bytes arrived",
+        "reduce the load of this computer: a pty was delayed for seconds",
+    )
+
+
+class PacedLine:
+    """One direction of a serial line: bytes arrive at its baud rate, after its latency.
+
+    Args:
+        baud_rate: of the line.
+        latency_s: of the adapter, added to each transmission.
+    """
+
+    def __init__(self, baud_rate: int, latency_s: float = 0.0) -> None:
+        self._byte_ns = BITS_PER_BYTE * NS_PER_S / baud_rate
+        self._latency_ns = latency_s * NS_PER_S
+        self._queue: deque[tuple[float, bytes]] = deque()
+        self._free_ns = 0.0
+
+    def put(self, data: bytes, now_ns: int) -> None:
+        """Send bytes, after those that are under way."""
+        begin_ns = max(self._free_ns, now_ns)
+        self._free_ns = begin_ns + len(data) * self._byte_ns
+        if data:
+            self._queue.append((begin_ns + self._latency_ns, data))
+
+    def due(self, now_ns: int) -> bytes:
+        """Return the bytes that have arrived by now."""
+        arrived = b""
+        while self._queue:
+            begin_ns, data = self._queue[0]
+            # Half a byte's tolerance: the ends of transmissions are sums of rounded numbers.
+            count = min(len(data), int((now_ns - begin_ns) / self._byte_ns + 0.5))
+            if count <= 0:
+                break
+            arrived += data[:count]
+            if count < len(data):
+                self._queue[0] = begin_ns + count * self._byte_ns, data[count:]
+                break
+            self._queue.popleft()
+        return arrived
+
+    @property
+    def next_ns(self) -> int | None:
+        """When the transmission in progress will have arrived; None if nothing is under way."""
+        if not self._queue:
+            return None
+        begin_ns, data = self._queue[0]
+        return int(begin_ns + len(data) * self._byte_ns)
+
+    def clear(self) -> None:
+        """Drop everything under way."""
+        self._queue.clear()
+        self._free_ns = 0.0
+
+
+class EmulatedDevice(ABC):
+    """A device at the end of a serial line, driven by the instants at which it is called."""
+
+    @abstractmethod
+    def receive(self, data: bytes, now_ns: int) -> None:
+        """Take bytes that the driver has sent."""
+
+    @abstractmethod
+    def transmit(self, now_ns: int) -> bytes:
+        """Go on to ``now_ns`` and return the bytes that have arrived at the driver's end by then."""
+
+    @abstractmethod
+    def next_ns(self) -> int:
+        """When :meth:`transmit` is to be called next."""
+
+    @abstractmethod
+    def unplugged(self, now_ns: int) -> bool:
+        """Whether its cable is pulled out."""
+
+
+class PtyServer:
+    """A thread that runs an emulated device in real time.
+
+    Args:
+        terminal: the device's line.
+        device: at its end.
+    """
+
+    def __init__(self, terminal: Pty, device: EmulatedDevice) -> None:
+        self._terminal, self._device = terminal, device
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self.run, name=f"emulator of {terminal.path}", daemon=True)
+
+    def __enter__(self) -> PtyServer:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join(5.0)
+        self._terminal.unplug()
+
+    def run(self) -> None:
+        """Run the device in this thread, until :meth:`__exit__` in another."""
+        clock, terminal, device = SystemClock(), self._terminal, self._device
+        while not self._over.is_set():
+            wait_s = min(MAX_WAIT_S, max(0.0, (device.next_ns() - clock.now_ns()) / NS_PER_S))
+            if terminal.plugged:
+                ready, _, _ = select.select([terminal], [], [], wait_s)
+                if ready:
+                    device.receive(terminal.read(), clock.now_ns())
+            else:
+                clock.sleep(max(wait_s, 0.001))
+            now_ns = clock.now_ns()
+            if device.unplugged(now_ns):
+                terminal.unplug()
+            else:
+                terminal.plug()
+            terminal.write(device.transmit(now_ns))

@@ -1,0 +1,51 @@
+"""Emergency stops that are wired to the robot's computer: the field ``stop_inputs`` of a robot's YAML file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from robot_runtime.common import config
+
+
+@dataclass(frozen=True)
+class StopButton:
+    """A button of an input device: a gamepad, a push button or pedal on USB, a keyboard.
+
+    Attributes:
+        device: its file, ``/dev/input/by-id/...-event-joystick`` or ``-event-kbd``.
+        code: of the button, as ``evtest`` shows it, for instance 305 (``BTN_EAST``); None for any.
+    """
+
+    device: str
+    code: int | None = None
+
+    __pydantic_config__ = config.STRICT
+
+
+@dataclass(frozen=True)
+class StopSwitch:
+    """A wired switch behind a file, for instance ``/sys/class/gpio/gpio17/value``; one that cannot be read stops, too.
+
+    Attributes:
+        path: of the file, read 50 times per second.
+        stop: its text while the switch is pressed. Wire it so that a broken wire reads as pressed.
+    """
+
+    path: str
+    stop: str = "1"
+
+    __pydantic_config__ = config.STRICT
+
+
+@dataclass(frozen=True)
+class StopInputs:
+    """All inputs of a robot. Each engages the emergency stop, which holds until the operator releases it."""
+
+    buttons: tuple[StopButton, ...] = ()
+    switches: tuple[StopSwitch, ...] = ()
+
+    __pydantic_config__ = config.STRICT
+
+
+NO_STOP_INPUTS = StopInputs()
+"""Default of the field ``stop_inputs``."""

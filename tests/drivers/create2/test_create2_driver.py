@@ -1,0 +1,161 @@
+"""A Create 2's readings, modes, and the facts of its firmware that the driver works around."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from emulated_base import Bench
+
+from drivers.create2.emulator import EmulatedCreate2
+from drivers.create2.protocol import STREAMED, Command, Mode, Opcode, Packet, drive_direct, encode_stream
+from drivers.create2.wire import PADDING, Create2Wire
+from drivers.serial_base.faults import DroppedBytes, Fault, Lifted, Noisy, OverCurrent, PressedButton, StuckBumper
+from robot_runtime.hal import Halt, Velocity, Zone
+
+
+def bench(*faults: Fault, **options: Any) -> Bench:
+    return Bench(Create2Wire(), EmulatedCreate2, *faults, **options)
+
+
+def firmware(driven: Bench) -> EmulatedCreate2:
+    assert isinstance(driven.device, EmulatedCreate2)
+    return driven.device
+
+
+def test_forward_and_turn_are_measured() -> None:
+    driven = bench(motors="create2")
+    reading = driven.run(2.0, 0.2).reading
+    assert reading.x_m == pytest.approx(driven.body.pose.x_m, abs=0.01)
+    assert reading.linear_m_s == pytest.approx(0.2, abs=0.04)
+    driven.run(0.3)
+    reading = driven.run(2.0, 0.0, -1.0).reading
+    assert reading.yaw_rad == pytest.approx(driven.body.pose.yaw_rad, abs=0.06)
+    assert reading.angular_rad_s < -0.7
+
+
+def test_reverse_is_negative() -> None:
+    driven = bench(motors="create2")
+    driven.run(1.5, -0.2)
+    reading = driven.run(1.0).reading
+    assert reading.x_m == pytest.approx(driven.body.pose.x_m, abs=0.01)
+    assert reading.x_m < -0.2
+
+
+def test_a_pushed_robot_is_flagged_and_its_motion_not_believed() -> None:
+    """The encoders have one channel, and count up however they are pushed."""
+    driven = bench()
+    driven.run(1.0, 0.2)
+    before = driven.run(1.0).reading
+    assert not before.pushed
+    for _ in range(50):
+        driven.body.push(-0.004, 0.0)
+        driven.run(0.02)
+    reading = driven.state.reading
+    assert reading.pushed
+    assert reading.x_m == pytest.approx(before.x_m, abs=0.002)
+    assert not driven.run(1.0).reading.pushed
+
+
+def test_pushed_faster_than_commanded_is_flagged() -> None:
+    driven = bench()
+    driven.run(1.0, 0.1)
+    for _ in range(20):
+        driven.body.push(0.01, 0.0)
+        driven.run(0.02, 0.1)
+    assert driven.state.reading.pushed
+
+
+def test_a_bump_does_not_stop_the_base_and_the_guard_does() -> None:
+    driven = bench(StuckBumper(1.0, 2.0, zone=2))
+    driven.run(0.99, 0.2)
+    assert driven.device.velocity.linear_m_s > 0
+    state = driven.run(0.1, 0.2)
+    assert state.halt is Halt.CONTACT
+    assert firmware(driven).mode is Mode.SAFE
+    assert driven.device.velocity == Velocity()
+    assert Zone.CENTER in Zone(state.reading.bumper), "both switches: the middle"
+
+
+@pytest.mark.parametrize(("zone", "found"), [(1, Zone.LEFT), (4, Zone.RIGHT), (2, Zone(7))])
+def test_two_bumper_switches_make_three_zones(zone: int, found: Zone) -> None:
+    assert Zone(bench(StuckBumper(zone=zone)).run(0.2).reading.bumper) == found
+
+
+def test_wheel_drops_keep_their_sides() -> None:
+    """pycreate2 swaps left and right."""
+    for bits, zone in ((4, Zone.RIGHT), (8, Zone.LEFT), (12, Zone.LEFT | Zone.RIGHT)):
+        wire = Create2Wire()
+        frame = dict.fromkeys(STREAMED, 0) | {Packet.BUMPS_AND_WHEEL_DROPS: bits}
+        (reading,) = wire.feed(encode_stream(frame), 10**9)
+        assert Zone(reading.wheel_drop) == zone
+
+
+def test_a_lifted_robot_goes_to_passive_and_accepts_motion_again_on_the_floor() -> None:
+    driven = bench(Lifted(1.0, 2.0))
+    driven.run(1.5, 0.2)
+    assert firmware(driven).mode is Mode.PASSIVE
+    assert driven.state.halt is Halt.WHEEL_DROP
+    driven.run(1.0)
+    assert firmware(driven).mode is Mode.SAFE
+    assert driven.device.velocity == Velocity()
+    assert driven.run(0.5, 0.2).reading.linear_m_s > 0.1
+
+
+def test_the_last_command_persists_and_the_guards_zeros_end_it() -> None:
+    driven = bench()
+    driven.run(1.0, 0.2)
+    driven.connected = False
+    driven.run(1.0)
+    assert driven.device.velocity.linear_m_s == pytest.approx(0.2), "the firmware alone never stops"
+    driven.connected = True
+    driven.run(0.1)
+    assert driven.device.velocity == Velocity()
+
+
+@pytest.mark.parametrize(
+    "cut", [drive_direct(0.2, 0.2).encoded[:3], bytes([Opcode.STREAM, 18, 7]), bytes([Opcode.SONG])]
+)
+def test_a_command_that_was_cut_off_does_not_block_the_parser(cut: bytes) -> None:
+    driven = bench()
+    driven.run(0.5, 0.2)
+    driven.device.receive(cut, driven.now_ns)
+    driven.run(0.01)
+    driven.connected = False
+    driven.device.receive(driven.wire.end(), driven.now_ns)
+    driven.run(0.02)
+    assert driven.device.velocity == Velocity()
+    assert firmware(driven).mode is Mode.PASSIVE
+    driven.connected = True
+    driven.guard.begin(driven.now_ns)
+    assert driven.run(1.0, 0.2).reading.linear_m_s > 0.1
+
+
+def test_padding_is_longer_than_any_command_of_ours() -> None:
+    driven = bench()
+    driven.run(1.0, 0.2)
+    assert len(PADDING) > 1 + 2 * 16
+    assert Command(Opcode.START).encoded * len(PADDING) == PADDING
+
+
+@pytest.mark.parametrize("fault", [Noisy(0.5, 4.0), DroppedBytes(0.5, 4.0, probability=0.1)])
+def test_bad_packets_never_end_a_run(fault: Fault) -> None:
+    driven = bench(fault)
+    driven.run(4.0, 0.2)
+    assert driven.run(1.0, 0.2).reading.linear_m_s > 0.1
+    assert driven.body.pose.x_m > 0.4
+    assert driven.state.skipped > 0
+
+
+def test_over_current_and_buttons() -> None:
+    assert bench(OverCurrent()).run(0.2).hold.startswith("a wheel's motor")
+    held = bench(PressedButton(0.5, 0.6), stop_buttons=1)
+    assert held.run(1.0, 0.2).halt is Halt.E_STOP
+    assert held.device.velocity == Velocity()
+    assert firmware(held).digits == b"STOP"
+
+
+def test_battery_is_volts_and_charge() -> None:
+    reading = bench().run(0.2).reading
+    assert reading.battery_v == pytest.approx(16.0)
+    assert reading.battery_fraction == pytest.approx(0.85, abs=0.01)

@@ -1,0 +1,47 @@
+"""Rows of ``bench control``: what they measure, at a small scale."""
+
+from __future__ import annotations
+
+import pytest
+
+from drivers.kobuki.driver import WIRE, KobukiOptions
+from drivers.kobuki.emulator import EmulatedKobuki
+from drivers.locobot.benchmarks.decoding import decoding_rows
+from drivers.locobot.benchmarks.motion import GYRO, make_emulated_base
+from drivers.locobot.benchmarks.reactions import contact_rows
+from robot_runtime.hal import Velocity
+from robot_runtime.hal.simulated_motors import MotorOptions
+
+
+def no_progress(*_: object) -> None:
+    pass
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("in_real_time")
+def test_every_contact_stops_the_emulated_base() -> None:
+    rows = {row.id: row for row in contact_rows(20, 0, no_progress)}
+    assert rows["contacts_missed"].value == 0
+    assert 0 < (rows["contact_to_zero_p99_ms"].value or 0) <= (rows["contact_to_zero_max_ms"].value or 0)
+
+
+def test_noise_costs_no_frame() -> None:
+    rows = {row.id: row for row in decoding_rows(no_progress)}
+    assert (rows["resync_frames"].value or 0) <= 1
+    assert (rows["frames_per_s_fuzz"].value or 0) > 0
+
+
+@pytest.mark.slow
+def test_motion_by_bytes_in_simulated_time_is_reproducible() -> None:
+    poses = []
+    for _ in range(2):
+        info = KobukiOptions().info("base")
+        clock, base, body = make_emulated_base(info, WIRE, EmulatedKobuki, MotorOptions("kobuki"), GYRO)
+        with base:
+            clock.sleep(0.3)
+            for _ in range(25):
+                base.command(Velocity(0.2, 0.5))
+                clock.sleep(0.02)
+            poses.append((body.pose, base.state(0.1)))
+    assert poses[0] == poses[1]
+    assert poses[0][0].x_m > 0

@@ -1,0 +1,217 @@
+"""The guard process in real time: it stops the wheels whatever dies, is stopped, or is pulled out."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from emulated_base import INFO, comes_to_rest, drive, in_real_time
+from raising import raises_naming
+
+from drivers.kobuki.emulator import EmulatedKobuki
+from drivers.kobuki.serial_port import KOBUKI
+from drivers.serial_base.base import GuardedBase
+from drivers.serial_base.emulator import KinematicBody
+from drivers.serial_base.faults import Silent, Unplugged
+from drivers.serial_base.settings import GuardSettings
+from drivers.serial_wire.port import Port
+from drivers.serial_wire.pty_emulation import Pty
+from robot_runtime.common.clock import SystemClock, wait_for
+from robot_runtime.errors import DeviceFault, NotConnected, RuntimeFault, StaleData
+from robot_runtime.hal import Halt, Velocity
+from robot_runtime.safety import GuardLimits
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("in_real_time")]
+WIRE = "drivers.kobuki.wire:KobukiWire"
+FORWARD = Velocity(0.2, 0.0)
+PATIENCE_S = 20.0
+
+OnFloor = tuple[GuardedBase, KinematicBody]
+
+
+@pytest.fixture
+def on_floor(tmp_path: Path) -> Iterator[OnFloor]:
+    with in_real_time(EmulatedKobuki, WIRE, tmp_path) as made:
+        yield made
+
+
+def fault_of(base: GuardedBase) -> RuntimeFault:
+    """The error that the base's state comes to raise."""
+
+    def probe() -> RuntimeFault | None:
+        try:
+            base.state(0.5)
+        except RuntimeFault as error:
+            return error
+        return None
+
+    found = wait_for(SystemClock(), probe, PATIENCE_S, 0.01)
+    assert found is not None
+    return found
+
+
+def test_it_imports_no_image_learning_or_physics_library() -> None:
+    code = (
+        "import sys, drivers.serial_base.process, drivers.kobuki.wire\n"
+        "print(*sorted({name.partition('.')[0] for name in sys.modules}))"
+    )
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert not {"torch", "cv2", "mujoco", "scipy", "numba", "matplotlib", "onnxruntime"} & set(loaded)
+
+
+def test_the_base_drives_and_its_port_has_one_owner(on_floor: OnFloor) -> None:
+    base, body = on_floor
+    with pytest.raises(NotConnected):
+        base.command(FORWARD)
+    with base:
+        drive(base, FORWARD, 0.8)
+        assert body.pose.x_m > 0.05
+        with raises_naming(DeviceFault, "base") as caught:
+            Port(str(base._settings.port), 115_200, KOBUKI)
+        assert "end the program" in caught.value.remedy
+        base.emergency_stop()
+        assert base.state(0.5).halt is Halt.E_STOP
+        assert base.command(FORWARD) == Velocity()
+        base.release_emergency_stop()
+        newest = base.newest
+        assert newest is not None
+        assert newest.missed == 0
+    assert comes_to_rest(body, 1.0)
+
+
+def test_killed_guard_process_leaves_the_wheels_at_zero_and_is_restarted_cleanly(on_floor: OnFloor) -> None:
+    base, body = on_floor
+    with base:
+        drive(base, FORWARD, 0.5)
+        os.kill(base.guard_process_id, signal.SIGKILL)
+        fault = fault_of(base)
+        assert isinstance(fault, DeviceFault)
+        assert "wheels were stopped" in fault.message
+        assert "connect again" in fault.remedy
+        assert comes_to_rest(body, 1.0)
+        with pytest.raises(DeviceFault):
+            base.command(FORWARD)
+        base.stop()
+        base.close()
+        base.connect()
+        drive(base, FORWARD, 0.3)
+        assert base.state(0.5).velocity.linear_m_s > 0
+
+
+def test_guard_process_that_is_stopped_is_ended_and_the_wheels_are_at_zero(on_floor: OnFloor) -> None:
+    base, body = on_floor
+    with base:
+        drive(base, FORWARD, 0.5)
+        os.kill(base.guard_process_id, signal.SIGSTOP)
+        fault = fault_of(base)
+        assert isinstance(fault, (DeviceFault, StaleData))
+        assert comes_to_rest(body, 2.0)
+        assert "guard process" in fault_of(base).message
+
+
+def test_guard_process_stops_the_wheels_on_its_own_sigterm(on_floor: OnFloor) -> None:
+    base, body = on_floor
+    with base:
+        drive(base, FORWARD, 0.5)
+        os.kill(base.guard_process_id, signal.SIGTERM)
+        assert "SIGTERM" in fault_of(base).message
+        assert comes_to_rest(body, 1.0)
+
+
+RUNTIME = """
+import sys, time
+from drivers.serial_base.base import GuardedBase
+from drivers.serial_base.settings import GuardSettings
+from robot_runtime.common.clock import SystemClock
+from robot_runtime.hal import BaseInfo, Velocity
+from robot_runtime.safety import GuardLimits
+info = BaseInfo("base", 0.18, 0.7, 3.0, 1.0, 7.0, 50.0)
+base = GuardedBase(SystemClock(), info, GuardSettings(sys.argv[1], sys.argv[2], GuardLimits.of(info)), 0.05)
+base.connect()
+while True:
+    base.command(Velocity(0.2, 0.0))
+    print(base.guard_process_id, flush=True)
+    time.sleep(0.02)
+"""
+
+
+def test_runtime_killed_in_mid_motion_leaves_the_wheels_at_zero_and_the_port_free(
+    on_floor: OnFloor, tmp_path: Path
+) -> None:
+    base, body = on_floor
+    with subprocess.Popen([sys.executable, "-c", RUNTIME, WIRE, str(tmp_path / "base")], stdout=subprocess.PIPE) as run:
+        assert wait_for(SystemClock(), lambda: body.pose.x_m > 0.02 or None, PATIENCE_S, 0.02)
+        run.kill()
+    assert comes_to_rest(body, 1.0)
+    with base:  # as soon as the guard process has sent its last zeros
+        drive(base, FORWARD, 0.3)
+
+
+def test_unplugged_in_mid_motion_and_plugged_in_again(tmp_path: Path) -> None:
+    with in_real_time(EmulatedKobuki, WIRE, tmp_path, Unplugged(4.0, 5.0)) as (base, _), base:
+        troubles: set[str] = set()
+
+        def drives_again() -> bool | None:
+            try:
+                base.command(FORWARD)
+                moves = base.state(0.15).velocity.linear_m_s > 0.1
+            except StaleData as error:
+                troubles.add(error.message)
+                return None
+            return True if moves and troubles else None
+
+        assert wait_for(SystemClock(), drives_again, PATIENCE_S, 0.02)
+        assert any("was disconnected" in trouble or "no such device" in trouble for trouble in troubles)
+
+
+def test_base_that_is_switched_off_is_an_error_at_connecting(tmp_path: Path) -> None:
+    """RVD #556: kobuki_node starts normally with the base switched off."""
+
+    with in_real_time(EmulatedKobuki, WIRE, tmp_path, Silent()) as (base, _):
+        with raises_naming(DeviceFault, "silent") as caught:
+            base.connect()
+        assert "switch the Kobuki on" in caught.value.remedy
+        base.close()
+
+
+def test_another_device_on_the_port_is_an_error_at_connecting(tmp_path: Path) -> None:
+
+    terminal, over = Pty(tmp_path / "base"), threading.Event()
+
+    def chatter() -> None:
+        while not over.wait(0.02):
+            terminal.write(bytes(range(200)))
+            terminal.read()
+
+    thread = threading.Thread(target=chatter)
+    thread.start()
+    settings = GuardSettings(WIRE, terminal.path, GuardLimits.of(INFO))
+    try:
+        with raises_naming(DeviceFault, "none of them was a Kobuki's") as caught:
+            GuardedBase(SystemClock(), INFO, settings, 0.05).connect()
+        assert "find-port" in caught.value.remedy
+    finally:
+        over.set()
+        thread.join()
+        terminal.unplug()
+
+
+def test_missing_port_and_port_held_by_another_are_errors_at_connecting(on_floor: OnFloor, tmp_path: Path) -> None:
+
+    base, _ = on_floor
+    holder = Port(str(tmp_path / "base"), 115_200, KOBUKI)
+    with raises_naming(DeviceFault, "base") as caught:
+        base.connect()
+    assert "end the program" in caught.value.remedy
+    holder.close()
+    missing = replace(base._settings, port=str(tmp_path / "none"))
+    with raises_naming(DeviceFault, "none") as caught:
+        GuardedBase(SystemClock(), base.info, missing, 0.05).connect()
+    assert "plug the Kobuki in" in caught.value.remedy

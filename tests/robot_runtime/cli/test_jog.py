@@ -1,0 +1,58 @@
+"""One motion for each key, in the robot's limits."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+
+import pytest
+from terminals import LIMIT_S, read_until, start
+
+from robot_runtime.actions.discrete import Displacement, Magnitudes
+from robot_runtime.cli.jog import displacement_of
+from robot_runtime.cli.main import run_command
+from robot_runtime.common.clock import SystemClock, wait_for
+from robot_runtime.errors import ConfigError
+
+MAGNITUDES = Magnitudes(0.1, 15.0, 10.0)
+
+
+def test_each_key_is_one_motion(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(["jog", "--robot", "fake", "--keys", "wsadzcxfw"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(":")[0] for line in lines] == list("wsadzc"), "x has no motion, and f ends"
+    measured = [float(re.findall(r"[+-][0-9.]+", line)[0]) for line in lines]
+    assert measured == pytest.approx([0.1, -0.1, 15.0, -15.0, 10.0, -10.0], abs=0.2)
+    assert all("reached" in line for line in lines)
+
+
+def test_arrows_move_and_unknown_keys_do_not() -> None:
+    assert displacement_of("up", MAGNITUDES) == Displacement(forward_m=0.1)
+    assert displacement_of("down", MAGNITUDES) == Displacement(forward_m=-0.1)
+    assert displacement_of("q", MAGNITUDES) is None
+
+
+def test_without_a_keyboard_keys_must_be_given(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(["jog", "--robot", "fake"]) == ConfigError.exit_code
+    assert "--keys" in capsys.readouterr().err
+
+
+def test_a_held_key_moves_no_farther_than_the_motion_that_it_began() -> None:
+    terminal, far = pty.openpty()
+    process = start(["jog", "--robot", "fake", "--step-m", "0.05"], far)
+    os.close(far)
+    read_until(terminal, b"one motion for each key")
+    os.write(terminal, b"wwww")
+    output = read_until(terminal, b"reached")
+    clock = SystemClock()
+
+    def ended() -> bool | None:
+        os.write(terminal, b"f")  # once more while the motion before it is being printed
+        return True if process.poll() is not None else None
+
+    assert wait_for(clock, ended, LIMIT_S, 0.1)
+    output += read_until(terminal, b"never")
+    assert process.wait(LIMIT_S) == 0
+    assert output.count(b"reached") == 1
+    os.close(terminal)
