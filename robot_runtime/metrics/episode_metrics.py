@@ -117,11 +117,19 @@ class EpisodeScorer(Subscriber):
         """The scored positions so far, the start first."""
         return tuple(self._poses)
 
+    def distance_m(self, pose: SE2) -> float:
+        """Geodesic distance from a pose to the nearest target; inf off the map."""
+        return self._field.at(pose.x_m, pose.y_m)
+
     def distances_m(self) -> list[float]:
         """Geodesic distance to the nearest target at every scored position; inf off the map."""
         new = self._poses[len(self._distances_m) :]
         self._distances_m += [self._field.at(pose.x_m, pose.y_m) for pose in new]
         return list(self._distances_m)
+
+    def succeeds_by_rule(self) -> bool:
+        """Success by the task's rule alone, whatever people judged. After step 0 only."""
+        return self._succeeds_by_rule(self.distance_m(self._poses[-1]))
 
     def metrics(self) -> Metrics:
         """The metrics so far; final after the end.
@@ -190,8 +198,9 @@ class EpisodeScorer(Subscriber):
         return shortest_m
 
     def _succeeded(self, distance_m: float) -> bool:
-        if self._told is not None:
-            return self._told
+        return self._succeeds_by_rule(distance_m) if self._told is None else self._told
+
+    def _succeeds_by_rule(self, distance_m: float) -> bool:
         when = self._header.task.success.when
         if when == "reached":
             return self._reached

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 
 from robot_runtime.metrics.episode_metrics import ALL_METRICS, SHARES
 from robot_runtime.metrics.step_times import PhaseTime, together
 from robot_runtime.scoring.contradictions import mixed_settings
+from robot_runtime.scoring.failure_causes import CauseName
 from robot_runtime.scoring.statistics.intervals import CONFIDENCE, RESAMPLES, SEED, Interval, bootstrap_mean, wilson
 from robot_runtime.scoring.summary import Cluster, EpisodeScore, RobotSetting
 
@@ -42,6 +44,16 @@ class GroupKey:
 
 
 @dataclass(frozen=True)
+class CauseCount:
+    """Number of a group's episodes that failed for one cause, with the first of them and its evidence."""
+
+    name: CauseName
+    count: int
+    episode: str
+    evidence: str
+
+
+@dataclass(frozen=True)
 class GroupSummary:
     """Means over the scored episodes of one :class:`GroupKey`.
 
@@ -61,6 +73,7 @@ class GroupSummary:
         clusters: number of them.
         mixed: settings that differ among the scored episodes, see ``scoring.contradictions.mixed_settings``.
         latency: host milliseconds per step and phase, over the steps of all scored episodes.
+        causes: of failed and aborted episodes, the most frequent first.
     """
 
     task: str
@@ -79,6 +92,7 @@ class GroupSummary:
     clusters: int = 0
     mixed: tuple[str, ...] = ()
     latency: tuple[PhaseTime, ...] = ()
+    causes: tuple[CauseCount, ...] = ()
 
     @property
     def setting(self) -> RobotSetting:
@@ -128,7 +142,15 @@ def _summary(key: GroupKey, members: Sequence[EpisodeScore], by: Cluster) -> Gro
         clusters=len(clusters),
         mixed=mixed_settings((score.scene, score.choices) for score in scored),
         latency=tuple(together(score.latency for score in scored).times()),
+        causes=_causes(members),
     )
+
+
+def _causes(members: Iterable[EpisodeScore]) -> tuple[CauseCount, ...]:
+    found = [(score.episode, score.cause) for score in members if score.cause is not None]
+    counts = Counter(cause.name for _, cause in found)
+    first = {cause.name: (episode, cause.evidence) for episode, cause in reversed(found)}
+    return tuple(CauseCount(name, count, *first[name]) for name, count in counts.most_common())
 
 
 def known_values(values: Iterable[float | bool | int | None]) -> list[float]:

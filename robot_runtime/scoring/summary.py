@@ -26,6 +26,8 @@ from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import EpisodeHeader, Placement, StepRecord
 from robot_runtime.scenes.geodesic import GeodesicMap
 from robot_runtime.scoring.contradictions import NO_CHAIN, OdometryCheck, task_note
+from robot_runtime.scoring.failure_causes import CauseFinder, FailureCause, cause_of_abort
+from robot_runtime.scoring.judgments import SuccessViews, success_views
 from robot_runtime.tasks.episode import Episode
 
 Cluster = Literal["none", "scene", "trajectory"]
@@ -85,6 +87,8 @@ class EpisodeScore:
         evidence: annotations after the run; empty if the rules ignore them.
         placement: error of the robot's start; None if unknown.
         latency: host time of the steps.
+        cause: of a failed or aborted episode; None of a success, and of a log that cannot be read.
+        views: strict and lenient success; None without annotations.
     """
 
     path: Path
@@ -108,6 +112,8 @@ class EpisodeScore:
     evidence: tuple[Annotation, ...] = ()
     placement: Placement | None = None
     latency: Latency = field(default_factory=Latency)
+    cause: FailureCause | None = None
+    views: SuccessViews | None = None
 
     @property
     def scorable(self) -> bool:
@@ -314,27 +320,45 @@ def _score(log: LogReader, rules: Rules | None, maps: Maps) -> EpisodeScore:
         return replace(facts, reason=_without_end(log))
     counts = end.of_policy and (rules or Rules()).policy_faults == "failure"
     if end.reason.aborted and not counts:
-        return replace(facts, reason=f"{end.reason.value}: {end.detail or 'no detail'}")
+        cause = _found(lambda: cause_of_abort(log, end))
+        return replace(facts, reason=f"{end.reason.value}: {end.detail or 'no detail'}", cause=cause)
     try:
         added = read_annotations(log.path, header) if (rules or Rules()).evidence == "use" else None
         judged = None if added is None else added.judged
         if judged is not None and judged.judgment == "invalid":
             return replace(facts, reason=f"invalid, says {judged.who}: {judged.note or 'no note'}")
-        wheels = OdometryCheck()
-        scorer = score_steps(log, rules, maps.of(header), wheels.on_step)
+        wheels, causes = OdometryCheck(), CauseFinder(header)
+
+        def on_step(record: StepRecord) -> None:
+            wheels.on_step(record)
+            causes.on_step(record)
+
+        scorer = score_steps(log, rules, maps.of(header), on_step)
+        metrics = scorer.metrics()
+        helper = "" if added is None else added.helper
         notes = ("" if log.chained else NO_CHAIN, task_note(header), wheels.note())
         return replace(
             facts,
-            metrics=scorer.metrics(),
+            metrics=metrics,
             choices=scorer.choices(),
             evidence=() if added is None else added.statements,
             latency=scorer.latency,
+            views=success_views(added.statements, scorer.succeeds_by_rule()) if added and added.statements else None,
             notes=tuple(filter(None, notes)),
+            cause=None if metrics["success"] else _found(lambda: causes.cause(log, end, scorer, helper)),
         )
     except RuntimeFault as error:
         return replace(facts, reason=error.message)
     except (ValueError, ZeroDivisionError) as error:  # a metric is not defined for this episode under these rules
         return replace(facts, reason=f"cannot be scored: {error}")
+
+
+def _found(cause: Callable[[], FailureCause]) -> FailureCause:
+    """The cause of a failure; a log that is too damaged to find it costs the cause, not the score."""
+    try:
+        return cause()
+    except RuntimeFault as error:
+        return FailureCause("unknown", error.message)
 
 
 def _trajectory(episode: Episode) -> str:

@@ -21,7 +21,7 @@ from robot_runtime.metrics.measures.rearrangement import RearrangementMeasures
 from robot_runtime.metrics.reference_poses import scored_steps
 from robot_runtime.metrics.settings import Rules
 from robot_runtime.recording.reader import LogReader
-from robot_runtime.records import ANSWER, EpisodeHeader, StepRecord
+from robot_runtime.records import ANSWER, EVIDENCE, EpisodeHeader, StepRecord
 from robot_runtime.scenes.scene import Room
 from robot_runtime.scoring.pose_tracks import PoseTrack, pose_tracks
 from robot_runtime.scoring.summary import EpisodeScore, Maps, score_log, score_steps
@@ -128,6 +128,12 @@ class EpisodeData:
         """What the agent question_result; None if it did not."""
         given = [record.policy_info[ANSWER] for record in self.records if ANSWER in record.policy_info]
         return given[-1] if given else None
+
+    @property
+    def answer_evidence(self) -> tuple[str, ...]:
+        """What the answer rests on, or why there is none, in the agent's words; empty if it gives no evidence."""
+        given = [record.policy_info[EVIDENCE] for record in self.records if EVIDENCE in record.policy_info]
+        return tuple(map(str, given[-1])) if given and isinstance(given[-1], list | tuple) else ()
 
 
 def load_episode_data(

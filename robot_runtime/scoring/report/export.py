@@ -13,6 +13,8 @@ from robot_runtime.errors import ConfigError, writing
 from robot_runtime.metrics.episode_metrics import ALL_METRICS, SCORER_VERSION, SHARES
 from robot_runtime.recording.json_records import plain
 from robot_runtime.scoring.groups import summarize_groups
+from robot_runtime.scoring.judgments import judgments
+from robot_runtime.scoring.statistics.agreement import agreements
 from robot_runtime.scoring.statistics.intervals import CONFIDENCE, SEED
 from robot_runtime.scoring.summary import Cluster, EpisodeScore
 
@@ -36,6 +38,10 @@ def write_json(path: Path, scores: Sequence[EpisodeScore], cluster: Cluster = "n
         **_about(cluster),
         "choices": choices.values,
         "groups": [asdict(group) for group in summarize_groups(scores, cluster)],
+        "judges": [
+            {"names": names, **asdict(found)}
+            for names, found in agreements(judgments(one.evidence) for one in scores).items()
+        ],
         "runs": runs.values,
     }
     head = json.dumps(plain(document), indent=2).removesuffix("\n}")
@@ -73,6 +79,8 @@ def write_parquet(path: Path, scores: Sequence[EpisodeScore]) -> None:
             ("run", pyarrow.int32()),
             ("notes", pyarrow.string()),
             ("evidence", pyarrow.string()),
+            ("cause", pyarrow.string()),
+            ("cause_evidence", pyarrow.string()),
             *((name, pyarrow.bool_() if name in SHARES else pyarrow.float64()) for name in ALL_METRICS),
         ]
     )
@@ -104,7 +112,19 @@ def _about(cluster: Cluster) -> dict[str, Any]:
 
 
 def _episode(score: EpisodeScore, choices: _Numbered, runs: _Numbered) -> dict[str, Any]:
-    names = ("path", "scorable", *_TEXTS[1:-1], "seed", "end", "notes", "evidence", "placement", "metrics")
+    names = (
+        "path",
+        "scorable",
+        *_TEXTS[1:-1],
+        "seed",
+        "end",
+        "notes",
+        "evidence",
+        "placement",
+        "cause",
+        "views",
+        "metrics",
+    )
     return {
         **{name: getattr(score, name) for name in names},
         "choices": choices.number(score.choices),
@@ -118,6 +138,8 @@ def _column_texts(row: dict[str, Any]) -> dict[str, str | None]:
         "path": str(row["path"]),
         "notes": "; ".join(row["notes"]) or None,
         "evidence": json.dumps(plain(row["evidence"])) if row["evidence"] else None,
+        "cause": row["cause"].name if row["cause"] else None,
+        "cause_evidence": row["cause"].evidence if row["cause"] else None,
     }
 
 

@@ -18,6 +18,7 @@ from robot_runtime.scoring.report.terminal_table import (
     episode_cell,
     interval_text,
     intervals_text,
+    judgment_lines,
     note_lines,
     time_cells,
     unscored_line,
@@ -61,7 +62,7 @@ def index_context(scores: Sequence[EpisodeScore], categories: Sequence[str], clu
             for index, score in enumerate(scores)
             if not score.scorable
         ],
-        "notes": note_lines(scores),
+        "notes": [*judgment_lines(scores), *note_lines(scores)],
         "added": sorted({annotation.who for score in scores for annotation in score.evidence}),
     }
 

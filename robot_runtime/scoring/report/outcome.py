@@ -40,6 +40,7 @@ class QuestionResult:
         right: whether it is correct; None without a score.
         rank: of the correct answer among scored ones.
         ranked: scored answers, best first, with their scores and whether each is correct.
+        evidence: what the answer rests on, in the agent's words.
     """
 
     question: str
@@ -49,6 +50,7 @@ class QuestionResult:
     right: bool | None
     rank: float | None
     ranked: tuple[tuple[str, float, bool], ...]
+    evidence: tuple[str, ...] = ()
 
 
 def outcome(score: EpisodeScore) -> tuple[str, str]:
@@ -95,6 +97,16 @@ def criteria(data: EpisodeData) -> list[Criterion]:
     return found
 
 
+def _outside_vocabulary(given: str, data: EpisodeData) -> tuple[str, ...]:
+    """A sentence, if the answer is none of the dataset's."""
+    dataset = data.header.episode.info.get("dataset")
+    vocabulary = dataset.get("answer_vocab") if isinstance(dataset, Mapping) else None
+    words = vocabulary.get("word_list") if isinstance(vocabulary, Mapping) else None
+    if not words or given == "none" or given.startswith("answer id") or given.strip().casefold() in words:
+        return ()
+    return (f"{given!r} is none of the dataset's {len(words)} answers",)
+
+
 def question_result(data: EpisodeData) -> QuestionResult | None:
     """Question and answer of an episode; None without a question."""
     asked, answer = data.header.episode.question, data.answer
@@ -120,4 +132,5 @@ def question_result(data: EpisodeData) -> QuestionResult | None:
         right=None if right is None else bool(right),
         rank=None if rank is None else float(rank),
         ranked=ranked[:SHOWN_ANSWERS],
+        evidence=(*data.answer_evidence, *_outside_vocabulary(given, data)),
     )

@@ -12,13 +12,13 @@ from matplotlib.patches import Polygon
 
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import RecordingError, writing
-from robot_runtime.scenes.occupancy_map import Cell, OccupancyMap
+from robot_runtime.scenes.occupancy_map import OccupancyMap
 from robot_runtime.scenes.scene import SceneObject
 from robot_runtime.scoring.report.episode_data import EpisodeData, load_episode_data
 from robot_runtime.scoring.report.map_drawing import furniture, map_box
 
 INK, MUTED, TRACK, GOAL, LOST, CONTACT = "#1c2430", "#667085", "#2563eb", "#15803d", "#c2410c", "#dc2626"
-_FLOOR, _WALL, _THING, _LINE = "#f3f5f8", "#56606e", "#c9cfd8", "#dfe3ea"
+_WALL, _THING, _LINE = "#56606e", "#c9cfd8", "#dfe3ea"
 _SIZE_IN = (12.8, 6.4)
 _DPI = 125
 _FRAMES = 6
@@ -80,7 +80,7 @@ def _numbers(data: EpisodeData) -> str:
 def _draw_map(axes: Axes, data: EpisodeData) -> None:
     occupancy = data.header.scene.map
     x0, top, width, height = map_box(occupancy)
-    axes.imshow(_map_image(occupancy), origin="lower", extent=_extent(occupancy), interpolation="nearest")
+    axes.imshow(occupancy.to_rgb(), origin="lower", extent=_extent(occupancy), interpolation="nearest")
     for item in furniture(data.header.scene):
         axes.add_patch(Polygon(_footprint(item), facecolor=_THING, edgecolor=_WALL, linewidth=0.8))
     items = {item.id: item for item in data.header.scene.objects}
@@ -128,12 +128,6 @@ def _draw_distance(axes: Axes, data: EpisodeData) -> None:
 def _columns(points: object) -> tuple[np.ndarray, np.ndarray]:
     array = np.asarray(points, np.float64).reshape(-1, 2)
     return array[:, 0], array[:, 1]
-
-
-def _map_image(occupancy: OccupancyMap) -> np.ndarray:
-    colors = {Cell.FREE: _FLOOR, Cell.OCCUPIED: _WALL, Cell.UNKNOWN: "#ffffff"}
-    lookup = np.array([[int(colors[Cell(i)][j : j + 2], 16) for j in (1, 3, 5)] for i in range(len(Cell))], np.uint8)
-    return np.asarray(lookup[occupancy.cells])
 
 
 def _extent(occupancy: OccupancyMap) -> tuple[float, float, float, float]:

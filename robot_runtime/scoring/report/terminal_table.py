@@ -13,7 +13,10 @@ from rich.table import Table
 from rich.text import Text
 
 from robot_runtime.metrics.step_times import PhaseTime
-from robot_runtime.scoring.groups import GroupSummary, summarize_groups
+from robot_runtime.scoring.failure_causes import cause_text
+from robot_runtime.scoring.groups import GroupSummary, grouped, metric_interval, summarize_groups
+from robot_runtime.scoring.judgments import judgments
+from robot_runtime.scoring.statistics.agreement import agreement_lines
 from robot_runtime.scoring.statistics.intervals import CONFIDENCE, Interval
 from robot_runtime.scoring.summary import Cluster, EpisodeScore
 
@@ -66,7 +69,14 @@ def table(scores: Sequence[EpisodeScore], cluster: Cluster = "none") -> Group:
     groups = summarize_groups(scores, cluster)
     blocks = [part for group in groups for part in (_block(group), Text())]
     intervals = Text(intervals_text(groups), style="dim")
-    notes = (*_positions(scores), *_placed(scores), *_added(scores), *noted(scores), *not_scored(scores))
+    notes = (
+        *_positions(scores),
+        *_placed(scores),
+        *_added(scores),
+        *map(Text, judgment_lines(scores)),
+        *noted(scores),
+        *not_scored(scores),
+    )
     return Group(*blocks, *([intervals] if blocks else []), *notes)
 
 
@@ -118,7 +128,19 @@ def _block(group: GroupSummary) -> Group:
         *(Text(f"mixes logs with other settings: {one}", style="yellow") for one in group.mixed),
         *([Padding(rows, (0, 0, 0, 2), expand=False)] if rows.row_count else []),
         *([Padding(_times(group.latency), (0, 0, 0, 2), expand=False)] if group.latency else []),
+        *([Padding(_causes(group), (0, 0, 0, 2), expand=False)] if group.causes else []),
     )
+
+
+def _causes(group: GroupSummary) -> Table:
+    """Causes of failed and aborted episodes, with their number and one example."""
+    rows = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
+    rows.add_column("why it failed", min_width=12, no_wrap=True)
+    rows.add_column("count", justify="right", no_wrap=True)
+    rows.add_column("for example", overflow="fold")
+    for cause in group.causes:
+        rows.add_row(cause_text(cause.name), str(cause.count), Text(f"{cause.episode}: {cause.evidence}"))
+    return rows
 
 
 def _times(times: Sequence[PhaseTime]) -> Table:
@@ -146,6 +168,23 @@ def _added(scores: Sequence[EpisodeScore]) -> list[Text]:
     names = dict.fromkeys(annotation.who for score in scores for annotation in score.evidence)
     count = sum(bool(score.evidence) for score in scores)
     return [Text(f"{count} of {len(scores)} scores use what {', '.join(names)} added after the run")] if names else []
+
+
+def judgment_lines(scores: Sequence[EpisodeScore]) -> list[str]:
+    """Strict and lenient success where they differ, and how far judges agree."""
+    lines = []
+    for key, members in grouped(scores).items():
+        scored = [(one.views, bool(one.metrics["success"])) for one in members if one.scorable]
+        both = [(views.strict, views.lenient) if views else (own, own) for views, own in scored]
+        if all(one == other for one, other in both):
+            continue
+        sides = [metric_interval("success", [float(views[side]) for views in both]) for side in (0, 1)]
+        strict, lenient = (f"{cell('success', one.mean)} % {interval_text('success', one)}" for one in sides)
+        lines.append(
+            f"{key.task} · {key.agent or 'no agent'}: success strict {strict}, lenient {lenient}; "
+            "strict counts help by a person, and one judge against, as failure"
+        )
+    return lines + agreement_lines(judgments(score.evidence) for score in scores)
 
 
 def noted(scores: Sequence[EpisodeScore]) -> list[Text]:

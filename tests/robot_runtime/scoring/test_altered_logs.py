@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 import synthetic
-from log_edits import LogEdit
 from rich.console import Console
 from synthetic import FORWARD, STOP
 
+from robot_runtime.benchmarks.log_edits import LogEdit
 from robot_runtime.cli.main import run_command
 from robot_runtime.common.geometry import SE2
 from robot_runtime.recording.writer import Recorder

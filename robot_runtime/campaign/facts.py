@@ -1,0 +1,179 @@
+"""Facts of one run, computed from its log alone: how it ended, under which conditions it began, and its metrics."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from robot_runtime.campaign.plan import Kind, Plan, finite
+from robot_runtime.common import config
+from robot_runtime.errors import RecordingError, RuntimeFault
+from robot_runtime.metrics.settings import Rules
+from robot_runtime.recording.reader import LogReader
+from robot_runtime.records import EndReason, EpisodeEnd
+from robot_runtime.scoring.summary import EpisodeScore, Maps, score_log
+
+METRICS = ("success", "spl", "soft_spl", "distance_to_goal", "collisions", "steps", "path_length_m", "shortest_path_m")
+RULES = Rules(policy_faults="failure", evidence="ignore")
+"""Rules of scoring: annotations are counted afterwards, by judge, see :mod:`robot_runtime.campaign.outcomes`."""
+
+CONTACT_LIMIT = "contact limit"
+LINK_LOST = "policy server:"
+"""Beginnings of an end's detail, which :mod:`robot_runtime.campaign.supervision` writes."""
+
+_E_STOP = ("e_stop", "wheel_drop")
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Facts of one run.
+
+    Attributes:
+        end: reason of the end; None for a log without an end.
+        detail: of it.
+        kind: of the intervention or fault that ended it or precluded it; None for none.
+        metrics: by name, those of :data:`METRICS`; empty if the log cannot be scored. None where not finite.
+        placement_m: error of the start; None if no source measured it.
+        placement_deg: likewise, of the heading.
+        x_m, y_m: of the start in ``map``, where it was measured.
+        battery: charge at the start, 0 to 1; None if unknown.
+        battery_end: at the end.
+        light: mean brightness of the first image, 0 to 1; None without color.
+        map: digest of the scene.
+        duration_s: on the robot's clock, from the first step to the end.
+        taken_over: steps whose action a person chose.
+    """
+
+    end: str | None
+    detail: str
+    kind: Kind | None
+    metrics: dict[str, float | None] = field(default_factory=dict)
+    placement_m: float | None = None
+    placement_deg: float | None = None
+    x_m: float | None = None
+    y_m: float | None = None
+    battery: float | None = None
+    battery_end: float | None = None
+    light: float | None = None
+    map: str = ""
+    duration_s: float = 0.0
+    taken_over: tuple[int, ...] = ()
+
+    __pydantic_config__ = config.STRICT
+
+    def document(self) -> dict[str, Any]:
+        """As JSON."""
+        return asdict(self) | {"taken_over": list(self.taken_over)}
+
+    @classmethod
+    def of(cls, document: Any, where: str) -> Facts:
+        """The inverse of :meth:`document`. Raises ``ConfigError``."""
+        return config.parse(document, cls, where)
+
+
+def facts_of(plan: Plan, path: Path, maps: Maps | None = None) -> Facts:
+    """The facts of a log; one that cannot be read is ``damaged``.
+
+    Args:
+        plan: whose limits hold.
+        path: of the log.
+        maps: cache of the scenes' maps.
+    """
+    try:
+        with LogReader(path) as log:
+            found = _read(plan, log)
+    except RecordingError as error:
+        return Facts(None, error.message.replace(str(path), path.name), "damaged")
+    if found.kind in ("killed", "damaged"):
+        return found
+    score = score_log(path, RULES, maps)
+    if score.scorable:
+        metrics = {name: _number(score, name) for name in METRICS}
+        limit, count = plan.limits.contacts, metrics["collisions"]
+        over = found.kind is None and limit is not None and count is not None and count >= limit
+        kind: Kind | None = "contact_limit" if over else found.kind
+        return _with(found, kind=kind, metrics=metrics)
+    return (
+        found
+        if found.kind is not None
+        else _with(found, kind="damaged", detail=score.reason.replace(str(path), path.name))
+    )
+
+
+def _with(facts: Facts, **changes: Any) -> Facts:
+    return Facts(**{**asdict(facts), **changes})
+
+
+def _number(score: EpisodeScore, name: str) -> float | None:
+    value = score.metrics.get(name)
+    return None if value is None else finite(float(value))
+
+
+def _read(plan: Plan, log: LogReader) -> Facts:
+    header, placed = log.header, log.header.placement
+    first = last = None
+    taken: list[int] = []
+    for record in log.steps(images=False, verify=True):
+        first = first or record
+        last = record
+        operator = record.policy_info.get("operator")
+        if isinstance(operator, dict) and operator.get("intervention"):
+            taken.append(record.index)
+    if first is None or last is None:
+        return Facts(None, "the log holds no step", "killed", map=header.scene.digest)
+    end = log.end
+    kind = "killed" if end is None else kind_of(end)
+    degrees = None if placed is None or placed.error_rad is None else abs(math.degrees(placed.error_rad))
+    limits = plan.pairs.placement
+    if (
+        kind is None
+        and placed is not None
+        and (placed.error_m > limits.within_m or (degrees or 0.0) > limits.within_deg)
+    ):
+        kind = "start"
+    if kind is None and taken:
+        kind = "takeover"
+    return Facts(
+        end=None if end is None else end.reason.value,
+        detail="" if end is None else end.detail,
+        kind=kind,
+        placement_m=None if placed is None else placed.error_m,
+        placement_deg=degrees,
+        x_m=None if placed is None else placed.pose.x_m,
+        y_m=None if placed is None else placed.pose.y_m,
+        battery=finite(first.base.battery_fraction),
+        battery_end=finite(last.base.battery_fraction),
+        light=_light(log),
+        map=header.scene.digest,
+        duration_s=round(((end.stamp_ns if end else last.times.observed_ns) - first.times.observed_ns) / 1e9, 6),
+        taken_over=tuple(taken),
+    )
+
+
+def kind_of(end: EpisodeEnd) -> Kind | None:
+    """The intervention or fault with which an episode ended; None if policy or task ended it."""
+    if end.reason is EndReason.LOCALIZATION_LOST:
+        return "localization_lost"
+    if end.reason is EndReason.FAULT:
+        if end.detail.startswith(CONTACT_LIMIT):
+            return "contact_limit"
+        if end.detail.startswith(LINK_LOST):
+            return "link_lost"
+        return "policy_fault" if end.of_policy else "device_fault"
+    if end.reason is EndReason.INTERRUPTED:
+        if end.of_policy:
+            return "policy_fault"
+        return "e_stop" if any(word in end.detail for word in _E_STOP) else "interrupted"
+    return None
+
+
+def _light(log: LogReader) -> float | None:
+    try:
+        for record in log.steps():
+            rgb = record.frame.rgb
+            return None if rgb is None or rgb.size == 0 else round(float(rgb.mean()) / 255, 6)
+    except RuntimeFault:
+        return None
+    return None

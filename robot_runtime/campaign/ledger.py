@@ -1,0 +1,281 @@
+"""Ledger of a campaign: what happened, one JSON line each, appended, chained by hash, and on the disk before the next.
+
+Each line holds its number ``n``, the time ``at`` (UTC), the seconds ``up_s`` since the computer was started and the id
+``boot`` of that start, ``kind``, the content, a signature where the plan names a signer, and ``chain``
+(:class:`robot_runtime.recording.chain.Chain`). Nothing is ever changed or removed.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from typing_extensions import Self
+
+from robot_runtime.common.clock import SystemClock, ns_to_seconds, utc_now_iso, wait_for
+from robot_runtime.errors import ConfigError, RecordingError, writing
+from robot_runtime.recording.chain import Chain
+
+FILE = "ledger.jsonl"
+CLOCK_TOLERANCE_S = 2.0
+"""Largest step back of the computer's clock between two lines: time servers correct less than that."""
+
+LOCK_S = 2.0
+"""Wait for another process before it counts as running the campaign."""
+
+FREE_BYTES = 200 << 20
+"""Space that must be free before a run begins."""
+
+Sign = Callable[[bytes], str]
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line.
+
+    Attributes:
+        n: its number, from 0.
+        kind: one word.
+        content: the whole line, with ``n``, ``at`` and so on.
+        raw: its bytes, without the line's end.
+    """
+
+    n: int
+    kind: str
+    content: Mapping[str, Any]
+    raw: bytes
+
+    def __getitem__(self, name: str) -> Any:
+        return self.content[name]
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """A field, or the default."""
+        return self.content.get(name, default)
+
+    @property
+    def at(self) -> datetime:
+        """Time of the line."""
+        return datetime.fromisoformat(self.content["at"])
+
+
+class Ledger:
+    """The ledger, open for appending; a context, for one process at a time.
+
+    A last line that a power failure cut off is removed, and the next line, of kind ``recovered``, says so.
+
+    Args:
+        folder: of the campaign; created if it is missing.
+        sign: makes the signature of a line, given what it covers; None for none.
+        now: the time (UTC, ISO 8601).
+
+    Attributes:
+        entries: all lines, the new ones included.
+
+    Raises:
+        ConfigError: another process has it open.
+        RecordingError: it was altered, or cannot be read or written.
+    """
+
+    def __init__(self, folder: Path, sign: Sign | None = None, now: Callable[[], str] = utc_now_iso) -> None:
+        self.folder, self.path = folder, folder / FILE
+        self._sign, self._now = sign, now
+        self._chain = Chain()
+        self.entries: list[Entry] = []
+        with writing(self.path, "make the folder writable"):
+            folder.mkdir(parents=True, exist_ok=True)
+            self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        try:
+            self._lock()
+            self._open()
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def append(self, kind: str, **content: Any) -> Entry:
+        """Add a line and return it once it is on the disk.
+
+        Raises:
+            RecordingError: it cannot be written (disk full); the ledger is then as before.
+        """
+        record = {"n": len(self.entries), "at": self._now(), "up_s": _up_s(), "boot": _boot()}
+        data = json.dumps(record | {"kind": kind} | content, allow_nan=False, separators=(",", ":")).encode()
+        if self._sign is not None:
+            signature = self._sign(self._chain.digest.encode() + data)
+            data = data[:-1] + f',"signature":"{signature}"}}'.encode()
+        chain = Chain()
+        chain.digest = self._chain.digest
+        line = chain.append(data)
+        with writing(self.path, "free space on the disk, and repeat the command: nothing is lost"):
+            self._write(line + b"\n")
+        self._chain = chain
+        self.entries.append(Entry(record["n"], kind, json.loads(line), line))  # type: ignore[arg-type]
+        return self.entries[-1]
+
+    @property
+    def head(self) -> str:
+        """Hash over the whole ledger so far."""
+        return self._chain.digest
+
+    def close(self) -> None:
+        """Close the file; a second call does nothing."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def check_clock(self) -> None:
+        """Raise ``ConfigError`` if the computer's clock is behind the last line's time."""
+        now = datetime.fromisoformat(self._now())
+        behind_s = (self.entries[-1].at - now).total_seconds() if self.entries else 0.0
+        if behind_s > CLOCK_TOLERANCE_S:
+            raise ConfigError(
+                f"the computer's clock was set back: it is {behind_s:.0f} s behind the last line of {self.path}",
+                "set the clock right, and repeat the command",
+            )
+
+    def _lock(self) -> None:
+        def locked() -> bool | None:
+            try:
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return None
+            return True
+
+        # Others hold it for moments only: to see whether it is held, or to add a verdict.
+        if wait_for(SystemClock(), locked, LOCK_S, 0.05) is None:
+            raise ConfigError(
+                f"{self.folder}: another process runs this campaign", "wait until it ends, or stop it with Ctrl-C"
+            )
+
+    def _open(self) -> None:
+        data = self.path.read_bytes()
+        whole = data[: data.rfind(b"\n") + 1]
+        self.entries, self._chain = parse_ledger(self.path, whole)
+        if torn := data[len(whole) :]:
+            with writing(self.path):
+                os.ftruncate(self._file, len(whole))
+            self.append("recovered", bytes=len(torn), sha256=hashlib.sha256(torn).hexdigest())
+        _sync_folder(self.folder)
+
+    def _write(self, line: bytes) -> None:
+        start = os.fstat(self._file).st_size
+        try:
+            if os.write(self._file, line) < len(line):
+                raise OSError(28, "the disk is full")
+            os.fsync(self._file)
+        except OSError:
+            os.ftruncate(self._file, start)
+            raise
+
+
+def parse_ledger(path: Path, data: bytes) -> tuple[list[Entry], Chain]:
+    """Lines of a ledger, and the chain up to the last.
+
+    Raises:
+        RecordingError: a line is no JSON, or does not continue the chain.
+    """
+    entries: list[Entry] = []
+    chain = Chain()
+    for number, raw in enumerate(data.splitlines()):
+        entry = parse_line(number, raw)
+        if entry is None or entry.n != number or not chain.follows(raw):
+            raise RecordingError(
+                f"{path}: line {number + 1} was altered, or a line before it is missing",
+                "restore the file as it was written; `robot-runtime campaign verify` names what differs",
+            )
+        entries.append(entry)
+    return entries, chain
+
+
+def parse_line(number: int, raw: bytes) -> Entry | None:
+    """A line's content, unchecked; None if it is no line of a ledger."""
+    try:
+        content = json.loads(raw)
+        return Entry(int(content["n"]), str(content["kind"]), content, raw)
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+
+
+def read_ledger(folder: Path) -> list[Entry]:
+    """All whole lines, without a lock; while another process appends, those that are complete.
+
+    Raises:
+        ConfigError: there is none.
+        RecordingError: it was altered.
+    """
+    path = folder / FILE
+    if not path.is_file():
+        raise ConfigError(f"{folder}: holds no campaign", "give the folder in which a campaign was run, or its plan")
+    data = path.read_bytes()
+    return parse_ledger(path, data[: data.rfind(b"\n") + 1])[0]
+
+
+def is_running(folder: Path) -> bool:
+    """Whether a process has the campaign open."""
+    try:
+        with (folder / FILE).open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return False
+
+
+def check_space(folder: Path) -> None:
+    """Raise ``RecordingError`` if the disk has no room for another run."""
+    state = os.statvfs(folder)
+    free = state.f_bavail * state.f_frsize
+    if free < FREE_BYTES:
+        raise RecordingError(
+            f"{folder}: only {free >> 20} MB are free, {FREE_BYTES >> 20} MB are needed before a run begins",
+            "free space on the disk, and repeat the command: nothing is lost",
+        )
+
+
+def sha256_of(path: Path) -> str:
+    """SHA-256 of a file."""
+    total = hashlib.sha256()
+    with path.open("rb") as file:
+        for block in iter(lambda: file.read(1 << 20), b""):
+            total.update(block)
+    return total.hexdigest()
+
+
+def _up_s() -> float:
+    return round(ns_to_seconds(SystemClock().now_ns()), 3)
+
+
+def _boot() -> str:
+    return _BOOT_ID.read_text().strip()[:8] if _BOOT_ID.exists() else ""
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def replaced(path: Path) -> Iterator[Path]:
+    """A file to write that takes the place of ``path`` at the end, whole or not at all. Raises ``RecordingError``."""
+    part = path.with_name(f"{path.name}.part")
+    with writing(path):
+        yield part
+        part.replace(path)

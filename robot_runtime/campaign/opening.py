@@ -1,0 +1,135 @@
+"""Opening of a campaign: its plan is checked and written into the ledger before anything moves, or compared with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from robot_runtime.campaign.ledger import FILE, Ledger, Sign, sha256_of
+from robot_runtime.campaign.plan import Plan, load_plan
+from robot_runtime.campaign.schedule import EpisodeName
+from robot_runtime.campaign.state import stored_plan
+from robot_runtime.common.clock import utc_now_iso
+from robot_runtime.common.provenance import software
+from robot_runtime.datasets import load_episodes
+from robot_runtime.errors import ConfigError
+from robot_runtime.policies import AGENTS, has_own_process, is_remote
+from robot_runtime.policies.package.files import read_manifest
+from robot_runtime.policies.python_agent import load_python
+from robot_runtime.robots.loader import DeviceOverrides, read_robot_file
+from robot_runtime.scenes.geodesic import GeodesicMap
+from robot_runtime.scenes.scene import find_scene, load_scene
+from robot_runtime.tasks.episode import Episode
+from robot_runtime.tasks.registry import check_episode
+
+CAMPAIGNS = Path("campaigns")
+LOGS = "logs"
+"""Folder of the logs in a campaign's, with a folder for each attempt."""
+
+
+def folder_of(plan: Plan, out: Path | None = None) -> Path:
+    """The folder of a plan's campaign."""
+    return CAMPAIGNS / plan.name if out is None else out
+
+
+def located(path: Path, out: Path | None = None) -> Path:
+    """The folder of the campaign that a plan's file or a campaign's folder names. Raises ``ConfigError``."""
+    return path if path.is_dir() else folder_of(load_plan(path), out)
+
+
+def check_plan(plan: Plan) -> list[Episode]:
+    """Check that everything that a plan names exists and fits, and return its episodes, with the goals of the scene.
+
+    Raises:
+        RuntimeFault: a missing or unfit task, scene, robot, policy or episode; a start or goal off the map.
+    """
+    task = plan.limited_task()
+    for planned in plan.robots:
+        read_robot_file(planned.robot, DeviceOverrides(planned.camera, planned.localizer, planned.referee))
+    for policy in plan.policies.values():
+        _check_policy(policy.spec)
+    episodes = load_episodes(Path(plan.episodes))[: plan.count]
+    scenes = {folder: load_scene(find_scene(folder)) for folder in {plan.scene(one.scene) for one in episodes}}
+    maps = {folder: GeodesicMap(scene.map, task.robot_radius_m) for folder, scene in scenes.items()}
+    if not episodes:
+        raise ConfigError(f"{plan.episodes}: holds no episode", "generate some with `robot-runtime episodes generate`")
+    folders = [plan.scene(episode.scene) for episode in episodes]
+    return [
+        check_episode(task, scenes[folder], one, maps[folder]) for one, folder in zip(episodes, folders, strict=True)
+    ]
+
+
+def _check_policy(spec: str) -> None:
+    """Check that a policy can be found, without loading it. Raises ``RuntimeFault``."""
+    if not spec or spec in AGENTS or has_own_process(spec) or is_remote(spec):
+        return
+    if ":" in spec:
+        load_python(spec)
+    else:
+        read_manifest(Path(spec))
+
+
+def open_campaign(
+    plan: Plan,
+    folder: Path,
+    sign: Sign | None = None,
+    tell: Callable[[str], None] = print,
+    now: Callable[[], str] = utc_now_iso,
+) -> Ledger:
+    """Open the ledger of a plan's campaign: a new one begins with the plan, an old one must have the same.
+
+    Args:
+        plan: checked only where the campaign is new or its episodes have to be read.
+        folder: of the campaign.
+        sign: of lines; required where the plan names a signer.
+        tell: gets a line about a campaign that goes on.
+        now: the time.
+
+    Raises:
+        ConfigError: the plan differs from the ledger's, or another process runs the campaign.
+        RuntimeFault: as :func:`check_plan` and :class:`Ledger`.
+    """
+    if bool(plan.signer) != (sign is not None):
+        raise ConfigError(
+            f"plan {plan.name!r} {'names a signer' if plan.signer else 'names no signer'}",
+            "give --sign KEY where the plan names a signer, and only there",
+        )
+    names = None if (folder / FILE).is_file() else _names(plan)
+    ledger = Ledger(folder, sign, now)
+    try:
+        if ledger.entries:
+            check_same(plan, stored_plan(ledger.entries), folder)
+            if sha256_of(Path(plan.episodes)) != ledger.entries[0]["episodes_sha256"]:
+                raise ConfigError(
+                    f"{plan.episodes}: is not the file with which the campaign began", "restore that file"
+                )
+            tell(f"{folder}: goes on after {len(ledger.entries)} lines of its ledger")
+        else:
+            names = names or _names(plan)
+            ledger.append(
+                "plan",
+                plan=plan.document(),
+                plan_sha256=plan.digest,
+                episodes_sha256=sha256_of(Path(plan.episodes)),
+                episodes=[[name.id, name.scene, name.key] for name in names],
+                software=software(),
+            )
+    except BaseException:
+        ledger.close()
+        raise
+    return ledger
+
+
+def check_same(plan: Plan, stored: Plan, folder: Path) -> None:
+    """Raise ``ConfigError`` that names what differs between a plan and the one with which a campaign began."""
+    here, there = plan.document(), stored.document()
+    changed = sorted(name for name in {*here, *there} if here.get(name) != there.get(name))
+    if changed:
+        raise ConfigError(
+            f"plan {plan.name!r} was changed since its campaign began in {folder}: {', '.join(changed)}",
+            "run the plan as it was, or give the new one another name",
+        )
+
+
+def _names(plan: Plan) -> list[EpisodeName]:
+    return [EpisodeName(n, one.id, one.scene, one.key) for n, one in enumerate(check_plan(plan))]

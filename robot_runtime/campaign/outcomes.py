@@ -1,0 +1,146 @@
+"""Outcome of each start: the value of every policy's run, strict and lenient, and the answer of the sequential test."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from robot_runtime.campaign.attempts import Attempt
+from robot_runtime.campaign.plan import Plan
+from robot_runtime.campaign.state import State
+from robot_runtime.scoring.statistics.sequential import SequentialPairedTest
+
+View = Literal["strict", "lenient"]
+VIEWS: tuple[View, ...] = ("strict", "lenient")
+
+
+def value(plan: Plan, attempts: Sequence[Attempt], counted: Attempt, view: View) -> float:
+    """The metric of a policy's runs from one start, between 0 and 1.
+
+    Args:
+        plan: whose metric and rules hold.
+        attempts: all of the policy from this start, repeated ones included.
+        counted: the one that was not repeated.
+        view: where a kind counts as a failure, the value is 0, also if the run with it was repeated.
+    """
+    if any(plan.counting.rule(kind, view) == "failure" for attempt in attempts for kind in attempt.kinds):
+        return 0.0
+    facts = counted.facts
+    metrics = {} if facts is None else facts.metrics
+    said = [verdict.success for verdict in counted.judges.values() if verdict.success is not None]
+    stated = metrics.get(plan.test.metric)
+    if not said or plan.test.metric == "soft_spl":
+        return float(stated or 0.0)
+    if not (all(said) if view == "strict" else any(said)):
+        return 0.0
+    if plan.test.metric == "success":
+        return 1.0
+    shortest, length = metrics.get("shortest_path_m"), metrics.get("path_length_m")
+    if shortest is None or length is None:
+        return float(stated or 0.0)
+    longest = max(shortest, length)
+    return shortest / longest if longest > 0 else 1.0
+
+
+def values(state: State, view: View) -> list[dict[str, float]]:
+    """The values of every finished start by policy, in the order in which the starts were finished."""
+    return [
+        {
+            policy: value(state.plan, [one for one in state.by_start[number] if one.policy == policy], counted, view)
+            for policy, counted in sorted(progress.valid.items())
+        }
+        for number, progress in state.finished
+    ]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer so far.
+
+    Attributes:
+        decision: ``continue``, ``undecided``, or the name of the better policy; ``single`` or ``several`` where not two
+            policies are compared.
+        pairs: starts that count.
+        p_value: at any time; None where nothing is tested.
+        low, mean, high: of the difference second less first, at any time; None likewise.
+        means: of each policy.
+    """
+
+    decision: str
+    pairs: int
+    p_value: float | None
+    low: float | None
+    mean: float | None
+    high: float | None
+    means: dict[str, float]
+
+    @property
+    def ends(self) -> bool:
+        """Whether the campaign ends with it."""
+        return self.decision not in ("continue", "single", "several")
+
+    def document(self) -> dict[str, Any]:
+        """As JSON, numbers rounded to twelve digits, so that it is the same on every computer."""
+        return {name: rounded(part) for name, part in vars(self).items()}
+
+
+def answer(plan: Plan, found: Sequence[Mapping[str, float]]) -> Answer:
+    """The answer of the plan's test to the values of finished starts, in order."""
+    by_policy: dict[str, list[float]] = {}
+    for start in found:
+        for policy, one in start.items():
+            by_policy.setdefault(policy, []).append(one)
+    means = {policy: sum(numbers) / len(numbers) for policy, numbers in sorted(by_policy.items())}
+    if plan.compared is None:
+        return Answer("single" if len(plan.policies) == 1 else "several", len(found), None, None, None, None, means)
+    first, second = plan.compared
+    test = SequentialPairedTest(
+        plan.test.metric, alpha=plan.test.alpha, sides=plan.test.sided, max_pairs=plan.test.largest
+    )
+    decision, pairs = "continue", 0
+    for start in found:
+        if decision != "continue" and pairs >= plan.test.least:
+            break
+        decision, pairs = test.add(start[first], start[second]), pairs + 1
+    if pairs < plan.test.least and decision != "undecided":
+        decision = "continue"
+    named = {"A": first, "B": second}.get(decision, decision)
+    interval = test.interval if pairs else None
+    low, mean, high = (None, None, None) if interval is None else (interval.low, interval.mean, interval.high)
+    return Answer(named, pairs, test.p_value if pairs else None, low, mean, high, means)
+
+
+def rounded(part: Any) -> Any:
+    """A JSON value with numbers of at most twelve digits."""
+    if isinstance(part, float):
+        return float(f"{part:.12g}")
+    if isinstance(part, Mapping):
+        return {key: rounded(one) for key, one in part.items()}
+    return [rounded(one) for one in part] if isinstance(part, (list, tuple)) else part
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether two JSON values are equal, numbers to nine digits: another computer may round differently."""
+    if isinstance(a, Mapping) and isinstance(b, Mapping):
+        return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
+    if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
+        return len(a) == len(b) and all(same(one, other) for one, other in zip(a, b, strict=True))
+    if isinstance(a, float) or isinstance(b, float):
+        numbers = isinstance(a, (int, float)) and isinstance(b, (int, float))
+        return numbers and abs(a - b) <= 1e-9 * max(1.0, abs(a), abs(b))
+    return bool(a == b)
+
+
+def sentence(plan: Plan, found: Answer) -> str:
+    """The answer in words."""
+    means = ", ".join(f"{name} {mean:.3f}" for name, mean in found.means.items())
+    what = f"{plan.test.metric} after {found.pairs} starts: {means}" if found.means else "no start is finished"
+    if found.decision == "continue":
+        return f"not yet; {what}"
+    if found.decision in ("single", "several"):
+        return what
+    tail = "" if found.p_value is None else f" (p = {found.p_value:.2g}, valid at any time)"
+    if found.decision == "undecided":
+        return f"no answer; {what}{tail}"
+    return f"{found.decision} is better; {what}{tail}"

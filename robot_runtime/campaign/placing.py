@@ -1,0 +1,80 @@
+"""Placement between runs: by the robot itself where it can, by a person where it must."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from typing_extensions import Self, override
+
+from robot_runtime.campaign.plan import PlannedRobot
+from robot_runtime.common.geometry import SE2
+from robot_runtime.errors import PlacementFailed
+from robot_runtime.hal import Placer, Robot
+from robot_runtime.placement.driving import DrivingPlacer
+from robot_runtime.placement.guide import Guide
+from robot_runtime.placement.offset import Tolerance
+from robot_runtime.placement.operator import OperatorPlacer
+from robot_runtime.scenes.objects import ObjectPose
+from robot_runtime.scenes.scene import Scene
+
+Say = Callable[..., Any]
+
+
+class AskingPlacer(Placer):
+    """A placer, and a second one, with a person's help, for where the first does not get to.
+
+    Args:
+        first: tried first; None where a person places the robot anyway.
+        second: with a person.
+        say: gets ``"asks"`` with a text, and ``"answered"`` when the robot stands.
+    """
+
+    def __init__(self, first: Placer | None, second: Placer, say: Say) -> None:
+        self._first, self._second, self._say = first, second, say
+        self.way = second.way
+
+    @override
+    def fitted(self, robot: Robot) -> Self:
+        first = None if self._first is None else self._first.fitted(robot)
+        return type(self)(first, self._second.fitted(robot), self._say)
+
+    @override
+    def place_objects(self, poses: Mapping[str, ObjectPose]) -> None:
+        self._second.place_objects(poses)
+
+    @override
+    def place(self, pose: SE2, tilt_rad: float) -> None:
+        why = "Bring the robot to its start"
+        if self._first is not None:
+            try:
+                self._first.place(pose, tilt_rad)
+            except PlacementFailed as error:
+                why = f"Bring the robot to its start, because it did not get there itself: {error.message}"
+            else:
+                self.way = self._first.way
+                return
+        self.way = self._second.way
+        self._say("asks", text=f"{why}: x {pose.x_m:.2f} m, y {pose.y_m:.2f} m")
+        self._second.place(pose, tilt_rad)
+        self._say("answered")
+
+
+def placer_of(
+    planned: PlannedRobot, robot: Robot, scene: Scene, tolerance: Tolerance, guide: Guide, say: Say
+) -> Placer:
+    """The placer that a plan wants for a connected robot.
+
+    In simulation nobody can push the robot: where a person would, it is set down. A simulated robot that drives begins
+    where the scene has most room.
+    """
+    if planned.placing == "own":
+        return robot.placer
+    parts = (robot.clock, robot.base, robot.head, robot.localizer, robot.referee, tolerance, guide)
+    person: Placer = OperatorPlacer(*parts) if robot.placer.way != "teleport" else robot.placer
+    if planned.placing == "person":
+        return AskingPlacer(None, person, say)
+    if robot.placer.way == "teleport":
+        robot.placer.place(SE2(*scene.map.most_open_point(), 0.0), 0.0)
+        robot.clock.sleep(1.0)
+    return AskingPlacer(DrivingPlacer(*parts, occupancy=scene.map), person, say)

@@ -1,0 +1,420 @@
+"""Plan of a campaign: what is run, how it is compared and counted, and when it ends."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from robot_runtime.common import config
+from robot_runtime.errors import ConfigError
+from robot_runtime.placement.offset import Tolerance
+from robot_runtime.policy import PolicySource
+from robot_runtime.tasks.task import Task, load_task
+
+Counts = Literal["failure", "repeat", "ignore"]
+"""How a run with an intervention or a fault counts: as failed, not at all (it is run again), or as scored."""
+
+Kind = Literal[
+    "help",
+    "takeover",
+    "battery_change",
+    "e_stop",
+    "contact_limit",
+    "localization_lost",
+    "device_fault",
+    "policy_fault",
+    "link_lost",
+    "interrupted",
+    "killed",
+    "start",
+    "damaged",
+    "invalid",
+    "other",
+]
+"""Interventions and faults. ``start``: the robot did not stand where the plan wants it; ``killed``: the log has no end;
+``damaged``: the log cannot be read or scored; ``invalid``: a judge's word; the others are what their names say."""
+
+STRICT: dict[Kind, Counts] = {
+    "help": "failure",
+    "takeover": "failure",
+    "battery_change": "repeat",
+    "e_stop": "failure",
+    "contact_limit": "failure",
+    "localization_lost": "failure",
+    "device_fault": "repeat",
+    "policy_fault": "failure",
+    "link_lost": "repeat",
+    "interrupted": "repeat",
+    "killed": "repeat",
+    "start": "repeat",
+    "damaged": "repeat",
+    "invalid": "repeat",
+    "other": "repeat",
+}
+"""Every help is a failure."""
+
+LENIENT: dict[Kind, Counts] = STRICT | {
+    "help": "ignore",
+    "takeover": "ignore",
+    "battery_change": "ignore",
+    "e_stop": "repeat",
+    "localization_lost": "repeat",
+    "other": "ignore",
+}
+"""What the policy did not cause does not count against it."""
+
+SECRETS = ("token",)
+PRESETS = "campaigns"
+ANY_SCENE = "*"
+Metric = Literal["success", "spl", "soft_spl"]
+Fraction = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=1)]
+
+
+@dataclass(frozen=True)
+class PlannedPolicy:
+    """A policy by its source, or a sealed one by its commitment and the server that runs it.
+
+    Attributes:
+        spec: what ``run`` takes as ``--policy`` or ``--agent``.
+        arguments: of it.
+        python: interpreter of an agent in a process of its own.
+        timeout_s: of such an agent.
+        commitment: SHA-256 of a sealed policy's salted source, see :mod:`robot_runtime.campaign.sealing`.
+        server: URL of the server that runs a sealed policy.
+    """
+
+    spec: str = ""
+    arguments: dict[str, str | int | float | bool] = field(default_factory=dict)
+    python: str | None = None
+    timeout_s: config.Positive | None = None
+    commitment: str = ""
+    server: str = ""
+
+    __pydantic_config__ = config.STRICT
+
+    def __post_init__(self) -> None:
+        if bool(self.spec) == bool(self.commitment):
+            raise ValueError("a policy has either a spec, or a commitment and a server")
+        if bool(self.commitment) != bool(self.server):
+            raise ValueError("a sealed policy has a commitment and a server")
+        if set(SECRETS) & set(self.arguments):
+            raise ValueError("a plan is public: give the token in the environment as ROBOT_RUNTIME_TOKEN")
+
+    @property
+    def source(self) -> PolicySource:
+        """The source to load it from; of a sealed policy, its server."""
+        if self.commitment:
+            return PolicySource(self.server)
+        arguments = {
+            name: value if isinstance(value, str) else json.dumps(value) for name, value in self.arguments.items()
+        }
+        return PolicySource(self.spec, arguments, self.python, self.timeout_s)
+
+
+@dataclass(frozen=True)
+class PlannedRobot:
+    """A robot, as on the command line of ``run``, and its way to the next start.
+
+    Attributes:
+        placing: ``own``: the robot's own way (a simulator sets it down, else a person); ``drive``: it drives there, and
+            a person is asked where it cannot; ``person``: a person brings it.
+    """
+
+    robot: str
+    camera: str | None = None
+    localizer: str | None = None
+    referee: str | None = None
+    placing: Literal["own", "drive", "person"] = "own"
+    real_time: bool = False
+
+    __pydantic_config__ = config.STRICT
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of one run; None for the task's own.
+
+    Attributes:
+        steps: actions.
+        minutes: since the start, on the robot's clock.
+        contacts: that end the run as ``contact_limit``; None for any number.
+        tries: of one policy from one start, repetitions by rule included.
+    """
+
+    steps: Count | None = None
+    minutes: config.Positive | None = None
+    contacts: Count | None = None
+    tries: Count = 3
+
+    __pydantic_config__ = config.STRICT
+
+
+@dataclass(frozen=True)
+class Order:
+    """Random order, as a function of the seed.
+
+    Attributes:
+        block: starts within which each policy goes first equally often.
+        by_scene: whether all starts of a scene follow each other.
+        policies_per_start: how many of the policies run from each start, drawn at random; None for all.
+    """
+
+    seed: Annotated[int, Field(ge=0)]
+    block: Count = 10
+    by_scene: bool = False
+    policies_per_start: Count | None = None
+
+    __pydantic_config__ = config.STRICT
+
+
+@dataclass(frozen=True)
+class Test:
+    """Question and rule of its answer.
+
+    Attributes:
+        metric: that is compared, between 0 and 1.
+        alpha: probability of a wrong answer.
+        sided: ``two``: whether the policies differ; ``one``: whether the second is better than the first.
+        counts: the result that is tested, see :class:`Counting`.
+        largest: starts after which the campaign ends without an answer.
+        least: starts before which it does not end.
+    """
+
+    largest: Count
+    metric: Metric = "success"
+    alpha: Annotated[float, Field(gt=0, lt=0.5)] = 0.05
+    sided: Literal["one", "two"] = "two"
+    counts: Literal["strict", "lenient"] = "strict"
+    least: Count = 1
+
+    __pydantic_config__ = config.STRICT
+    __test__ = False
+
+
+@dataclass(frozen=True)
+class PairLimits:
+    """Conditions under which runs from one start are comparable; otherwise all of them are repeated.
+
+    Attributes:
+        placement: largest error of each start; what is above it counts as ``start``.
+        battery: largest difference of the charges at the start, parts of 1.
+        light: largest ratio of the mean brightness of the first images, less 1.
+        apart_m: largest distance between the starts.
+        rounds: how often a start is tried with all policies before it is given up.
+    """
+
+    placement: Tolerance = field(default_factory=lambda: Tolerance(0.1, 10.0))
+    battery: Fraction = 0.3
+    light: config.Positive = 0.5
+    apart_m: config.Positive = 0.15
+    rounds: Count = 2
+
+    __pydantic_config__ = config.STRICT
+
+
+@dataclass(frozen=True)
+class Judging:
+    """People who judge each run's success, without knowing the policy.
+
+    Attributes:
+        judges: how many must; none: the metric's own rule holds. Where two disagree, the strict result is failure and
+            the lenient one success.
+    """
+
+    judges: Annotated[int, Field(ge=0, le=2)] = 0
+
+    __pydantic_config__ = config.STRICT
+
+
+@dataclass(frozen=True)
+class Counting:
+    """Exceptions from :data:`STRICT` and :data:`LENIENT`, by kind."""
+
+    strict: dict[Kind, Counts] = field(default_factory=dict)
+    lenient: dict[Kind, Counts] = field(default_factory=dict)
+
+    __pydantic_config__ = config.STRICT
+
+    def rule(self, kind: Kind, view: Literal["strict", "lenient"]) -> Counts:
+        """How a kind counts."""
+        return (STRICT | self.strict if view == "strict" else LENIENT | self.lenient)[kind]
+
+
+@dataclass(frozen=True)
+class Battery:
+    """Charges between which robots work; a robot that does not know its charge is not paused.
+
+    Attributes:
+        least: charge below which no run may end, by the consumption of the runs so far.
+        resume: charge at which a paused robot goes on.
+        first_run: consumption that is assumed before any run has been measured.
+    """
+
+    least: Fraction = 0.15
+    resume: Fraction = 0.8
+    first_run: Fraction = 0.1
+
+    __pydantic_config__ = config.STRICT
+
+
+@dataclass(frozen=True)
+class Help:
+    """Ways of asking for a person, beside the terminal and the console.
+
+    Attributes:
+        desktop: whether a desktop notification is sent (``notify-send``).
+        hook: URL to which each question, and each new head of the ledger, is posted as JSON.
+        patience_minutes: time after which the campaign stops for want of an answer.
+    """
+
+    desktop: bool = False
+    hook: str | None = None
+    patience_minutes: config.Positive = 600.0
+
+    __pydantic_config__ = config.STRICT
+
+    def __post_init__(self) -> None:
+        if self.hook is not None and not self.hook.startswith(("http://", "https://")):
+            raise ValueError("the hook is no http:// or https:// address")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The plan; files are relative to the folder in which the command is given, as on every command line.
+
+    Attributes:
+        name: of the campaign, and of its folder.
+        task: preset or YAML file.
+        scenes: folder or bundled scene by the episodes' scene name; ``"*"`` for all others.
+        episodes: file of the starts.
+        policies: by the name in logs.
+        robots: that work at the same time.
+        question: in words, for the report.
+        split: of the dataset, for submissions.
+        count: of the file's episodes, from the first; None for all.
+        repetitions: runs of each policy from each start.
+        blind: whether policies must be sealed.
+        show_scores: whether scores and the present answer are shown while it runs.
+        signer: public key (Ed25519, hexadecimal) with which the ledger is signed; empty for none.
+    """
+
+    name: str
+    task: str
+    scenes: dict[str, str]
+    episodes: str
+    policies: dict[str, PlannedPolicy]
+    robots: tuple[PlannedRobot, ...]
+    order: Order
+    test: Test
+    question: str = ""
+    split: str = ""
+    count: Count | None = None
+    repetitions: Count = 1
+    limits: Limits = field(default_factory=Limits)
+    pairs: PairLimits = field(default_factory=PairLimits)
+    judging: Judging = field(default_factory=Judging)
+    counting: Counting = field(default_factory=Counting)
+    battery: Battery = field(default_factory=Battery)
+    help: Help = field(default_factory=Help)
+    blind: bool = False
+    show_scores: bool = True
+    signer: str = ""
+
+    __pydantic_config__ = config.STRICT
+
+    def __post_init__(self) -> None:
+        for name in (self.name, *self.policies):
+            if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.]*(-[A-Za-z0-9_.]+)*", name):
+                raise ValueError(f"the name {name!r} has other characters than letters, digits, _ . and single -")
+        if not (self.policies and self.robots and self.scenes):
+            raise ValueError("a plan needs a policy, a robot and a scene")
+        if self.blind and not all(policy.commitment for policy in self.policies.values()):
+            raise ValueError("a blind plan has sealed policies only: make it with `robot-runtime campaign seal`")
+        if self.signer and not re.fullmatch(r"[0-9a-f]{64}", self.signer):
+            raise ValueError("the signer's public key is not 64 hexadecimal digits")
+        if (self.order.policies_per_start or 1) > len(self.policies):
+            raise ValueError("there are fewer policies than policies_per_start")
+        if self.test.least > self.test.largest:
+            raise ValueError("test.least is more than test.largest")
+
+    @property
+    def compared(self) -> tuple[str, str] | None:
+        """The two policies that are compared; None if there are more or fewer."""
+        names = tuple(sorted(self.policies))
+        return (names[0], names[1]) if len(names) == 2 else None
+
+    def scene(self, name: str) -> str:
+        """The folder of an episode's scene. Raises ``ConfigError``."""
+        found = self.scenes.get(name, self.scenes.get(ANY_SCENE))
+        if found is None:
+            raise ConfigError(
+                f"plan {self.name!r} has no scene {name!r}", f"add it to 'scenes', or a default as '{ANY_SCENE}'"
+            )
+        return found
+
+    def limited_task(self) -> Task:
+        """The task with the plan's limits. Raises ``ConfigError``."""
+        task, limits = load_task(self.task), self.limits
+        try:
+            task = task if limits.steps is None else replace(task, max_steps=limits.steps)
+            return task if limits.minutes is None else replace(task, max_seconds=60 * limits.minutes)
+        except ValueError as error:
+            raise ConfigError(f"plan {self.name!r}: limits: {error}", "correct the limits") from error
+
+    def document(self) -> dict[str, Any]:
+        """The plan as JSON, every default written out."""
+        found: dict[str, Any] = config.unparse(self)
+        return found
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of :meth:`document`."""
+        return digest(self.document())
+
+
+def load_plan(path: Path) -> Plan:
+    """Read a plan, with its preset below it.
+
+    A plan's ``preset`` is the name of a file in ``launch/campaigns`` or a path; what the plan states goes before it.
+
+    Raises:
+        ConfigError: the plan, or its preset, is missing or malformed.
+    """
+    stated = config.read_yaml(path)
+    if not isinstance(stated, dict):
+        raise ConfigError(f"{path}: is no plan", "write it as docs/how-to/campaigns.md shows")
+    preset = stated.pop("preset", None)
+    if preset is not None:
+        below = config.read_yaml(config.find_preset(PRESETS, str(preset)))
+        if not isinstance(below, dict):
+            raise ConfigError(f"preset {preset!r} is no mapping", "write it as those in launch/campaigns")
+        stated = merged(below, stated)
+    return config.parse(stated, Plan, str(path))
+
+
+def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Both mappings, and the mappings in them, where ``above`` goes first."""
+    found = dict(below)
+    for key, value in above.items():
+        old = found.get(key)
+        found[key] = merged(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
+    return found
+
+
+def digest(value: Any) -> str:
+    """SHA-256 of a JSON value, whatever the order of its keys."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def finite(value: float | None) -> float | None:
+    """A number for JSON: None for what is not finite."""
+    return None if value is None or not math.isfinite(value) else value

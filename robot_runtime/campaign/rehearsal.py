@@ -1,0 +1,121 @@
+"""Rehearsal of a campaign in simulation: blind, killed and resumed on the way, verified from a copy, reported."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import yaml
+
+from robot_runtime.campaign.ledger import FILE, read_ledger
+from robot_runtime.campaign.plan import Plan, PlannedRobot
+from robot_runtime.campaign.sealing import seal
+from robot_runtime.common.clock import SystemClock, wait_for
+from robot_runtime.errors import ConfigError, DeviceFault, writing
+
+START_S = 120.0
+RUN_S = 24 * 3600.0
+
+
+def rehearse(plan: Plan, out: Path, robot: str, first_port: int, tell: Callable[[str], None]) -> Path:
+    """Rehearse a plan with all that can go wrong with its process, each step by the command that a person would use.
+
+    The plan is sealed, its policies run in a process of their own, the campaign's process is killed after its first
+    start and started again, a copy is verified, and the policies are unblinded.
+
+    Args:
+        plan: with the policies' sources.
+        out: for key, plan, campaign and copy; must not exist.
+        robot: preset that takes the place of the plan's robots.
+        first_port: of the policies' servers.
+        tell: gets a line about each step.
+
+    Returns:
+        The campaign's folder.
+
+    Raises:
+        ConfigError: the folder exists.
+        DeviceFault: a step failed.
+    """
+    if out.exists():
+        raise ConfigError(f"{out}: exists", "give a new folder")
+    with writing(out):
+        out.mkdir(parents=True)
+    robots = tuple(PlannedRobot(robot) for _ in plan.robots)
+    key, sealed, campaign, copy = (out / name for name in ("key.yaml", "plan.yaml", "campaign", "copy"))
+    public = seal(replace(plan, robots=robots, judging=replace(plan.judging, judges=0)), key, first_port=first_port)
+    with writing(sealed):
+        sealed.write_text(yaml.safe_dump(public.document(), sort_keys=False), encoding="utf-8")
+    tell(f"sealed: {', '.join(public.policies)}; only {key} tells who they are")
+    with _served(key, first_port, len(public.policies)):
+        run = _start("run", sealed, "--out", campaign)
+        if not _reached(run, campaign, 1):
+            raise _failure(run)
+        os.kill(run.pid, signal.SIGKILL)
+        run.communicate()
+        tell("killed the campaign's process after its first start, and started it again")
+        run = _start("run", sealed, "--out", campaign)
+        printed, _ = run.communicate(timeout=RUN_S)
+        if run.returncode:
+            raise _failure(run, printed)
+        tell(printed.strip().splitlines()[-1])
+    shutil.copytree(campaign, copy)
+    for arguments in (
+        ("verify", copy, "--plan", sealed, "--json", out / "result.json"),
+        ("unblind", campaign, "--key", key),
+    ):
+        done = _start(*arguments)
+        printed, _ = done.communicate(timeout=RUN_S)
+        if done.returncode:
+            raise _failure(done, printed)
+        tell(printed.strip())
+    return campaign
+
+
+def _start(*arguments: str | Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "robot_runtime", "campaign", *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+@contextmanager
+def _served(key: Path, first_port: int, count: int) -> Iterator[None]:
+    """The process that has the key and runs the policies."""
+    server = _start("serve", key, "--port", str(first_port))
+    assert server.stdout is not None
+    try:
+        first = server.stdout.readline()
+        if not first.startswith(f"serving {count}"):
+            raise DeviceFault(f"the policies cannot be served: {first.strip()}", "free the ports, or give others")
+        yield
+    finally:
+        server.terminate()
+        server.wait()
+        server.stdout.close()
+
+
+def _reached(run: subprocess.Popen[str], campaign: Path, starts: int) -> bool:
+    """Whether a campaign finished so many starts, and its process still runs."""
+
+    def there() -> bool | None:
+        path = campaign / FILE
+        found = sum(entry.kind == "decision" for entry in read_ledger(campaign)) if path.is_file() else 0
+        if found >= starts:
+            return True
+        return None if run.poll() is None else False
+
+    return bool(wait_for(SystemClock(), there, START_S, 0.05))
+
+
+def _failure(process: subprocess.Popen[str], printed: str = "") -> DeviceFault:
+    if process.poll() is None:
+        process.kill()
+    rest = printed or process.communicate()[0]
+    command = " ".join(map(str, list(process.args)[3:5]))  # type: ignore[arg-type]
+    return DeviceFault(f"`robot-runtime {command}` failed: {rest.strip()[-500:]}", "run the command by itself")

@@ -1,0 +1,246 @@
+"""Report of a campaign: one page for a reviewer, and the scores as files for other programs."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+from markupsafe import Markup
+
+from robot_runtime.campaign.attempts import Attempt
+from robot_runtime.campaign.facts import METRICS
+from robot_runtime.campaign.outcomes import VIEWS, Answer, View, answer, sentence, value, values
+from robot_runtime.campaign.plan import Plan
+from robot_runtime.campaign.state import State
+from robot_runtime.campaign.verification import Verification
+from robot_runtime.errors import ConfigError, RecordingError, writing
+from robot_runtime.metrics.settings import Rules
+from robot_runtime.scoring.report.charts import Chart
+from robot_runtime.scoring.report.export import write_json, write_parquet
+from robot_runtime.scoring.report.rendering import render
+from robot_runtime.scoring.report.submission import write_habitat, write_robothor
+from robot_runtime.scoring.statistics.agreement import agreement_lines
+from robot_runtime.scoring.summary import score_logs
+
+PAGE = "index.html"
+RULES = Rules(policy_faults="failure")
+
+
+def write_report(folder: Path, out: Path) -> list[str]:
+    """Write ``index.html``, ``result.json``, ``runs.csv`` and, for each policy, its scores and submissions.
+
+    Args:
+        folder: of the campaign.
+        out: created if it is missing.
+
+    Returns:
+        A line about each file that was not written, and why.
+
+    Raises:
+        RuntimeFault: there is no campaign, or a file cannot be written.
+    """
+    verified = Verification(folder)
+    state, plan = verified.state, verified.plan
+    with writing(out, "give another folder"):
+        out.mkdir(parents=True, exist_ok=True)
+        (out / PAGE).write_text(_page(verified), encoding="utf-8")
+        (out / "result.json").write_text(json.dumps(verified.document(), indent=2) + "\n", encoding="utf-8")
+        (out / "runs.csv").write_text(_csv(state), encoding="utf-8")
+    missing: list[str] = []
+    for policy in sorted(plan.policies):
+        missing += _write_scores(folder, out, state, policy)
+    return missing
+
+
+def _write_scores(folder: Path, out: Path, state: State, policy: str) -> list[str]:
+    """The files of one policy, of its runs that count."""
+    counted = [found.valid[policy] for _, found in state.finished if policy in found.valid]
+    paths = [folder / attempt.ended["log"] for attempt in counted if attempt.ended is not None and attempt.ended["log"]]
+    if not paths:
+        return [f"{policy}: no run counts"]
+    scores = [replace(score, path=score.path.relative_to(folder)) for score in score_logs(paths, RULES)]
+    write_json(out / f"{policy}.scores.json", scores)
+    whole = [replace(score, path=folder / score.path) for score in scores]
+    missing: list[str] = []
+    for name, write in (
+        (f"{policy}.parquet", lambda path: write_parquet(path, scores)),
+        (f"{policy}.habitat.json", lambda path: write_habitat(path, scores)),
+        (f"{policy}.metrics.json.gz", lambda path: write_robothor(path, whole, state.plan.split or None)),
+    ):
+        missing += _tried(out / name, write)
+    return missing
+
+
+def _tried(path: Path, write: Any) -> list[str]:
+    try:
+        write(path)
+    except (ConfigError, RecordingError) as error:  # not every task has every challenge's form
+        path.unlink(missing_ok=True)
+        return [f"{path.name}: {error.message}"]
+    return []
+
+
+def _csv(state: State) -> str:
+    """A row per attempt."""
+    text = io.StringIO()
+    conditions = ("placement_m", "placement_deg", "battery", "battery_end", "light", "duration_s")
+    head = ["start", "episode", "policy", "attempt", "robot", "counts", "kinds", *VIEWS, *METRICS, *conditions, "log"]
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(head)
+    for attempt in state.attempts.values():
+        progress = state.progress(attempt.start)
+        counts = progress.valid.get(attempt.policy) is attempt and progress.done
+        facts = attempt.facts
+        metrics: Mapping[str, Any] = {} if facts is None else facts.metrics
+        row: list[Any] = [attempt.start, state.starts[attempt.start].episode.id, attempt.policy, attempt.name]
+        row += [attempt.robot, counts, " ".join(attempt.kinds)]
+        row += [_value(state, attempt, view) if counts else None for view in VIEWS]
+        row += [metrics.get(name) for name in METRICS]
+        row += [None if facts is None else getattr(facts, name) for name in conditions]
+        row += [None if attempt.ended is None else attempt.ended["log"]]
+        writer.writerow(row)
+    return text.getvalue()
+
+
+def _value(state: State, attempt: Attempt, view: View) -> float:
+    tries = [one for one in state.by_start[attempt.start] if one.policy == attempt.policy]
+    return value(state.plan, tries, attempt, view)
+
+
+def _page(verified: Verification) -> str:
+    state, plan = verified.state, verified.plan
+    names = sorted(plan.policies)
+    answers = {view: answer(plan, values(state, view)) for view in VIEWS}
+    tested = answers[plan.test.counts]
+    if state.closed is not None:
+        tested = replace(tested, decision=state.closed["answer"]["decision"])
+    ended = None if state.closed is None else state.closed["reason"]
+    words = {"decided": "answered", "undecided": "no answer", "all_run": "all run", None: "not ended"}
+    compared = plan.compared
+    return render(
+        "campaign.html",
+        "robot_runtime.campaign",
+        plan=plan,
+        state=words[ended],
+        ended=ended,
+        answer=_named(state, sentence(plan, tested)),
+        findings=verified.findings,
+        document=verified.document(),
+        names=names,
+        results=[_result(view, one, names, plan) for view, one in answers.items()],
+        difference="-" if compared is None else f"{compared[1]} less {compared[0]}",
+        plots=_plots(state) if compared is not None and state.finished else [],
+        policies=[(name, _policy(state, name)) for name in names],
+        kinds=_kinds(state, names),
+        judges=_judges(state),
+        starts=[_start(state, number, names) for number in sorted(state.by_start)],
+        plan_text=yaml.safe_dump(plan.document(), sort_keys=False, allow_unicode=True),
+    )
+
+
+def _named(state: State, text: str) -> str:
+    """A text with the names of unblinded policies."""
+    if state.unblinded is not None:
+        for name, one in state.unblinded["policies"].items():
+            text = text.replace(name, f"{one['name']} ({name})")
+    return text
+
+
+def _result(view: str, found: Answer, names: list[str], plan: Plan) -> dict[str, Any]:
+    interval = "-" if found.low is None or found.high is None else f"{found.low:+.3f} .. {found.high:+.3f}"
+    return {
+        "view": view,
+        "tested": view == plan.test.counts and plan.compared is not None,
+        "starts": found.pairs,
+        "means": [f"{found.means[name]:.3f}" if name in found.means else "-" for name in names],
+        "difference": "-" if found.mean is None else f"{found.mean:+.3f}",
+        "interval": interval,
+        "p": "-" if found.p_value is None else f"{found.p_value:.2g}",
+        "answer": {"continue": "not yet", "single": "-", "several": "-"}.get(found.decision, found.decision),
+    }
+
+
+def _plots(state: State) -> list[Markup]:
+    """Interval and p-value after each start, as they were known then."""
+    plan = state.plan
+    found = values(state, plan.test.counts)
+    after = [answer(plan, found[:count]) for count in range(1, len(found) + 1)]
+    xs = [float(one.pairs) for one in after]
+    last = max(2.0, xs[-1])
+    difference = Chart(f"difference in {plan.test.metric}, and its interval at any time", (1.0, last), (-1.0, 1.0))
+    difference.y_ticks()
+    difference.x_ticks(whole=True, title="starts")
+    for css, line in (
+        ("shortest", [one.low for one in after]),
+        ("track", [one.mean for one in after]),
+        ("shortest", [one.high for one in after]),
+    ):
+        difference.curve(css, xs, line)
+    p_value = Chart("p at any time, and alpha", (1.0, last), (0.0, 1.0))
+    p_value.y_ticks()
+    p_value.x_ticks(whole=True, title="starts")
+    p_value.level("contact", plan.test.alpha)
+    p_value.curve("track", xs, [one.p_value for one in after])
+    return [difference.svg(), p_value.svg()]
+
+
+def _policy(state: State, name: str) -> str:
+    planned = state.plan.policies[name]
+    if state.unblinded is not None:
+        one = state.unblinded["policies"][name]
+        arguments = " ".join(f"{key}={value}" for key, value in one["policy"].get("arguments", {}).items())
+        return f"{one['name']}: {one['policy']['spec']} {arguments}".rstrip()
+    return f"sealed, commitment {planned.commitment}" if planned.commitment else str(planned.source)
+
+
+def _kinds(state: State, names: list[str]) -> list[dict[str, Any]]:
+    found = sorted({kind for attempt in state.attempts.values() for kind in attempt.kinds})
+    return [
+        {
+            "kind": kind.replace("_", " "),
+            "counts": [
+                sum(kind in one.kinds for one in state.attempts.values() if one.policy == name) for name in names
+            ],
+            **{view: state.plan.counting.rule(kind, view) for view in VIEWS},
+        }
+        for kind in found
+    ]
+
+
+def _judges(state: State) -> str:
+    judged = [attempt for attempt in state.attempts.values() if attempt.judges]
+    if not judged:
+        return ""
+    who = ", ".join(sorted({by for attempt in judged for by in attempt.judges}))
+    given = [{by: said.success for by, said in one.judges.items() if said.success is not None} for one in judged]
+    return ". ".join([f"{len(judged)} runs were judged by {who}", *agreement_lines(given)]) + "."
+
+
+def _start(state: State, number: int, names: list[str]) -> dict[str, Any]:
+    start, progress = state.starts[number], state.progress(number)
+    repeats = [*progress.repeats, *([f"given up: {progress.given_up}"] if progress.given_up else [])]
+    return {
+        "number": number,
+        "episode": start.episode.id,
+        "order": " ".join(start.policies),
+        "runs": [_run(state, progress.valid.get(name)) for name in names],
+        "repeats": repeats,
+    }
+
+
+def _run(state: State, attempt: Attempt | None) -> dict[str, str]:
+    if attempt is None or attempt.facts is None:
+        return {"css": "", "text": "-", "detail": ""}
+    strict, lenient = (_value(state, attempt, view) for view in VIEWS)
+    text = f"{strict:.2f}" if strict == lenient else f"{strict:.2f} / {lenient:.2f}"
+    facts = attempt.facts
+    placed = "" if facts.placement_m is None else f", placed {100 * facts.placement_m:.0f} cm off"
+    kinds = f", {', '.join(attempt.kinds).replace('_', ' ')}" if attempt.kinds else ""
+    detail = f"{facts.end}, {facts.metrics.get('steps') or 0:.0f} steps, {facts.duration_s:.0f} s{placed}{kinds}"
+    return {"css": "won" if strict >= 0.5 else "lost", "text": text, "detail": detail}

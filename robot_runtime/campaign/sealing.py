@@ -1,0 +1,161 @@
+"""Sealed policies: who is who is known to the holder of a key file, and to nobody who runs or judges the campaign.
+
+The plan has a commitment to each policy's source, SHA-256 over source and a secret salt. The holder of the key, another
+user or another computer, runs the policies behind servers which tell their sealed names only. Unblinding publishes
+sources and salts: everybody can then check the commitments.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from robot_runtime.campaign.plan import Plan, PlannedPolicy, digest
+from robot_runtime.campaign.supervision import ContactCount, SupervisedPolicy
+from robot_runtime.common import config
+from robot_runtime.errors import ConfigError, writing
+from robot_runtime.policies import load_source
+from robot_runtime.servers.policy import PolicyServer
+from robot_runtime.tasks.task import load_task
+
+FIRST_PORT = 8800
+
+
+@dataclass(frozen=True)
+class SealedPolicy:
+    """What the key says of one sealed name.
+
+    Attributes:
+        name: that the organizer gave it.
+        policy: its source.
+        salt: secret, 64 hexadecimal digits.
+        files: SHA-256 of the files that the source names; None where it names none.
+    """
+
+    name: str
+    policy: PlannedPolicy
+    salt: str
+    files: str | None = None
+
+    __pydantic_config__ = config.STRICT
+
+    @property
+    def commitment(self) -> str:
+        """SHA-256 over all of it."""
+        return digest(config.unparse(self))
+
+
+@dataclass(frozen=True)
+class Key:
+    """Content of a key file.
+
+    Attributes:
+        campaign: name of the plan.
+        task: of the plan.
+        policies: by sealed name.
+    """
+
+    campaign: str
+    task: str
+    policies: dict[str, SealedPolicy]
+
+    __pydantic_config__ = config.STRICT
+
+
+def seal(plan: Plan, key_path: Path, host: str = "127.0.0.1", first_port: int = FIRST_PORT) -> Plan:
+    """Write the key of a plan with open policies, and return the sealed plan.
+
+    Sealed names are dealt at random. Each policy is loaded once, so that a missing one is named now.
+
+    Args:
+        plan: with the policies' sources.
+        key_path: created, for its owner's eyes only; must not exist.
+        host: at which robots reach the servers of :func:`served`.
+        first_port: of the first server; the others follow.
+
+    Raises:
+        ConfigError: a policy is sealed already.
+        RecordingError: the key cannot be written, or is there already.
+        RuntimeFault: a policy cannot be loaded.
+    """
+    names = list(plan.policies)
+    secrets.SystemRandom().shuffle(names)
+    sealed: dict[str, SealedPolicy] = {}
+    for number, name in enumerate(names, 1):
+        policy = plan.policies[name]
+        if policy.commitment:
+            raise ConfigError(f"policy {name!r} is sealed already", "seal the plan with the policies' sources")
+        with closing(load_source(policy.source)) as loaded:
+            files = None if loaded.source is None else loaded.source.digest
+        sealed[f"P{number}"] = SealedPolicy(name, policy, secrets.token_hex(32), files)
+    key = Key(plan.name, plan.task, sealed)
+    with writing(key_path, "give another file"):
+        descriptor = os.open(key_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            yaml.safe_dump(config.unparse(key), file, sort_keys=False)
+    public = {
+        name: PlannedPolicy(commitment=one.commitment, server=f"ws://{host}:{first_port + number}")
+        for number, (name, one) in enumerate(sealed.items())
+    }
+    return replace(plan, policies=public, blind=True)
+
+
+def read_key(path: Path) -> Key:
+    """A key file. Raises ``ConfigError``."""
+    return config.load(path, Key)
+
+
+@contextmanager
+def served(
+    key: Key, host: str, first_port: int, token: str | None, on_error: Callable[[str], None]
+) -> Iterator[list[PolicyServer]]:
+    """Servers of all policies of a key, each with its sealed name, all with the same needs.
+
+    Args:
+        key: of the campaign.
+        host: to listen on.
+        first_port: of the first policy's server; 0 for any free ones.
+        token: that robots must show; None for none.
+        on_error: gets the messages of failed requests, for the holder of the key alone.
+
+    Raises:
+        PolicyChanged: a policy's files are not those that were sealed.
+        RuntimeFault: a policy cannot be loaded, or is one that needs the simulator's state.
+    """
+    task = load_task(key.task)
+    with ExitStack() as stack:
+        policies = []
+        for name, one in key.policies.items():
+            source = replace(one.policy.source, digest=one.files)
+            loaded = stack.enter_context(closing(load_source(source)))
+            policies.append(SupervisedPolicy(loaded, name, ContactCount(), commitment=one.commitment))
+        needs = tuple(sorted({need for policy in policies for need in policy.needs}))
+        servers = []
+        for number, policy in enumerate(policies):
+            policy.needs = needs  # type: ignore[misc]  # the sensors that one asks for would tell which it is
+            address = (host, first_port + number if first_port else 0)
+            server = PolicyServer(policy, task, address, token, on_error=on_error)
+            servers.append(stack.enter_context(server))
+        yield servers
+
+
+def check_commitments(plan: Plan, policies: Mapping[str, SealedPolicy]) -> list[str]:
+    """What contradicts the commitments of a plan in what an unblinding states; empty if nothing does."""
+    found = [
+        f"policy {name}: is not the one to which the plan is committed"
+        for name, planned in plan.policies.items()
+        if name not in policies or policies[name].commitment != planned.commitment
+    ]
+    return found + [f"policy {name}: is not in the plan" for name in policies if name not in plan.policies]
+
+
+def sealed_policies(document: Any, where: str) -> dict[str, SealedPolicy]:
+    """The policies of an unblinding's line. Raises ``ConfigError``."""
+    return {str(name): config.parse(one, SealedPolicy, where) for name, one in dict(document).items()}

@@ -1,0 +1,68 @@
+"""Signatures of a ledger's lines (Ed25519): who has not the key cannot write another history."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from robot_runtime.campaign.ledger import Sign
+from robot_runtime.errors import ConfigError, writing
+
+
+def create_key(path: Path) -> str:
+    """Write a new private key, for its owner's eyes only, and return the public one as 64 hexadecimal digits.
+
+    Raises:
+        ConfigError: the library is not installed.
+        RecordingError: the file cannot be written, or is there already.
+    """
+    key = _library().Ed25519PrivateKey.generate()
+    with writing(path, "give another file"):
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "w", encoding="ascii") as file:
+            file.write(key.private_bytes_raw().hex() + "\n")
+    return str(key.public_key().public_bytes_raw().hex())
+
+
+def signer(path: Path, public: str) -> Sign:
+    """The signing function of a private key.
+
+    Args:
+        path: of the key.
+        public: key that the plan names.
+
+    Raises:
+        ConfigError: the file is no key, or another than the plan's.
+    """
+    library = _library()
+    try:
+        key = library.Ed25519PrivateKey.from_private_bytes(bytes.fromhex(path.read_text(encoding="ascii").strip()))
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            f"{path}: is no private key: {error}", "make one with `robot-runtime campaign key`"
+        ) from error
+    if key.public_key().public_bytes_raw().hex() != public:
+        raise ConfigError(f"{path}: is not the key of the plan's signer", "give that key, or name this one in the plan")
+    return lambda data: str(key.sign(data).hex())
+
+
+def is_signed(data: bytes, signature: str, public: str) -> bool:
+    """Whether a signature over ``data`` is of the owner of a public key. Raises ``ConfigError`` without the library."""
+    from cryptography.exceptions import InvalidSignature
+
+    try:
+        _library().Ed25519PublicKey.from_public_bytes(bytes.fromhex(public)).verify(bytes.fromhex(signature), data)
+    except (InvalidSignature, ValueError):
+        return False
+    return True
+
+
+def _library() -> Any:
+    try:
+        from cryptography.hazmat.primitives.asymmetric import ed25519
+    except ImportError as error:
+        raise ConfigError(
+            "signatures need cryptography, which is not installed", "pip install 'robot-runtime[signature]'"
+        ) from error
+    return ed25519

@@ -1,0 +1,210 @@
+"""State of a campaign, folded from its ledger: attempts, finished starts, what is to be run next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from robot_runtime.campaign.attempts import Attempt, Verdict, completing_line, must_repeat
+from robot_runtime.campaign.facts import Facts
+from robot_runtime.campaign.ledger import Entry
+from robot_runtime.campaign.pairing import mismatch
+from robot_runtime.campaign.plan import Plan
+from robot_runtime.campaign.schedule import EpisodeName, Start, schedule
+from robot_runtime.common import config
+from robot_runtime.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What is known of one start.
+
+    Attributes:
+        valid: the attempt that counts, by policy.
+        next_policy: that runs next; None if all have run, or the start was given up.
+        done: whether every policy has a run that counts.
+        given_up: why the start was given up; empty if it was not.
+        repeats: why runs were repeated, in order.
+    """
+
+    valid: dict[str, Attempt]
+    next_policy: str | None
+    done: bool
+    given_up: str
+    repeats: tuple[str, ...]
+
+
+class State:
+    """State after the lines of a ledger.
+
+    Args:
+        plan: of the campaign.
+        entries: of its ledger; the first is the plan's.
+
+    Raises:
+        ConfigError: a line has not the fields of its kind.
+    """
+
+    def __init__(self, plan: Plan, entries: Iterable[Entry]) -> None:
+        self.plan = plan
+        self.starts: tuple[Start, ...] = ()
+        self.attempts: dict[str, Attempt] = {}
+        self.by_start: dict[int, list[Attempt]] = {}
+        self.asks: dict[int, Entry] = {}
+        self.last_decision: Entry | None = None
+        self.closed: Entry | None = None
+        self.unblinded: Entry | None = None
+        self._progress: dict[int, Progress] = {}
+        for entry in entries:
+            self.add(entry)
+
+    def add(self, entry: Entry) -> None:
+        """Take in the next line."""
+        handler = getattr(self, f"_on_{entry.kind}", None)
+        if handler is None:
+            return
+        try:
+            handler(entry)
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise ConfigError(
+                f"line {entry.n + 1} of the ledger, {entry.kind!r}, is malformed: {error!r}",
+                "restore the ledger as it was written",
+            ) from error
+
+    def progress(self, number: int) -> Progress:
+        """What is known of a start."""
+        if number not in self._progress:
+            self._progress[number] = _fold(self.plan, self.starts[number], self.by_start.get(number, ()))
+        return self._progress[number]
+
+    def next_run(self, robot: int) -> tuple[Start, str] | None:
+        """The start and the policy that a robot runs next; None if there is none for it.
+
+        All runs of a start are of the robot that began with it.
+        """
+        for start in self.starts:
+            attempts = self.by_start.get(start.number, ())
+            if attempts and attempts[0].robot != robot:
+                continue
+            policy = self.progress(start.number).next_policy
+            if policy is not None:
+                return start, policy
+        return None
+
+    def attempt_name(self, start: Start, policy: str) -> str:
+        """Name of the next attempt."""
+        tries = sum(attempt.policy == policy for attempt in self.by_start.get(start.number, ()))
+        return f"{start.number:04d}-{policy}-{tries + 1}"
+
+    @property
+    def unfinished(self) -> list[Attempt]:
+        """Attempts without an end in the ledger."""
+        return [attempt for attempt in self.attempts.values() if attempt.ended is None]
+
+    @property
+    def to_judge(self) -> list[Attempt]:
+        """Attempts that count and lack a judge."""
+        wanted = self.plan.judging.judges
+        valid = (self.progress(number).valid.values() for number in sorted(self.by_start))
+        return [attempt for found in valid for attempt in found if attempt.judged < wanted] if wanted else []
+
+    @property
+    def finished(self) -> list[tuple[int, Progress]]:
+        """Starts that count and are judged, with their numbers, in the order in which that came about."""
+        wanted = self.plan.judging.judges
+        found = []
+        for number in self.by_start:
+            progress = self.progress(number)
+            if progress.done and all(attempt.judged >= wanted for attempt in progress.valid.values()):
+                found.append(
+                    (max(completing_line(attempt, wanted) for attempt in progress.valid.values()), number, progress)
+                )
+        return [(number, progress) for _, number, progress in sorted(found, key=lambda one: one[0])]
+
+    def _on_plan(self, entry: Entry) -> None:
+        episodes = [EpisodeName(n, id_, scene, key) for n, (id_, scene, key) in enumerate(entry["episodes"])]
+        self.starts = schedule(self.plan, episodes)
+
+    def _on_begun(self, entry: Entry) -> None:
+        attempt = Attempt(entry["attempt"], entry["start"], entry["policy"], entry["robot"], entry)
+        if attempt.name in self.attempts or not 0 <= attempt.start < len(self.starts):
+            raise ValueError(attempt.name)
+        self.attempts[attempt.name] = attempt
+        self.by_start.setdefault(attempt.start, []).append(attempt)
+        self._progress.pop(attempt.start, None)
+
+    def _on_ended(self, entry: Entry) -> None:
+        attempt = self._attempt(entry)
+        if attempt.ended is not None:
+            raise ValueError(f"{attempt.name} ended twice")
+        attempt.ended = entry
+        attempt.facts = Facts.of(entry["facts"], f"line {entry.n + 1} of the ledger")
+
+    def _on_event(self, entry: Entry) -> None:
+        self._attempt(entry).events.append(entry["what"])
+
+    def _on_verdict(self, entry: Entry) -> None:
+        verdict = Verdict(entry["by"], entry["success"], entry["invalid"], entry.n)
+        self._attempt(entry).verdicts.append(verdict)
+
+    def _on_asked(self, entry: Entry) -> None:
+        self.asks[entry.n] = entry
+
+    def _on_answered(self, entry: Entry) -> None:
+        self.asks.pop(entry["ask"], None)
+
+    def _on_decision(self, entry: Entry) -> None:
+        self.last_decision = entry
+
+    def _on_closed(self, entry: Entry) -> None:
+        self.closed = entry
+
+    def _on_unblinded(self, entry: Entry) -> None:
+        self.unblinded = entry
+
+    def _attempt(self, entry: Entry) -> Attempt:
+        attempt = self.attempts[entry["attempt"]]
+        self._progress.pop(attempt.start, None)
+        return attempt
+
+
+def _fold(plan: Plan, start: Start, attempts: Sequence[Attempt]) -> Progress:
+    """Apply the rules of repetition to the attempts of one start, in order."""
+    valid: dict[str, Attempt] = {}
+    tries: dict[str, int] = {}
+    repeats: list[str] = []
+    rounds = 1
+    for attempt in attempts:
+        if attempt.facts is None or attempt.ended is None:
+            return Progress(valid, None, False, "", tuple(repeats))
+        reason = must_repeat(plan, attempt.kinds)
+        if reason:
+            repeats.append(f"{attempt.name}: {reason}")
+            if attempt.ended["recovered"]:  # the campaign's own end is no try of the policy
+                continue
+            tries[attempt.policy] = tries.get(attempt.policy, 0) + 1
+            if tries[attempt.policy] >= plan.limits.tries * rounds:
+                return Progress(
+                    {}, None, False, f"{attempt.policy} had no run that counts in {plan.limits.tries}", tuple(repeats)
+                )
+            continue
+        valid[attempt.policy] = attempt
+        if len(valid) == len(start.policies):
+            difference = mismatch(plan, [found.facts for found in valid.values() if found.facts is not None])
+            if difference:
+                repeats.append(f"start {start.number}: {difference}")
+                if rounds == plan.pairs.rounds:
+                    return Progress({}, None, False, f"{difference}, {rounds} times", tuple(repeats))
+                rounds += 1
+                valid = {}
+    missing = [policy for policy in start.policies if policy not in valid]
+    return Progress(valid, missing[0] if missing else None, not missing, "", tuple(repeats))
+
+
+def stored_plan(entries: Sequence[Entry]) -> Plan:
+    """The plan in a ledger's first line. Raises ``ConfigError``."""
+    if not entries or entries[0].kind != "plan":
+        raise ConfigError("the ledger does not begin with a plan", "restore it as it was written")
+    document: Any = entries[0].get("plan")
+    return config.parse(document, Plan, "the plan in the ledger")

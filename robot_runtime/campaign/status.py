@@ -1,0 +1,173 @@
+"""Status of a campaign, read from its ledger without a lock, also while it runs."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from robot_runtime.campaign.ledger import FILE, Entry, is_running, read_ledger
+from robot_runtime.campaign.opening import CAMPAIGNS, LOGS
+from robot_runtime.campaign.outcomes import answer, sentence, values
+from robot_runtime.campaign.start_picture import OVERLAY
+from robot_runtime.campaign.state import State, stored_plan
+from robot_runtime.common.clock import utc_now_iso
+
+
+@dataclass(frozen=True)
+class Ask:
+    """An open question to a person."""
+
+    id: int
+    robot: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Row:
+    """One start: its episode, and what has become of it."""
+
+    name: str
+    state: str
+
+
+@dataclass(frozen=True)
+class Status:
+    """Status of a campaign.
+
+    Attributes:
+        name: of the plan.
+        question: of the plan.
+        running: whether a process runs it.
+        finished: whether it has ended for good.
+        blind: whether its policies are sealed and not yet unblinded.
+        starts_done: that count.
+        starts_planned: at most.
+        given_up: starts that were given up.
+        attempts: runs so far, repeated ones included.
+        repeated: runs that were or must be repeated by rule.
+        elapsed_s: of sessions, pauses not counted.
+        eta_s: until all planned starts have run, by the pace so far; None before the first.
+        answer: in one sentence.
+        asks: open questions to people.
+        to_judge: attempts that wait for a judge, with their logs.
+        robots: attempt that each robot carries out; None for none.
+        rows: starts in order.
+        overlay: picture for the person who places a robot; None if there is none now.
+    """
+
+    name: str
+    question: str
+    running: bool
+    finished: bool
+    blind: bool
+    starts_done: int
+    starts_planned: int
+    given_up: int
+    attempts: int
+    repeated: int
+    elapsed_s: float
+    eta_s: float | None
+    answer: str
+    asks: tuple[Ask, ...]
+    to_judge: tuple[tuple[str, str], ...]
+    robots: tuple[str | None, ...]
+    rows: tuple[Row, ...]
+    overlay: Path | None
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON, with ``title``, ``done`` and ``total`` for the console."""
+        overlay = None if self.overlay is None else str(self.overlay)
+        more = {"title": self.name, "done": self.starts_done, "total": self.starts_planned}
+        return asdict(self) | {"overlay": overlay} | more
+
+
+def list_campaigns(root: Path = CAMPAIGNS) -> list[Path]:
+    """Folders of campaigns below a folder."""
+    return sorted(path.parent for path in root.glob(f"*/{FILE}"))
+
+
+def read_status(folder: Path) -> Status:
+    """The status of the campaign in a folder.
+
+    Raises:
+        ConfigError: there is none.
+        RecordingError: its ledger was altered.
+    """
+    entries = read_ledger(folder)
+    plan = stored_plan(entries)
+    return status_of(State(plan, entries), entries, folder, is_running(folder))
+
+
+def status_of(state: State, entries: list[Entry], folder: Path, running: bool) -> Status:
+    """The status after these lines."""
+    plan = state.plan
+    progress = {start.number: state.progress(start.number) for start in state.starts}
+    done = len(state.finished)
+    given_up = sum(bool(found.given_up) for found in progress.values())
+    elapsed_s = elapsed(entries, running)
+    left = len(state.starts) - done - given_up
+    over = state.closed is not None
+    found = answer(plan, values(state, plan.test.counts))
+    if state.closed is not None:
+        found = replace(found, decision=state.closed["answer"]["decision"])
+    said = sentence(plan, found) if plan.show_scores or over else "not shown before the end"
+    busy = {attempt.robot: attempt.name for attempt in state.unfinished} if running else {}
+    return Status(
+        name=plan.name,
+        question=plan.question,
+        running=running,
+        finished=over,
+        blind=plan.blind and state.unblinded is None,
+        starts_done=done,
+        starts_planned=len(state.starts),
+        given_up=given_up,
+        attempts=len(state.attempts),
+        repeated=sum(len(found.repeats) for found in progress.values()),
+        elapsed_s=elapsed_s,
+        eta_s=0.0 if over else elapsed_s / (done + given_up) * left if done + given_up else None,
+        answer=said,
+        asks=tuple(Ask(number, entry["robot"], entry["text"]) for number, entry in sorted(state.asks.items())),
+        to_judge=tuple((one.name, str(folder / one.ended["log"])) for one in state.to_judge if one.ended is not None),
+        robots=tuple(busy.get(number) for number in range(len(plan.robots))),
+        rows=tuple(
+            Row(f"{start.number}: {start.episode.id}", _word(state, start.number, running)) for start in state.starts
+        ),
+        overlay=_overlay(folder, busy),
+    )
+
+
+def elapsed(entries: list[Entry], running: bool) -> float:
+    """Seconds from each session's line to its last line, or to now for the one that runs."""
+    total_s, begun = 0.0, None
+    last: datetime | None = None
+    for entry in entries:
+        if entry.kind == "session":
+            if begun is not None and last is not None:
+                total_s += (last - begun).total_seconds()
+            begun = entry.at
+        if entry.kind in ("session", "begun", "ended", "decision", "paused", "closed", "asked", "answered"):
+            last = entry.at
+    if begun is None or last is None:
+        return 0.0
+    end = datetime.fromisoformat(utc_now_iso()) if running else last
+    return total_s + max(0.0, (end - begun).total_seconds())
+
+
+def _word(state: State, number: int, running: bool) -> str:
+    progress = state.progress(number)
+    if progress.given_up:
+        return f"given up: {progress.given_up}"
+    if progress.done:
+        judged = all(attempt.judged >= state.plan.judging.judges for attempt in progress.valid.values())
+        return "done" if judged else "to be judged"
+    attempts = state.by_start.get(number, [])
+    if running and attempts and attempts[-1].ended is None:
+        return f"{attempts[-1].policy} is running"
+    return f"{len(progress.valid)} of {len(state.starts[number].policies)} runs" if attempts else "waiting"
+
+
+def _overlay(folder: Path, busy: dict[int, str]) -> Path | None:
+    found = [path for name in busy.values() if (path := folder / LOGS / name / OVERLAY).is_file()]
+    return found[0] if found else None

@@ -1,0 +1,99 @@
+"""Supervision of a policy during a run: limits of the plan, sealed name, and errors that do not name it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from typing_extensions import override
+
+from robot_runtime.actions.continuous import Decision
+from robot_runtime.campaign.facts import CONTACT_LIMIT, LINK_LOST
+from robot_runtime.errors import LinkLost, PolicyError, UnknownAction
+from robot_runtime.policy import Answer, Observation, Policy, PolicySource, World
+from robot_runtime.records import EpisodeHeader, StepRecord, Subscriber
+from robot_runtime.tasks.task import Task
+
+
+class ContactCount(Subscriber):
+    """Number of actions of the present episode that ended in contact.
+
+    Attributes:
+        contacts: so far.
+    """
+
+    def __init__(self) -> None:
+        self.contacts = 0
+
+    @override
+    def on_episode_start(self, header: EpisodeHeader) -> None:
+        self.contacts = 0
+
+    @override
+    def on_step(self, record: StepRecord) -> None:
+        self.contacts += record.result is not None and record.result.collided
+
+
+class SupervisedPolicy(Policy):
+    """A policy under the plan's name, whose run ends at the plan's number of contacts.
+
+    Args:
+        policy: that decides; the caller closes it.
+        name: in logs.
+        contacts: counter that gets the environment's steps.
+        limit: of contacts; None for none.
+        commitment: of a sealed policy: its source in logs; what it says of its decisions is not logged, and its errors
+            do not name it. Empty for a policy that is not sealed.
+    """
+
+    def __init__(
+        self, policy: Policy, name: str, contacts: ContactCount, limit: int | None = None, commitment: str = ""
+    ) -> None:
+        self.name = name  # type: ignore[misc]  # one class stands for every policy
+        self.needs = policy.needs  # type: ignore[misc]
+        self.privileged = policy.privileged  # type: ignore[misc]
+        self.source = PolicySource(f"sealed:{name}", digest=commitment) if commitment else policy.source
+        self.directory = policy.directory
+        self._policy, self._contacts, self._limit, self._sealed = policy, contacts, limit, bool(commitment)
+
+    @override
+    def check(self, task: Task) -> None:
+        self._policy.check(task)
+
+    @override
+    def reset(self, task: Task, seed: int, world: World | None = None) -> None:
+        try:
+            self._policy.reset(task, seed, world)
+        except (Exception, SystemExit) as error:
+            raise self._named(error) from error
+
+    @override
+    def act(self, observation: Observation) -> Decision:
+        if self._limit is not None and self._contacts.contacts >= self._limit:
+            raise PolicyError(
+                f"{CONTACT_LIMIT}: {self._contacts.contacts} contacts, the plan allows fewer than {self._limit}",
+                "see the plan's limits",
+            )
+        try:
+            return self._policy.act(observation)
+        except (Exception, SystemExit) as error:
+            raise self._named(error) from error
+
+    @override
+    def answer(self, observation: Observation) -> Answer | None:
+        return self._policy.answer(observation)
+
+    @override
+    def info(self) -> dict[str, Any]:
+        return {} if self._sealed else self._policy.info()
+
+    @override
+    def close(self) -> None:
+        self._policy.close()
+
+    def _named(self, error: BaseException) -> BaseException:
+        """The error with what the facts of the run need, and without what names a sealed policy."""
+        if isinstance(error, LinkLost):
+            return LinkLost(f"{LINK_LOST} {error.message}", error.remedy)
+        if isinstance(error, UnknownAction) or not self._sealed:
+            return error
+        return PolicyError(f"policy {self.name} failed", "the holder of the key finds why in the server's output")

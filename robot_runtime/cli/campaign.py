@@ -1,0 +1,239 @@
+"""``robot-runtime campaign``: a test plan that runs itself, stops at its answer, and can be verified by others."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from robot_runtime.cli import options
+
+if TYPE_CHECKING:
+    from robot_runtime.campaign.plan import Plan
+    from robot_runtime.campaign.robots import RobotProcess
+    from robot_runtime.campaign.state import State
+    from robot_runtime.campaign.status import Status
+
+PlanFile = Annotated[Path, typer.Argument(metavar="PLAN", help="YAML file of the plan.")]
+Campaign = Annotated[Path, typer.Argument(metavar="PLAN", help="The plan's file, or the campaign's folder.")]
+Out = Annotated[Path | None, typer.Option(help="Folder of the campaign. Default: campaigns/NAME.")]
+By = Annotated[str, typer.Option(help="Your name.")]
+AttemptName = Annotated[str, typer.Argument(metavar="ATTEMPT", help="Name of the run, for example 0012-P1-1.")]
+Note = Annotated[str, typer.Option(help="Anything else that is worth knowing.")]
+
+
+def register(groups: dict[str, typer.Typer]) -> None:
+    """Add the commands."""
+    for command in (plan, run, status, judge, event, answer):
+        groups["campaign"].command(command.__name__)(command)
+
+
+def plan(plan: PlanFile) -> None:
+    """Check a plan, and print its runs in order: nothing moves.
+
+    Example:
+        robot-runtime campaign plan plan.yaml
+    """
+    from rich.table import Table
+
+    from robot_runtime.campaign.opening import check_plan
+    from robot_runtime.campaign.plan import load_plan
+    from robot_runtime.campaign.schedule import EpisodeName, schedule
+    from robot_runtime.common.console import console
+
+    read = load_plan(plan)
+    names = [EpisodeName(n, one.id, one.scene, one.key) for n, one in enumerate(check_plan(read))]
+    starts = schedule(read, names)
+    table = Table("start", "episode", "scene", "policies, in order", box=None, pad_edge=False)
+    for start in starts:
+        table.add_row(str(start.number), start.episode.id, start.episode.scene, " ".join(start.policies))
+    console.print(table)
+    runs = sum(len(start.policies) for start in starts)
+    ends = "or earlier, when the question is answered" if read.compared else "no two policies are compared"
+    console.print(f"{len(starts)} starts, {runs} runs at most, {ends}; plan {read.digest[:12]}", soft_wrap=True)
+
+
+def run(
+    plan: PlanFile,
+    out: Out = None,
+    sign: Annotated[
+        Path | None, typer.Option(metavar="KEY", help="Private key to sign each line with; see `campaign key`.")
+    ] = None,
+    page: Annotated[
+        str | None,
+        typer.Option(
+            "--console",
+            metavar="[HOST:]PORT",
+            help="Page with live images, STOP and take-over; of each further robot two ports on. Needs [console].",
+        ),
+    ] = None,
+) -> None:
+    """Run a plan, or go on with it where it stopped: the next morning, after Ctrl-C, after kill -9.
+
+    It ends when the question is answered, or when everything has been run. What a person must do is asked for here, in
+    the console, and as the plan's `help` says.
+
+    Example:
+        robot-runtime campaign run plan.yaml
+    """
+    from robot_runtime.campaign.opening import check_plan, folder_of, open_campaign
+    from robot_runtime.campaign.outcomes import sentence
+    from robot_runtime.campaign.plan import load_plan
+    from robot_runtime.campaign.runner import Runner
+    from robot_runtime.cli.stop import tell
+    from robot_runtime.common.console import console, progress_bar
+
+    read = load_plan(plan)
+    folder = folder_of(read, out)
+    check_plan(read)
+    with open_campaign(read, folder, _signer(sign, read.signer), tell) as ledger, progress_bar() as progress:
+        bar = progress.add_task("starts", total=None, note="")
+
+        def show(state: State) -> None:
+            progress.update(bar, total=len(state.starts), completed=len(state.finished), note=_note(read, state))
+
+        ending = Runner(read, ledger, tell, show, _robots(page)).run()
+    words = {
+        "decided": "answered",
+        "undecided": "ended",
+        "all_run": "everything has been run",
+        "to_judge": "runs wait for a judge: robot-runtime campaign status, then judge, then run again",
+        "stopped": "stopped; run again to go on",
+    }
+    console.print(f"{folder}: {words[ending.reason]}", soft_wrap=True)
+    if read.show_scores or ending.reason in ("decided", "undecided", "all_run"):
+        console.print(sentence(read, ending.answer), soft_wrap=True)
+
+
+def status(
+    plan: Campaign,
+    out: Out = None,
+    json: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the status to this file.")] = None,
+) -> None:
+    """Print how far a campaign is, what it waits for, and the answer so far; also while it runs.
+
+    Example:
+        robot-runtime campaign status plan.yaml
+    """
+    from robot_runtime.campaign.opening import located
+    from robot_runtime.campaign.status import read_status
+    from robot_runtime.common.console import console
+
+    found = read_status(located(plan, out))
+    for line in _lines(found):
+        console.print(line, soft_wrap=True, markup=False)
+    if json is not None:
+        options.write_json(json, found.to_json())
+
+
+def judge(
+    plan: Campaign,
+    attempt: AttemptName,
+    by: By,
+    success: Annotated[bool | None, typer.Option("--success/--fail", help="Whether the run succeeded.")] = None,
+    visible: Annotated[
+        bool | None, typer.Option("--visible/--not-visible", help="Whether the goal object was in view at the stop.")
+    ] = None,
+    invalid: Annotated[
+        bool, typer.Option("--invalid", help="The run says nothing about the policy: it is repeated.")
+    ] = False,
+    note: Note = "",
+    out: Out = None,
+) -> None:
+    """Judge a run, of which only the sealed name is known.
+
+    Example:
+        robot-runtime campaign judge plan.yaml 0012-P1-1 --by Ada --success
+    """
+    document = {"success": success, "visible": visible, "invalid": invalid, "note": note}
+    _send(plan, out, {"kind": "verdict", "attempt": attempt, "by": by, **document})
+
+
+def event(
+    plan: Campaign,
+    attempt: AttemptName,
+    what: Annotated[str, typer.Argument(metavar="WHAT", help="help, e_stop, battery_change, other, ...")],
+    by: By,
+    note: Note = "",
+    out: Out = None,
+) -> None:
+    """Report an intervention that the robot did not notice itself; the plan says how it counts.
+
+    Example:
+        robot-runtime campaign event plan.yaml 0012-P1-1 help --by Ada --note "freed a wheel from the carpet"
+    """
+    _send(plan, out, {"kind": "event", "attempt": attempt, "what": what, "by": by, "note": note})
+
+
+def answer(
+    plan: Campaign,
+    ask: Annotated[int, typer.Argument(metavar="NUMBER", help="Of what was asked, as `campaign status` prints it.")],
+    by: By,
+    out: Out = None,
+) -> None:
+    """Say that what a campaign asked for is done: it goes on.
+
+    Example:
+        robot-runtime campaign answer plan.yaml 31 --by Ada
+    """
+    _send(plan, out, {"kind": "answer", "ask": ask, "by": by})
+
+
+def _send(plan: Path, out: Path | None, message: dict[str, Any]) -> None:
+    """Put a message into a campaign's inbox, and take it into the ledger if no other process does."""
+    from robot_runtime.campaign.inbox import send
+    from robot_runtime.campaign.intake import take_alone
+    from robot_runtime.campaign.ledger import is_running, read_ledger
+    from robot_runtime.campaign.opening import located
+    from robot_runtime.common.console import console
+
+    folder = located(plan, out)
+    read_ledger(folder)
+    send(folder, message)
+    if is_running(folder):
+        console.print("handed to the process that runs the campaign")
+        return
+    for line in take_alone(folder):
+        console.print(line, soft_wrap=True, markup=False)
+
+
+def _signer(key: Path | None, public: str) -> Any:
+    from robot_runtime.campaign.signing import signer
+
+    return None if key is None else signer(key, public)
+
+
+def _robots(console: str | None) -> Callable[[Plan, int, Path], RobotProcess]:
+    """What makes the campaign's side of a robot's process, with a console or without."""
+    from functools import partial
+
+    from robot_runtime.campaign.robots import RobotProcess
+
+    if console is None:
+        return RobotProcess
+    return partial(RobotProcess, command=(sys.executable, "-m", "robot_runtime.cli.campaign_robot", console))
+
+
+def _note(plan: Plan, state: State) -> str:
+    running = ", ".join(attempt.name for attempt in state.unfinished)
+    asks = f" · asks for you: {len(state.asks)}" if state.asks else ""
+    last = state.last_decision
+    if last is None or not plan.show_scores:
+        return running + asks
+    p_value = last[plan.test.counts]["p_value"]
+    return running + (f" · p {p_value:.2g}" if p_value is not None else "") + asks
+
+
+def _lines(found: Status) -> list[str]:
+    state = "ended" if found.finished else "running" if found.running else "paused"
+    eta = "" if found.eta_s is None or found.finished else f", at most {found.eta_s / 60:.0f} min more"
+    lines = [
+        f"{found.name}: {state}, {found.starts_done} of at most {found.starts_planned} starts{eta}",
+        f"runs: {found.attempts}, {found.repeated} repeated by rule, {found.given_up} starts given up",
+        f"answer: {found.answer}",
+    ]
+    lines += [f"asks ({ask.id}): {ask.text}" for ask in found.asks]
+    return lines + [f"to judge: {name} {log}" for name, log in found.to_judge]

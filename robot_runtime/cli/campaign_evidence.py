@@ -1,0 +1,197 @@
+"""``robot-runtime campaign seal, serve, unblind, key, verify``: blind campaigns, and their proof."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from robot_runtime.cli import options
+from robot_runtime.cli.addresses import check_token, is_local
+from robot_runtime.cli.campaign import Campaign, Out, PlanFile
+from robot_runtime.cli.serve import TOKEN_VARIABLE, Host
+from robot_runtime.errors import ConfigError
+
+FIRST_PORT = 8800
+KeyFile = Annotated[Path, typer.Option(metavar="FILE", help="Key file: who is who; for its holder's eyes only.")]
+
+
+def register(groups: dict[str, typer.Typer]) -> None:
+    """Add the commands."""
+    for command in (seal, serve, unblind, key, verify, report, rehearse):
+        groups["campaign"].command(command.__name__)(command)
+
+
+def seal(
+    plan: PlanFile,
+    key: KeyFile,
+    out: Annotated[Path, typer.Option(help="File for the sealed plan.")],
+    host: Annotated[str, typer.Option(help="Where robots reach the holder's `campaign serve`.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=1, max=65000, help="Of the first policy; the others follow.")] = FIRST_PORT,
+) -> None:
+    """Seal a plan's policies: the plan then names P1, P2, ..., and only the key tells who they are.
+
+    Keep the key where who runs the campaign cannot read it: as another user, or on another computer.
+
+    Example:
+        robot-runtime campaign seal open.yaml --key ../secret.yaml --out plan.yaml
+    """
+    import yaml
+
+    from robot_runtime.campaign.plan import load_plan
+    from robot_runtime.campaign.sealing import seal as seal_plan
+    from robot_runtime.common.console import console
+    from robot_runtime.errors import writing
+
+    sealed = seal_plan(load_plan(plan), key, host, port)
+    with writing(out):
+        out.write_text(yaml.safe_dump(sealed.document(), sort_keys=False, allow_unicode=True), encoding="utf-8")
+    console.print(f"sealed plan: {out}; keep {key} apart", soft_wrap=True)
+
+
+def serve(
+    key: Annotated[Path, typer.Argument(metavar="KEY", help="Key file of `campaign seal`.")],
+    host: Host = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65000, help="Of the first policy; 0 for any free ones.")] = FIRST_PORT,
+    token: Annotated[
+        str | None, typer.Option(envvar=TOKEN_VARIABLE, help="What robots must show; needed beyond this machine.")
+    ] = None,
+) -> None:
+    """Run the policies of a key under their sealed names, for the robots of the campaign.
+
+    Example:
+        robot-runtime campaign serve ../secret.yaml
+    """
+    from robot_runtime.campaign.sealing import read_key, served
+    from robot_runtime.common.clock import SystemClock
+    from robot_runtime.common.console import console, error_console
+
+    if token is None and not is_local(host):
+        raise ConfigError(f"{host} is reached from other machines", f"set {TOKEN_VARIABLE} here and on the robot")
+    if token is not None:
+        check_token(token, host)
+
+    def report(message: str) -> None:
+        error_console.print(message, soft_wrap=True, markup=False)
+
+    with served(read_key(key), host, port, token, report) as servers:
+        console.print(f"serving {len(servers)} policies on ports {', '.join(str(one.port) for one in servers)}")
+        while True:
+            SystemClock().sleep(1.0)
+
+
+def unblind(plan: Campaign, key: KeyFile, out: Out = None) -> None:
+    """Publish who is who, in the ledger, for good.
+
+    Example:
+        robot-runtime campaign unblind plan.yaml --key ../secret.yaml
+    """
+    from robot_runtime.campaign.intake import unblind as publish
+    from robot_runtime.campaign.opening import located
+    from robot_runtime.campaign.sealing import read_key
+    from robot_runtime.common.console import console
+
+    for name, one in publish(located(plan, out), read_key(key)).items():
+        console.print(f"{name}: {one.name} ({one.policy.source})", soft_wrap=True, markup=False)
+
+
+def key(path: Annotated[Path, typer.Argument(metavar="FILE", help="File for the new private key.")]) -> None:
+    """Make a key to sign a ledger with, and print what the plan must name as `signer`. Needs [signature].
+
+    Example:
+        robot-runtime campaign key ../sign.key
+    """
+    from robot_runtime.campaign.signing import create_key
+    from robot_runtime.common.console import console
+
+    console.print(f"signer: {create_key(path)}", soft_wrap=True)
+
+
+def verify(
+    campaign: Campaign,
+    plan: Annotated[Path | None, typer.Option(help="The plan as it was published before the campaign.")] = None,
+    head: Annotated[
+        list[str] | None,
+        typer.Option(metavar="LINE:HEAD", help="Head of the ledger that was kept elsewhere; repeatable."),
+    ] = None,
+    json: Annotated[Path | None, typer.Option(metavar="FILE", help="Write result and scores to this file.")] = None,
+    out: Out = None,
+) -> None:
+    """Verify a campaign from its folder, or a copy: what was changed, left out, run again or judged again.
+
+    Exit code 8 if anything was found.
+
+    Examples:
+        robot-runtime campaign verify campaigns/careful-against-straight
+        robot-runtime campaign verify copy --plan published.yaml --json result.json
+    """
+    from robot_runtime.campaign.opening import located
+    from robot_runtime.campaign.plan import load_plan
+    from robot_runtime.campaign.verification import Verification, read_heads
+    from robot_runtime.common.console import console
+    from robot_runtime.errors import RecordingError
+
+    found = Verification(located(campaign, out), None if plan is None else load_plan(plan), read_heads(head or ()))
+    for one in found.findings:
+        console.print(f"{one.what}: {one.where}: {one.detail}", soft_wrap=True, markup=False)
+    document = found.document()
+    if json is not None:
+        options.write_json(json, document)
+    ended = f"ended: {document['ended']}" if document["ended"] else "not ended yet"
+    console.print(
+        f"{document['campaign']}: {document['lines']} lines, {len(document['attempts'])} runs, {ended}; "
+        f"{'nothing' if not found.findings else f'{len(found.findings)} contradictions'} found",
+        soft_wrap=True,
+    )
+    if found.findings:
+        raise typer.Exit(RecordingError.exit_code)
+
+
+def report(
+    plan: Campaign,
+    to: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Default: report, in the campaign's folder.")
+    ] = None,
+    out: Out = None,
+) -> None:
+    """Write a page for reviewers, the verified result as JSON, a CSV of all runs, and each policy's scores.
+
+    Scores are JSON and Parquet, and the submissions of RoboTHOR (metrics.json.gz) and Habitat where the task has them.
+
+    Example:
+        robot-runtime campaign report plan.yaml --to report
+    """
+    from robot_runtime.campaign.opening import located
+    from robot_runtime.campaign.report import PAGE, write_report
+    from robot_runtime.common.console import console
+
+    folder = located(plan, out)
+    written = to or folder / "report"
+    for line in write_report(folder, written):
+        console.print(f"not written: {line}", soft_wrap=True, markup=False)
+    console.print(f"report: {written / PAGE}", soft_wrap=True)
+
+
+def rehearse(
+    plan: PlanFile,
+    out: Annotated[Path, typer.Option(help="New folder for key, plan, campaign, copy and report.")],
+    robot: Annotated[str, typer.Option(help="Robot preset in place of the plan's robots.")] = "sim",
+    port: Annotated[int, typer.Option(min=1, max=65000, help="Of the first policy; the others follow.")] = FIRST_PORT,
+) -> None:
+    """Rehearse a plan in simulation: sealed, killed and resumed on the way, verified from a copy, with its report.
+
+    The plan names its policies' sources; nobody judges.
+
+    Example:
+        robot-runtime campaign rehearse plan.yaml --out rehearsal
+    """
+    from robot_runtime.campaign.plan import load_plan
+    from robot_runtime.campaign.rehearsal import rehearse as rehearse_plan
+    from robot_runtime.campaign.report import PAGE, write_report
+    from robot_runtime.cli.stop import tell
+    from robot_runtime.common.console import console
+
+    campaign = rehearse_plan(load_plan(plan), out, robot, port, tell)
+    write_report(campaign, out / "report")
+    console.print(f"report: {out / 'report' / PAGE}", soft_wrap=True)

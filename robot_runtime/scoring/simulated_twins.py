@@ -1,0 +1,111 @@
+"""Scores of real episodes with simulated runs of the same and of further starts as evidence."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from robot_runtime.errors import RecordingError, writing
+from robot_runtime.metrics.episode_metrics import SCORER_VERSION
+from robot_runtime.recording.json_records import plain
+from robot_runtime.scoring.statistics.control_variate import ControlVariate, control_variate
+from robot_runtime.scoring.statistics.intervals import CONFIDENCE
+from robot_runtime.scoring.summary import EpisodeScore
+
+METRICS = ("success", "spl", "soft_spl")
+"""Metrics between 0 and 1 that are estimated."""
+
+
+@dataclass(frozen=True)
+class TwinEstimate:
+    """One policy on one task, with what simulation says about the same starts.
+
+    Attributes:
+        task: name of the task.
+        split: of the dataset; empty without one.
+        agent: name of the policy.
+        metrics: estimates by the name of the metric.
+    """
+
+    task: str
+    split: str
+    agent: str
+    metrics: dict[str, ControlVariate]
+
+
+def with_simulation(
+    real: Iterable[EpisodeScore], simulated: Iterable[EpisodeScore], planned: int | None = None
+) -> list[TwinEstimate]:
+    """Estimates of each policy that ran in both worlds. Several runs of an episode in one world are averaged.
+
+    Args:
+        real: scores on the robot; their order is that of the runs, by the time in their provenance.
+        simulated: scores of the same policies on the same episodes and on others of the same kind.
+        planned: see :func:`control_variate`.
+
+    Raises:
+        RecordingError: no policy has a real episode that was simulated, too.
+    """
+    groups_real, groups_sim = _groups(real), _groups(simulated)
+    found = []
+    for key, runs in groups_real.items():
+        metrics = {}
+        for name in METRICS:
+            values, twins = _means(name, runs), _means(name, groups_sim.get(key, []))
+            if values.keys() & twins.keys():
+                metrics[name] = control_variate(
+                    list(values.values()),
+                    [twins.get(episode, math.nan) for episode in values],
+                    [value for episode, value in twins.items() if episode not in values],
+                    CONFIDENCE,
+                    planned,
+                )
+        if metrics:
+            found.append(TwinEstimate(*key, metrics))
+    if not found:
+        raise RecordingError(
+            f"no real episode was simulated, too: real are {_names(groups_real)}; simulated are {_names(groups_sim)}",
+            "run the same policies in simulation on the same episode file",
+        )
+    return found
+
+
+def write_estimates(path: Path, estimates: Sequence[TwinEstimate]) -> None:
+    """Write estimates as JSON. Raises ``RecordingError``."""
+    document = {
+        "scorer": SCORER_VERSION,
+        "confidence": CONFIDENCE,
+        "weight": "least squares on earlier episodes only, shrunk by 1 - 1 / (n r^2)",
+        "estimates": [asdict(one) for one in estimates],
+    }
+    with writing(path):
+        path.write_text(json.dumps(plain(document), indent=2) + "\n", encoding="utf-8")
+
+
+_Group = tuple[str, str, str]
+
+
+def _groups(scores: Iterable[EpisodeScore]) -> dict[_Group, list[EpisodeScore]]:
+    """Scored runs by task, split and agent, in the order in which they were recorded."""
+    found: dict[_Group, list[EpisodeScore]] = {}
+    for score in sorted(scores, key=lambda score: (str(score.provenance.get("created", "")), str(score.path))):
+        if score.scorable:
+            found.setdefault((score.task, score.split, score.agent), []).append(score)
+    return found
+
+
+def _means(name: str, runs: Iterable[EpisodeScore]) -> dict[str, float]:
+    """Mean of a metric by episode, without episodes that lack it."""
+    found: dict[str, list[float]] = {}
+    for run in runs:
+        value = run.metrics.get(name)
+        if value is not None and math.isfinite(value):
+            found.setdefault(run.key, []).append(float(value))
+    return {key: math.fsum(values) / len(values) for key, values in found.items()}
+
+
+def _names(groups: dict[_Group, list[EpisodeScore]]) -> str:
+    return ", ".join(dict.fromkeys(f"{agent or 'no agent'} on {task}" for task, _, agent in groups)) or "none"
