@@ -29,7 +29,7 @@ from websockets.sync.server import Server, ServerConnection, serve
 
 from robot_runtime.common import config
 from robot_runtime.common.clock import Stopwatch
-from robot_runtime.errors import ConfigError, PolicyError, RuntimeFault
+from robot_runtime.errors import ConfigError, LinkLost, PolicyError, RuntimeFault
 from robot_runtime.policies.remote.protocol import (
     EXTENSION,
     MAX_REQUEST_BYTES,
@@ -274,7 +274,8 @@ class PolicyServer:
             except RuntimeFault as error:
                 self._on_error(error.message)
                 content = {}
-                ours = {"sequence": sequence, "error": {"message": error.message, "remedy": error.remedy}}
+                lost = isinstance(error, LinkLost)
+                ours = {"sequence": sequence, "error": {"message": error.message, "remedy": error.remedy, "lost": lost}}
             answer = pack({**content, EXTENSION: ours})
             if self._episode is not None and self._episode.session == session:
                 self._episode.last = (sequence, answer)
@@ -292,7 +293,7 @@ class PolicyServer:
         """The episode of a request. Raises ``PolicyError``."""
         episode = self._episode
         if episode is None or episode.session != session:
-            raise PolicyError(
+            raise LinkLost(
                 "the episode is unknown: the server was restarted, or has served another robot since",
                 "start the episode again",
             )
@@ -303,7 +304,7 @@ class PolicyServer:
 
     def _begin(self, session: str, task: Task, seed: int, sequence: int, own: set[str]) -> None:
         if not self._lock.wait_for(lambda: self._is_free_for(own), _LEAVING_S):
-            raise PolicyError("the policy is in an episode of another robot", "wait, or start a server per robot")
+            raise LinkLost("the policy is in an episode of another robot", "wait, or start a server per robot")
         check_policy(self._policy, task)
         self._guarded(lambda: self._policy.reset(task, seed), "reset")
         self._episode = _Episode(session, task, (sequence, b""))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import shutil
 import subprocess
@@ -34,10 +35,12 @@ class Tab:
 
     def open(self, page: Path, fragment: str = "", width: int = 1280, height: int = 900) -> None:
         """Load a file, and wait until its scripts have run."""
-        self._call(
-            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 500
-        )
-        document = self._call("Page.navigate", url=f"{page.resolve().as_uri()}{fragment}")["loaderId"]
+        self.visit(f"{page.resolve().as_uri()}{fragment}", width, height)
+
+    def visit(self, url: str, width: int = 1280, height: int = 900, scheme: str = "light") -> None:
+        """Load an address, and wait until its scripts have run."""
+        self.resize(width, height, scheme)
+        document = self._call("Page.navigate", url=url)["loaderId"]
         while document not in self._loaded:  # that of the page before may be told of only now
             self._next()
 
@@ -46,6 +49,39 @@ class Tab:
         said = self._call("Runtime.evaluate", expression=script, returnByValue=True)
         assert "exceptionDetails" not in said, said["exceptionDetails"]
         return said["result"].get("value")
+
+    def resize(self, width: int, height: int, scheme: str = "light") -> None:
+        """Change the size of the window, and the color scheme."""
+        self._call(
+            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 500
+        )
+        self._call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+
+    def pointer(self, kind: str, selector: str) -> None:
+        """A real event of the mouse, ``mousePressed`` or ``mouseReleased``, in the middle of an element."""
+        box = f"(() => {{ const e = document.querySelector('{selector}'); e.scrollIntoView({{block: 'center'}}); "
+        x, y = self.run(
+            box + "const r = e.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2] })()"
+        )
+        self._call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+
+    def click(self, selector: str) -> None:
+        """A whole click in the middle of an element."""
+        self.pointer("mousePressed", selector)
+        self.pointer("mouseReleased", selector)
+
+    def key(self, kind: str, key: str) -> None:
+        """A real event of the keyboard: ``keyDown`` or ``keyUp``."""
+        self._call("Input.dispatchKeyEvent", type=kind, key=key)
+
+    def until(self, script: str) -> None:
+        """Wait until an expression is true."""
+        found = wait_for(SystemClock(), lambda: self.run(script) or None, PATIENCE_S, 0.02)
+        assert found, f"never true: {script}; {self.run('document.body.innerText')}"
+
+    def picture(self, path: Path) -> None:
+        """Save what is shown."""
+        path.write_bytes(base64.b64decode(self._call("Page.captureScreenshot")["data"]))
 
     def press(self, key: str, **modifiers: bool) -> None:
         """A key, wherever the focus is."""

@@ -1,0 +1,142 @@
+"""Pages of the console's benchmark: an operator and viewers, in a process of their own as a browser is."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import urllib.request
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import ClientConnection, connect
+
+from robot_runtime.common.clock import SystemClock, seconds_to_ns
+
+BEAT_S = 0.1
+ANSWER_S = 10.0
+PICTURES = 6
+"""More than one set of color, depth and map."""
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a console listens.
+
+    Attributes:
+        page: URL of the page, without its last slash.
+        control_port: of the operator's server on 127.0.0.1.
+        token: of both.
+    """
+
+    page: str
+    control_port: int
+    token: str
+
+
+def burn(ended: Connection) -> None:
+    """Keep a core busy until the other end of a pipe is closed; the target of a process."""
+    while not ended.poll():
+        for _ in range(100_000):
+            pass
+
+
+def watch(address: Address, count: int, ended: Connection) -> None:
+    """Watch with so many viewers until the other end of a pipe is closed; the target of a process.
+
+    Sends a viewer's number when it has got pictures for the second time, so that its live view is known to go on.
+    """
+    os.nice(19)  # as on other computers: what is measured is the robot's
+    with ExitStack() as stack:
+        sending = threading.Lock()
+        for number in range(count):
+            viewer = stack.enter_context(connect(address.page.replace("http", "ws") + "/live", proxy=None))
+            viewer.send(address.token)
+            threading.Thread(target=_read, args=(viewer, number, ended, sending), daemon=True).start()
+        with suppress(EOFError):
+            ended.recv()
+
+
+def _read(viewer: ClientConnection, number: int, ended: Connection, sending: threading.Lock) -> None:
+    with suppress(ConnectionClosed):
+        for _ in range(PICTURES):
+            while not isinstance(viewer.recv(), bytes):
+                pass
+        with sending:
+            ended.send(number)
+        while True:
+            viewer.recv()
+
+
+def press_stops(address: Address, pauses_s: list[float], results: Connection) -> None:
+    """Press STOP after each pause, on both ways at once as the page does, and release; the target of a process.
+
+    Sends the host's monotonic times of the presses and, in milliseconds, how long the first answer to each took.
+    """
+    presses: list[tuple[int, float]] = []
+    other_ways: list[threading.Thread] = []
+    clock = SystemClock()
+    with _operator(address) as connection:
+        for number, pause_s in enumerate(pauses_s):
+            _beat_for(connection, pause_s)
+            press = json.dumps({"id": f"press {number}"}).encode()
+            request = urllib.request.Request(
+                f"{address.page}/stop", press, {"Authorization": f"Bearer {address.token}"}
+            )
+            other_way = threading.Thread(target=_post, args=(request,))
+            pressed_ns = clock.now_ns()
+            other_way.start()
+            _ask(connection, do="stop", id=f"press {number}")
+            presses.append((pressed_ns, (clock.now_ns() - pressed_ns) / 1e6))
+            _beat_for(connection, BEAT_S)
+            _ask(connection, do="release")
+            other_ways.append(other_way)
+        _ask(connection, do="control", want=False)
+    for other_way in other_ways:
+        other_way.join()
+    results.send(presses)
+
+
+def fall_silent(address: Address, pause_s: float, results: Connection) -> None:
+    """Take control, drive, and fall silent without closing anything; the target of a process.
+
+    Sends the host's monotonic time of the last heartbeat.
+    """
+    with _operator(address) as connection:
+        _ask(connection, do="release")
+        _beat_for(connection, pause_s)
+        results.send(SystemClock().now_ns())
+        with suppress(EOFError):
+            results.recv()
+
+
+@contextmanager
+def _operator(address: Address) -> Iterator[ClientConnection]:
+    """A page in control."""
+    with connect(f"ws://127.0.0.1:{address.control_port}/", proxy=None) as connection:
+        _ask(connection, do="hello", token=address.token)
+        _ask(connection, do="control", by="bench")
+        yield connection
+
+
+def _beat_for(connection: ClientConnection, duration_s: float) -> None:
+    clock = SystemClock()
+    until_ns = clock.now_ns() + seconds_to_ns(duration_s)
+    while clock.now_ns() < until_ns:
+        _ask(connection, do="beat")
+        clock.sleep_until(min(until_ns, clock.now_ns() + seconds_to_ns(BEAT_S)))
+    _ask(connection, do="beat")
+
+
+def _ask(connection: ClientConnection, **message: object) -> None:
+    connection.send(json.dumps(message))
+    connection.recv(ANSWER_S)
+
+
+def _post(request: urllib.request.Request) -> None:
+    # Whatever becomes of the second way, the first one is measured.
+    with suppress(OSError), urllib.request.urlopen(request, timeout=ANSWER_S) as answer:
+        answer.read()

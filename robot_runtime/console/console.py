@@ -1,0 +1,373 @@
+"""All parts of a run's console, as one context."""
+
+from __future__ import annotations
+
+import multiprocessing
+import secrets
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
+from multiprocessing.connection import Connection
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import Self, override
+
+from robot_runtime.common.geometry import SE2
+from robot_runtime.console.control import SILENCE_S, ControlServer
+from robot_runtime.console.feed import Feed
+from robot_runtime.console.live_video import live_video
+from robot_runtime.console.protocol import Message
+from robot_runtime.console.stops import Stops
+from robot_runtime.console.supervision import Supervised, Supervision
+from robot_runtime.console.web import WebSettings, serve_pages
+from robot_runtime.errors import ConfigError
+from robot_runtime.hal import RgbdFrame, Robot
+from robot_runtime.placement.guide import Guide
+from robot_runtime.placement.offset import Offset, Tolerance
+from robot_runtime.placement.placer import GuidedPlacer
+from robot_runtime.policies.remote.encryption import server_context
+from robot_runtime.policy import Policy
+from robot_runtime.recording.annotations import add_annotation
+from robot_runtime.records import EpisodeEnd, StepRecord, Subscriber
+from robot_runtime.tasks.episode import Episode
+from robot_runtime.teleop.human import Human
+from robot_runtime.teleop.inbox import ActionInbox, Choice
+
+PORT = 8900
+START_S = 20.0
+"""Longest time for the page's process to start and to end."""
+
+_REFERENCES = 200
+_REFERENCE_WIDTH = 320
+
+
+@dataclass(frozen=True)
+class ConsoleSettings:
+    """Settings of a console.
+
+    Attributes:
+        host: to listen on.
+        port: of the page; the next one is the operator's. 0 for any two free ones.
+        token: that pages must show; empty for a new one.
+        certificate: PEM file; None without encryption.
+        key: PEM file; None without encryption.
+        attended: whether no episode begins before the operator starts it.
+        silence_s: silence of the operator's page after which the robot is stopped.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = PORT
+    token: str = ""
+    certificate: Path | None = None
+    key: Path | None = None
+    attended: bool = False
+    silence_s: float = SILENCE_S
+
+
+class Console(Subscriber):
+    """The console of one robot; a context.
+
+    Args:
+        robot: connected for as long as the context lasts.
+        settings: of the console.
+        tell: gets lines for the terminal.
+        policy: that will run; the agent ``human`` is driven from the page.
+        log: returns the file of the present or last log; None where nothing is recorded.
+        campaign: returns the status of the campaign that the run belongs to; None without one.
+
+    Attributes:
+        url: of the page, with the token.
+        control_port: of the operator's server.
+
+    Raises:
+        ConfigError: the ports are not available, or certificate and key do not belong together.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        settings: ConsoleSettings,
+        tell: Callable[[str], None],
+        policy: Policy | None = None,
+        log: Callable[[], Path | None] = lambda: None,
+        campaign: Callable[[], dict[str, Any]] | None = None,
+    ) -> None:
+        self.settings = replace(settings, token=settings.token or secrets.token_urlsafe(16))
+        human = policy if isinstance(policy, Human) else None
+        self._robot, self._tell, self._log, self._human = robot, tell, log, human
+        self._campaign = campaign
+        self._named = human is not None and bool(human.operator)
+        inbox = human.inbox if human is not None else ActionInbox()
+        self.supervision = Supervision(inbox, "all" if human is None else human.view, human is not None)
+        self.supervision.paused = settings.attended
+        self.stops = Stops(robot, tell)
+        self._feed: Feed | None = None
+        self._stack = ExitStack()
+        self._references: dict[str, NDArray[np.uint8]] = {}
+        self._logs: dict[str, Path] = {}
+        self._judged: dict[str, list[str]] = {}
+        self._judging = threading.Lock()
+        self._last: StepRecord | None = None
+        self._episode: Episode | None = None
+        self.url = ""
+        self.control_port = 0
+
+    # --- start and end ----------------------------------------------------------------------------------------------
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            self._start(stack)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    def _start(self, stack: ExitStack) -> None:
+        settings = self.settings
+        encryption = None
+        if settings.certificate is not None and settings.key is not None:
+            encryption = server_context(settings.certificate, settings.key)
+        listening = stack.enter_context(_listen(settings.host, settings.port))
+        port = int(listening.getsockname()[1])
+        control = stack.enter_context(
+            ControlServer(
+                (settings.host, port + 1 if settings.port else 0),
+                settings.token,
+                self.stops,
+                self._command,
+                self._on_operator,
+                encryption,
+                settings.silence_s,
+            )
+        )
+        files = {} if encryption is None else {"certificate": str(settings.certificate), "key": str(settings.key)}
+        feed = self._feed = Feed(
+            self._robot,
+            self.stops,
+            self.supervision,
+            self._start_web(stack, control.port, listening, files),
+            self._tell,
+            self._campaign,
+            self._log,
+        )
+        stack.callback(feed.close)
+        feed.start()
+        stack.enter_context(live_video(self._robot, feed.show, lambda: feed.viewers > 0))
+        if isinstance(self._robot.placer, GuidedPlacer):
+            self._robot.placer.guide = PageGuide(feed, self._robot.placer.guide, self.supervision)
+        self.control_port = control.port
+        scheme = "http" if encryption is None else "https"
+        self.url = f"{scheme}://{settings.host}:{port}/#token={settings.token}"
+
+    def _start_web(
+        self, stack: ExitStack, control_port: int, listening: socket.socket, files: dict[str, str]
+    ) -> Connection:
+        """Start the page's process and the thread that takes its requests; return the way to it."""
+        context = multiprocessing.get_context("spawn")
+        theirs, ours = context.Pipe(duplex=False)
+        requests, asking = context.Pipe()
+        settings = WebSettings(self.settings.token, control_port, **files)
+        process = context.Process(
+            target=serve_pages, args=(settings, listening, theirs, asking), name="console", daemon=True
+        )
+        process.start()
+        theirs.close()
+        asking.close()
+        thread = threading.Thread(target=self._take_requests, args=(requests,), name="console stops", daemon=True)
+        thread.start()
+
+        def end() -> None:
+            ours.close()
+            process.join(START_S)
+            if process.is_alive():
+                process.kill()
+                process.join()
+            thread.join()
+            requests.close()
+
+        stack.callback(end)
+        return ours
+
+    def _take_requests(self, requests: Connection) -> None:
+        """Carry out the stops that come over HTTP, until the page's process has ended."""
+        while True:
+            try:
+                request = requests.recv()
+            except (EOFError, OSError):
+                return
+            feed = self._feed
+            if feed is None:
+                continue
+            if isinstance(request, int):
+                feed.viewers = request
+                continue
+            key, id = request
+            answer = self.stops.stop(id, "by a page, over HTTP")
+            with suppress(OSError):  # the page's process has ended
+                requests.send((key, {**asdict(answer), "e_stop": self.stops.engaged()}))
+
+    def show(self, frame: RgbdFrame) -> None:
+        """Show a picture; for any thread."""
+        if self._feed is not None:
+            self._feed.show(frame)
+
+    # --- the robot's thread -----------------------------------------------------------------------------------------
+
+    def supervised(self, policy: Policy) -> Policy:
+        """The policy, which the operator can pause, end and overrule from now on."""
+        return Supervised(policy, self.supervision)
+
+    @contextmanager
+    def episode(self, episode: Episode, number: int = 1, total: int = 1) -> Iterator[None]:
+        """The context of an episode, from before its start until it is over; waits first while the run is paused.
+
+        Raises:
+            EpisodeAborted: the operator ended the episode.
+        """
+        assert self._feed is not None
+        self._episode, self._last = episode, None
+        self.supervision.begin()
+        self._feed.begin(episode, number, total, self._references.get(episode.key))
+        try:
+            self.supervision.wait_while_paused()
+            yield
+        finally:
+            self.supervision.finish()
+
+    @property
+    def subscribers(self) -> tuple[Subscriber, ...]:
+        """Subscribers for the environment, after the one that records."""
+        assert self._feed is not None
+        return self.supervision, self._feed, self
+
+    @override
+    def on_step(self, record: StepRecord) -> None:
+        self._last = record
+        if record.index == 0 and self._episode is not None:
+            height, width = record.frame.rgb.shape[:2]
+            size = (_REFERENCE_WIDTH, round(height * _REFERENCE_WIDTH / width))
+            if self._episode.key not in self._references and len(self._references) < _REFERENCES:
+                small = cv2.resize(record.frame.rgb, size, interpolation=cv2.INTER_AREA)
+                self._references[self._episode.key] = small.astype(np.uint8)
+
+    @override
+    def on_episode_end(self, end: EpisodeEnd) -> None:
+        """Offer the log to those who judge, and write down who decided in the policy's place."""
+        log, feed, supervision = self._log(), self._feed, self.supervision
+        if log is None or self._last is None or feed is None or self._episode is None:
+            return
+        self._logs[log.name] = log.resolve()
+        self._judged[log.name] = []
+        feed.put("final", (log.name, self._last.frame.rgb))
+        feed.put("judge", {"logs": self._judged.copy(), "newest": log.name})
+        if supervision.interventions:
+            steps = ", ".join(map(str, supervision.interventions[:20]))
+            who = supervision.operator or "operator"
+            add_annotation(log, who, note=f"decided at steps {steps}", intervention=True)
+
+    # --- commands of pages, in their threads ------------------------------------------------------------------------
+
+    def _on_operator(self, operator: str | None) -> None:
+        self.supervision.operator = operator or ""
+        if self._human is not None and operator is not None and not self._named:
+            self._human.operator = operator
+        if operator is None:
+            self.supervision.inbox.release()
+
+    def _command(self, message: Message) -> str:
+        do, supervision = message.do, self.supervision
+        if do == "verdict":
+            return self._judge(message)
+        if do == "release":
+            return self.stops.release()
+        if do == "pause":
+            supervision.paused = True
+        elif do in ("start", "resume"):
+            supervision.paused = False
+        elif do == "abort":
+            supervision.abort(f"{supervision.operator} ended the episode")
+        elif do == "takeover" and self._human is None:
+            supervision.take_over(supervision.operator)
+        elif do == "handback":
+            supervision.hand_back()
+        elif do in ("press", "hold", "let_go"):
+            self._ask(message)
+        else:
+            raise ConfigError(f"there is nothing to {do}", "reload the page")
+        return do
+
+    def _ask(self, message: Message) -> None:
+        inbox = self.supervision.inbox
+        if message.do == "let_go":
+            inbox.release()
+        elif message.action is None:
+            raise ConfigError("an action is missing", "reload the page")
+        elif self._human is None and self.supervision.taken_over is None:
+            raise ConfigError("the policy decides", "take over first")
+        elif message.do == "hold":
+            inbox.hold(Choice(message.action, "console"))
+        else:
+            inbox.press(Choice(message.action, "console"))
+
+    def _judge(self, message: Message) -> str:
+        log = self._logs.get(message.log)
+        if log is None:
+            raise ConfigError("that episode is not known here", "reload the page")
+        with self._judging:
+            if message.by in self._judged[log.name]:
+                raise ConfigError(f"{message.by} has judged this episode", "let somebody else be the second judge")
+            add_annotation(log, message.by, message.visible, None, message.note, message.judgment)
+            self._judged[log.name].append(message.by)
+        if self._feed is not None:
+            self._feed.put("judge", {"logs": self._judged.copy(), "newest": log.name})
+        return f"{log.name}: {message.judgment or 'noted'}"
+
+
+class PageGuide(Guide):
+    """Messages of a placement to the page, and to the guide that was there.
+
+    Args:
+        feed: of the page.
+        other: the guide that was there.
+        supervision: by which the operator can end the placement.
+    """
+
+    def __init__(self, feed: Feed, other: Guide, supervision: Supervision) -> None:
+        super().__init__()
+        self._feed, self._other, self._supervision = feed, other, supervision
+        self._tolerance = Tolerance()
+
+    @override
+    def begin(self, goal: SE2, tolerance: Tolerance, drives: bool) -> None:
+        self._tolerance = tolerance
+        self._other.begin(goal, tolerance, drives)
+
+    @override
+    def show(self, now_ns: int, offset: Offset | None, note: str) -> None:
+        self._supervision.check()
+        self._feed.show_offset(offset, note, self._tolerance)
+        self._other.show(now_ns, offset, note)
+
+    @override
+    def done(self, offset: Offset) -> None:
+        self._feed.show_offset(offset, "placed", self._tolerance)
+        self._other.done(offset)
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        return socket.create_server((host, port))
+    except OSError as error:
+        raise ConfigError(
+            f"the console cannot listen on {host}:{port}: {error.strerror}", "choose another --console HOST:PORT"
+        ) from error

@@ -1,0 +1,353 @@
+"""State of the robot for the page: gathered in its loop, sent from a thread of its own to the page's process.
+
+The loop only leaves references behind. Whatever the thread has not sent when something newer comes is dropped.
+"""
+
+from __future__ import annotations
+
+import math
+import shutil
+import threading
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from typing_extensions import override
+
+from robot_runtime.common.clock import Stopwatch, ns_to_seconds
+from robot_runtime.common.geometry import SE2
+from robot_runtime.console.forecast import Forecast
+from robot_runtime.console.live_video import RATE_HZ
+from robot_runtime.console.stops import Stops
+from robot_runtime.console.supervision import Supervision
+from robot_runtime.errors import RuntimeFault
+from robot_runtime.hal import BaseState, Halt, PoseEstimate, RgbdFrame, Robot, Zone
+from robot_runtime.hal.events import Event
+from robot_runtime.placement.offset import Offset, Tolerance
+from robot_runtime.policies.baselines.blind import offset_to_goal
+from robot_runtime.records import EpisodeEnd, EpisodeHeader, StepRecord, Subscriber
+from robot_runtime.scenes.occupancy_map import Cell, OccupancyMap
+from robot_runtime.tasks.episode import Episode
+
+STATE_HZ = 5.0
+FULL_DISK_BYTES = 200e6
+"""Space at which recording counts as in danger; ``campaign`` begins no run below it."""
+
+CAMPAIGN_S = 10.0
+"""Period at which a campaign's status is read."""
+
+DEPTH_WIDTH = 320
+"""Least width to which depth is thinned out for the page."""
+
+_GRAY = {Cell.FREE: 255, Cell.OCCUPIED: 0, Cell.UNKNOWN: 128}
+
+
+class Feed(Subscriber):
+    """Source of the page's messages.
+
+    Args:
+        robot: connected.
+        stops: of the robot.
+        supervision: of its loop.
+        connection: to the page's process.
+        on_lost: called once with a line when that process has ended.
+        campaign: returns the status of the campaign that the run belongs to (``campaign.status``); None without one.
+        log: returns the file of the present or last log; None where nothing is recorded.
+
+    Attributes:
+        viewers: number of pages that are open.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        stops: Stops,
+        supervision: Supervision,
+        connection: Connection,
+        on_lost: Callable[[str], None],
+        campaign: Callable[[], dict[str, Any]] | None = None,
+        log: Callable[[], Path | None] = lambda: None,
+    ) -> None:
+        self.viewers = 0
+        self._robot, self._stops, self._supervision = robot, stops, supervision
+        self._connection, self._on_lost, self._campaign = connection, on_lost, campaign
+        self._sending, self._lock, self._ended = threading.Lock(), threading.Lock(), threading.Event()
+        self._waiting: dict[str, Any] = {}
+        self._frame: RgbdFrame | None = None
+        self._frame_age = Stopwatch()
+        self._record: StepRecord | None = None
+        self._path: list[list[float]] = []
+        self._facts: dict[str, Any] = {
+            "stage": "idle",
+            "robot": robot.name,
+            "view": supervision.view,
+            "human": supervision.human,
+        }
+        self._log = log
+        self._battery, self._disk = Forecast(robot.min_battery_fraction), Forecast(FULL_DISK_BYTES)
+        self._uptime = Stopwatch()
+        self._offset: dict[str, Any] | None = None
+        self._lost = ""
+        self._thread = threading.Thread(target=self._run, name="console feed", daemon=True)
+
+    def start(self) -> None:
+        """Begin to send."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """End sending."""
+        self._ended.set()
+        self._thread.join()
+
+    @property
+    def shows_depth(self) -> bool:
+        """Whether the page may show depth."""
+        return self._supervision.view != "camera"
+
+    @property
+    def shows_map(self) -> bool:
+        """Whether the page may show map and pose."""
+        return self._supervision.view in ("all", "in-sight")
+
+    def show(self, frame: RgbdFrame) -> None:
+        """Show a picture."""
+        self._frame = frame
+        self._frame_age.restart()
+
+    def put(self, kind: str, content: Any) -> None:
+        """Send a message soon, unless another one of its kind comes before."""
+        with self._lock:
+            self._waiting[kind] = content
+
+    def send(self, kind: str, content: Any) -> None:
+        """Send a message now; dropped if the page's process has ended."""
+        with self._sending:
+            try:
+                self._connection.send((kind, content))
+            except OSError:
+                if not self._ended.is_set():
+                    self._ended.set()
+                    self._on_lost("the console's page is not served any more: its process has ended")
+
+    # --- the robot's thread -----------------------------------------------------------------------------------------
+
+    def begin(self, episode: Episode, number: int, total: int, reference: Any) -> None:
+        """An episode is about to begin.
+
+        Args:
+            episode: to be run.
+            number: from 1.
+            total: number of episodes.
+            reference: picture at the start of an earlier run of this episode, uint8 (H, W, 3); None without one.
+        """
+        self._record, self._offset, self._lost, self._path = None, None, "", []
+        start = episode.start
+        self._facts |= {
+            "stage": "placing",
+            "episode": episode.id,
+            "number": number,
+            "total": total,
+            "goal": goal_text(episode),
+            "start": [start.x_m, start.y_m, start.yaw_rad],
+            "step": 0,
+            "action": None,
+            "outcome": None,
+        }
+        self.put("reference", reference)
+        self.put("path", {"points": []})
+
+    def show_offset(self, offset: Offset | None, note: str, tolerance: Tolerance) -> None:
+        """Show how far the robot is from its start."""
+        measured = {} if offset is None else _offset(offset, tolerance)
+        self._offset = {"note": note, **measured}
+
+    def stage(self, stage: str) -> None:
+        """Say what the loop does: ``idle``, ``placing``, ``running`` or ``over``."""
+        self._facts |= {"stage": stage}
+
+    @override
+    def on_episode_start(self, header: EpisodeHeader) -> None:
+        self._offset = None
+        task = header.task
+        self._facts |= {
+            "stage": "running",
+            "task": task.name,
+            "max_steps": task.max_steps,
+            "actions": [str(action) for action in task.actions],
+            "scene": header.scene.name,
+            "placed": None if header.placement is None else str(header.placement),
+        }
+        if self.shows_map:
+            self.put("map", map_picture(header.scene.map))
+            self.put("extent", _extent(header))
+
+    @override
+    def on_step(self, record: StepRecord) -> None:
+        self._record = record
+        self.show(record.frame)
+        self._path.append([round(record.pose.pose.x_m, 3), round(record.pose.pose.y_m, 3)])
+        if self.shows_map:
+            self.put("path", {"points": self._path[:]})
+        self._facts |= {
+            "step": record.index,
+            "action": None if record.action is None else str(record.action),
+            "outcome": None if record.result is None else record.result.outcome.value,
+            "offset_to_goal": _goal_offset(record),
+        }
+
+    @override
+    def on_event(self, event: Event) -> None:
+        if event.kind in ("lost", "paused"):
+            self._lost = event.detail or event.kind
+        elif event.kind in ("regained", "resumed"):
+            self._lost = ""
+
+    @override
+    def on_episode_end(self, end: EpisodeEnd) -> None:
+        self._facts |= {"stage": "over", "end": end.reason.value, "end_detail": end.detail}
+
+    # --- the thread of the feed -------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        shown: RgbdFrame | None = None
+        since, asked = Stopwatch(), None
+        while not self._ended.wait(1 / STATE_HZ):
+            self.send("state", self._state())
+            if self._campaign is not None and (asked is None or asked.elapsed_s() >= CAMPAIGN_S):
+                asked = Stopwatch()
+                self.send("campaign", _campaign(self._campaign))
+            with self._lock:
+                waiting, self._waiting = self._waiting, {}
+            for kind, content in waiting.items():
+                self.send(kind, content)
+            frame = self._frame
+            if frame is not None and frame is not shown and self.viewers and since.elapsed_s() >= 0.8 / RATE_HZ:
+                since.restart()
+                shown = frame
+                every = max(1, frame.depth_m.shape[1] // DEPTH_WIDTH)
+                self.send("frame", (frame.rgb, frame.depth_m[::every, ::every] if self.shows_depth else None))
+
+    def _state(self) -> dict[str, Any]:
+        base, record, supervision = self._stops.state(), self._record, self._supervision
+        state = {
+            **self._facts,
+            "e_stop": None if base is None else base.halt is Halt.E_STOP,
+            "base": None if base is None else self._base(base),
+            "frame_age_s": None if self._frame is None else round(self._frame_age.elapsed_s(), 2),
+            "pose": None,
+            "lost": self._lost,
+            "offset": self._offset,
+            "paused": supervision.paused,
+            "waits": supervision.waits,
+            "asks": supervision.inbox.waits,
+            "taken_over": supervision.taken_over,
+            "interventions": len(supervision.interventions),
+            "operator": supervision.operator,
+            "disk": self._disk_left(),
+        }
+        if record is not None and self.shows_map:
+            state["pose"] = _pose(record.pose, record.base, base)
+        return state
+
+    def _disk_left(self) -> dict[str, Any] | None:
+        """Free space beside the log, and minutes until it is used up."""
+        path = self._log()
+        if path is None:
+            return None
+        try:
+            free = shutil.disk_usage(path.parent).free
+        except OSError:  # the folder is gone: the recorder reports it
+            return None
+        self._disk.add(self._uptime.elapsed_s(), free)
+        return {"free_gb": round(free / 1e9, 1), "minutes": _minutes(self._disk.left_s())}
+
+    def _base(self, base: BaseState) -> dict[str, Any]:
+        self._battery.add(ns_to_seconds(base.stamp_ns), base.battery_fraction)
+        return {
+            "age_s": round(ns_to_seconds(self._robot.clock.now_ns() - base.stamp_ns), 3),
+            "speed": [round(base.velocity.linear_m_s, 3), round(base.velocity.angular_rad_s, 3)],
+            "bumper": _zones(base.bumper),
+            "cliff": _zones(base.cliff),
+            "wheel_drop": _zones(base.wheel_drop),
+            "halt": base.halt.value,
+            "battery": base.battery,
+            "battery_fraction": None if math.isnan(base.battery_fraction) else round(base.battery_fraction, 3),
+            "battery_minutes": _minutes(self._battery.left_s()),
+        }
+
+
+def _minutes(seconds: float | None) -> int | None:
+    return None if seconds is None else round(seconds / 60)
+
+
+def _campaign(status: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """What the page shows of a campaign's status; the reason if there is none."""
+    try:
+        found = status()
+    except RuntimeFault as error:
+        found = {"title": "campaign", "done": 0, "total": 0, "eta_s": None, "answer": error.message, "rows": []}
+    return {name: found[name] for name in ("title", "done", "total", "eta_s", "answer", "rows")}
+
+
+def goal_text(episode: Episode) -> str:
+    """The goal of an episode in words, as far as its data set has any."""
+    if episode.question is not None:
+        return episode.question.text
+    if episode.instruction is not None:
+        return episode.instruction.text
+    return episode.category or ""
+
+
+def map_picture(occupancy: OccupancyMap) -> Any:
+    """A map as gray picture, uint8 (rows, columns), the largest y on top."""
+    table = np.zeros(3, np.uint8)
+    for cell, gray in _GRAY.items():
+        table[cell] = gray
+    return np.ascontiguousarray(table[occupancy.cells][::-1])
+
+
+def _extent(header: EpisodeHeader) -> dict[str, Any]:
+    occupancy, rows = header.scene.map, header.scene.map.cells.shape[0]
+    left, bottom, resolution = occupancy.origin_x_m, occupancy.origin_y_m, occupancy.resolution_m
+    return {
+        "left_m": left,
+        "top_m": bottom + rows * resolution,
+        "resolution_m": resolution,
+        "radius_m": header.task.robot_radius_m,
+        "origin": None if header.origin is None else header.origin.frame,
+    }
+
+
+def _zones(zone: Zone) -> list[str]:
+    return [one.name.lower() for one in (Zone.LEFT, Zone.CENTER, Zone.RIGHT) if one in zone and one.name]
+
+
+def _pose(estimate: PoseEstimate, at_step: BaseState, now: BaseState | None) -> list[float]:
+    """Pose in the map, carried on by odometry since the step, and one standard deviation of the position."""
+    pose: SE2 = estimate.pose if now is None else estimate.pose @ now.odom.relative_to(at_step.odom)
+    deviation_m = math.sqrt(max(0.0, float(estimate.covariance[0, 0] + estimate.covariance[1, 1]) / 2))
+    return [round(value, 3) for value in (pose.x_m, pose.y_m, pose.yaw_rad, deviation_m)]
+
+
+def _offset(offset: Offset, tolerance: Tolerance) -> dict[str, Any]:
+    return {
+        "ahead_m": round(offset.ahead_m, 3),
+        "left_m": round(offset.left_m, 3),
+        "turn_deg": round(math.degrees(offset.turn_rad), 1),
+        "within_m": tolerance.within_m,
+        "within_deg": tolerance.within_deg,
+        "near": offset.distance_m <= tolerance.within_m,
+        "turned": abs(offset.turn_rad) <= tolerance.within_rad,
+    }
+
+
+def _goal_offset(record: StepRecord) -> list[float] | None:
+    """Distance and direction (left positive, degrees) of the goal, where the task gives them to its agents."""
+    observation = record.observation
+    if not all(name in observation for name in ("pointgoal", "gps", "compass")):
+        return None
+    forward_m, left_m = offset_to_goal(observation)
+    bearing_rad = math.atan2(left_m, forward_m) - float(observation["compass"][0])
+    return [round(math.hypot(forward_m, left_m), 2), round(math.degrees(math.remainder(bearing_rad, 2 * math.pi)), 0)]

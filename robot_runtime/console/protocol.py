@@ -1,0 +1,91 @@
+"""Messages of the page to the robot: JSON objects, one per WebSocket message, of which nothing is believed."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Annotated, Literal, get_args
+
+from pydantic import Field
+
+from robot_runtime.actions.discrete import Action
+from robot_runtime.common import config
+from robot_runtime.errors import ConfigError, RuntimeFault
+
+MAX_BYTES = 4096
+
+Word = Annotated[str, Field(max_length=64)]
+Text = Annotated[str, Field(max_length=2000)]
+
+Kind = Literal[
+    "hello",
+    "beat",
+    "leave",
+    "stop",
+    "control",
+    "release",
+    "start",
+    "pause",
+    "resume",
+    "abort",
+    "takeover",
+    "handback",
+    "press",
+    "hold",
+    "let_go",
+    "verdict",
+]
+
+Judgment = Literal["success", "fail", "invalid"]
+
+
+class BadMessage(RuntimeFault):
+    """A message that is none of the protocol's."""
+
+
+@dataclass(frozen=True)
+class Message:
+    """One message; which fields count depends on its kind.
+
+    Attributes:
+        do: what is asked for. ``hello`` comes first, with the token.
+        token: of the console.
+        id: of a stop, the same on both ways.
+        n: number of a heartbeat, which the answer repeats.
+        by: pseudonym of the person.
+        want: of ``control``: whether to take or to give up control.
+        why: of ``leave``: what happened to the page.
+        action: of ``press`` and ``hold``.
+        log: of a verdict: the log's name, as the page got it.
+        judgment: of a verdict.
+        visible: of a verdict.
+        note: of a verdict.
+    """
+
+    do: Kind
+    token: Word = ""
+    id: Word = ""
+    n: int = 0
+    by: Word = ""
+    want: bool = True
+    why: Word = ""
+    action: Action | None = None
+    log: Annotated[str, Field(max_length=300)] = ""
+    judgment: Judgment | None = None
+    visible: bool | None = None
+    note: Text = ""
+
+    __pydantic_config__ = config.STRICT
+
+
+def parse_message(data: str | bytes) -> Message:
+    """Parse what a page sent. Raises ``BadMessage``."""
+    remedy = f"send an object with 'do', one of {', '.join(get_args(Kind))}"
+    if not isinstance(data, str) or len(data) > MAX_BYTES:
+        raise BadMessage(f"a message is JSON text of at most {MAX_BYTES} characters", remedy)
+    try:
+        return config.parse(json.loads(data), Message, "message")
+    except (ValueError, RecursionError) as error:
+        raise BadMessage(f"a message is no JSON: {error}", remedy) from error
+    except ConfigError as error:
+        raise BadMessage(error.message, remedy) from error

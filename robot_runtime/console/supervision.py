@@ -1,0 +1,190 @@
+"""Pause, end and take over, in the loop of the robot: a subscriber, and a policy around the policy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from typing_extensions import override
+
+from robot_runtime.actions.continuous import Decision
+from robot_runtime.actions.discrete import Action
+from robot_runtime.common.clock import Stopwatch, SystemClock, wait_for
+from robot_runtime.common.geometry import SE2
+from robot_runtime.errors import EpisodeAborted
+from robot_runtime.hal import BaseState
+from robot_runtime.policy import Answer, Observation, Policy, World
+from robot_runtime.records import EpisodeHeader, StepRecord, Subscriber
+from robot_runtime.tasks.task import Task
+from robot_runtime.teleop.human import await_choice, choice_record
+from robot_runtime.teleop.inbox import ActionInbox
+
+PAUSE_LIMIT_S = 3600.0
+"""Longest pause; then the episode is ended."""
+
+_POLL_S = 0.05
+
+
+class Supervision(Subscriber):
+    """What the operator wants of the loop. The methods without ``on_`` are for any thread.
+
+    Args:
+        inbox: of the person who drives.
+        view: what that person sees, for the log.
+        human: whether the agent of the run is a person anyway.
+
+    Attributes:
+        paused: whether the operator has paused the run.
+        waits: whether the loop waits because of that.
+        operator: pseudonym of the person in control.
+        taken_over: pseudonym of the person whose actions count instead of the policy's; None for nobody's.
+        interventions: steps of the present episode that a person decided instead of the policy.
+    """
+
+    def __init__(self, inbox: ActionInbox, view: str, human: bool = False) -> None:
+        self.inbox, self.view, self.human = inbox, view, human
+        self.operator = ""
+        self.paused = self.waits = False
+        self.taken_over: str | None = None
+        self.interventions: list[int] = []
+        self._aborted: str | None = None
+        self._runs = False
+        self._pose: SE2 | None = None
+
+    def abort(self, reason: str) -> None:
+        """End the present episode, also in the middle of a motion."""
+        if self._runs:
+            self._aborted = reason
+            self.inbox.abort(reason)
+
+    def take_over(self, by: str) -> None:
+        """Let a person decide from the next step on."""
+        self.taken_over = by
+
+    def hand_back(self) -> None:
+        """Let the policy decide from the next step on."""
+        self.taken_over = None
+        self.inbox.release()
+
+    # --- the robot's thread -----------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Begin an episode, before the robot is placed."""
+        self._runs, self._aborted, self.taken_over, self.interventions = True, None, None, []
+        self.inbox.clear()
+
+    def finish(self) -> None:
+        """End an episode."""
+        self._runs = False
+
+    def check(self) -> None:
+        """Raise ``EpisodeAborted`` if the operator has ended the episode."""
+        if self._aborted is not None:
+            raise EpisodeAborted(self._aborted, "go on with the next episode, or run this one again")
+
+    def wait_while_paused(self) -> float:
+        """Return once the run is not paused, with the seconds that it waited. Raises ``EpisodeAborted``."""
+        self.check()
+        if not self.paused:
+            return 0.0
+        timer = Stopwatch()
+
+        def may_go_on() -> bool | None:
+            self.check()
+            return None if self.paused else True
+
+        self.waits = True
+        try:
+            if wait_for(SystemClock(), may_go_on, PAUSE_LIMIT_S, _POLL_S) is None:
+                raise EpisodeAborted(f"paused for {PAUSE_LIMIT_S:g} s", "run the episode again")
+        finally:
+            self.waits = False
+        return timer.elapsed_s()
+
+    @override
+    def on_episode_start(self, header: EpisodeHeader) -> None:
+        self.check()
+
+    @override
+    def on_base_state(self, state: BaseState) -> None:
+        self.check()
+
+    @override
+    def on_step(self, record: StepRecord) -> None:
+        self._pose = record.pose.pose
+
+    def decide(self, proposed: Decision, task: Task) -> tuple[Decision, dict[str, Any]]:
+        """The person's decision instead of the policy's while taken over, and what the log says about it.
+
+        Raises:
+            EpisodeAborted: the operator ended the episode, or left the robot without a decision.
+        """
+        by = self.taken_over
+        if by is None:
+            return proposed, {}
+
+        choice, reaction_s = await_choice(
+            self.inbox, lambda one: one.action in task.actions, lambda: self.taken_over is None
+        )
+        if choice is None:
+            return proposed, {}
+        pose = self._pose or SE2()
+        return choice.action, {
+            **choice_record(choice, reaction_s, by, self.view),
+            "intervention": True,
+            "proposed": str(proposed.action if not isinstance(proposed, Action) else proposed),
+            "pose_before": [pose.x_m, pose.y_m, pose.yaw_rad],
+        }
+
+
+class Supervised(Policy):
+    """A policy under an operator, who may pause it, end its episode, and decide in its place.
+
+    Args:
+        policy: that decides otherwise; the caller closes it.
+        supervision: what the operator wants.
+    """
+
+    def __init__(self, policy: Policy, supervision: Supervision) -> None:
+        self.name, self.needs = policy.name, policy.needs  # type: ignore[misc]  # as of the policy
+        self.privileged, self.follows = policy.privileged, policy.follows  # type: ignore[misc]
+        self.task, self.source, self.directory = policy.task, policy.source, policy.directory
+        self._policy, self._supervision = policy, supervision
+        self._task: Task | None = None
+        self._operator: dict[str, Any] = {}
+        self._steps = 0
+
+    @override
+    def check(self, task: Task) -> None:
+        self._policy.check(task)
+
+    @override
+    def reset(self, task: Task, seed: int, world: World | None = None) -> None:
+        self._task, self._operator, self._steps = task, {}, 0
+        self._policy.reset(task, seed, world)
+
+    @override
+    def act(self, observation: Observation) -> Decision:
+        assert self._task is not None
+        supervision = self._supervision
+        self._steps += 1
+        paused_s = supervision.wait_while_paused()
+        decision, self._operator = supervision.decide(self._policy.act(observation), self._task)
+        supervision.check()
+        if self._operator:
+            supervision.interventions.append(self._steps)
+            self._policy.overruled(decision)
+        if paused_s:
+            self._operator = {**self._operator, "paused_s": round(paused_s, 3)}
+        return decision
+
+    @override
+    def overruled(self, decision: Decision) -> None:
+        self._policy.overruled(decision)
+
+    @override
+    def answer(self, observation: Observation) -> Answer | None:
+        return self._policy.answer(observation)
+
+    @override
+    def info(self) -> dict[str, Any]:
+        return {**self._policy.info(), **({"operator": self._operator} if self._operator else {})}

@@ -1,0 +1,184 @@
+"""Monitor of a robot's wired emergency stops: buttons of input devices, and switches."""
+
+from __future__ import annotations
+
+import os
+import select
+import struct
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+
+from typing_extensions import Self
+
+from robot_runtime.errors import DeviceFault, RuntimeFault
+from robot_runtime.hal import Robot
+from robot_runtime.hal.stop_inputs import StopButton, StopSwitch
+from robot_runtime.servers.emergency_stop import carry_out
+
+POLL_S = 0.02
+"""Period at which switches are read; a button's event is noticed at once."""
+
+REPEAT_POLLS = 5
+"""Polls after which a stop that still holds is repeated, so that releasing it does not help."""
+
+_EVENT = struct.Struct("llHHi")  # input_event: seconds, microseconds, type, code, value
+_EV_KEY, _PRESSED = 1, 1
+_EVENTS_AT_ONCE = 64
+
+
+class _Input(ABC):
+    """One input.
+
+    Attributes:
+        name: for messages.
+    """
+
+    name: str
+
+    @abstractmethod
+    def open(self) -> None:
+        """Open the input. Raises ``OSError``."""
+
+    @abstractmethod
+    def engaged(self) -> bool:
+        """Whether it was pressed since the last call, or is. Raises ``OSError`` if it is gone."""
+
+    def fileno(self) -> int:
+        """File descriptor to wait on; -1 for none."""
+        return -1
+
+    def close(self) -> None:
+        """Release the input; may be called twice."""
+
+
+class _Button(_Input):
+    def __init__(self, options: StopButton) -> None:
+        self.name = f"stop button {options.device}"
+        self._options = options
+        self._file = -1
+
+    def open(self) -> None:
+        self._file = os.open(self._options.device, os.O_RDONLY | os.O_NONBLOCK)
+
+    def engaged(self) -> bool:
+        if self._file < 0:
+            self.open()
+        try:
+            data = os.read(self._file, _EVENT.size * _EVENTS_AT_ONCE)
+        except BlockingIOError:
+            return False
+        if not data:
+            raise OSError("the device has ended")
+        whole = len(data) - len(data) % _EVENT.size
+        return any(
+            kind == _EV_KEY and value == _PRESSED and self._options.code in (None, code)
+            for _, _, kind, code, value in _EVENT.iter_unpack(data[:whole])
+        )
+
+    def fileno(self) -> int:
+        return self._file
+
+    def close(self) -> None:
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+
+class _Switch(_Input):
+    def __init__(self, options: StopSwitch) -> None:
+        self.name = f"stop switch {options.path}"
+        self._options = options
+
+    def open(self) -> None:
+        self.engaged()
+
+    def engaged(self) -> bool:
+        return Path(self._options.path).read_text(encoding="ascii", errors="replace").strip() == self._options.stop
+
+
+class StopInputMonitor:
+    """Thread that engages the emergency stop at the robot's wired inputs; a context.
+
+    An input that is gone counts as pressed until it is back.
+
+    Args:
+        robot: connected for as long as the context lasts.
+        tell: gets a line about every stop.
+    """
+
+    def __init__(self, robot: Robot, tell: Callable[[str], None]) -> None:
+        self._robot, self._tell = robot, tell
+        chosen = robot.stop_inputs
+        self._inputs: list[_Input] = [*map(_Button, chosen.buttons), *map(_Switch, chosen.switches)]
+        self._pressed: set[str] = set()
+        self._thread = threading.Thread(target=self._watch, name="stop inputs", daemon=True)
+        self._woken, self._wake = os.pipe()
+
+    def __enter__(self) -> Self:
+        for item in self._inputs:
+            self._open(item)
+        if self._inputs:
+            self._thread.start()
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        os.write(self._wake, b"x")
+        if self._inputs:
+            self._thread.join()
+        self._close()
+
+    def _open(self, item: _Input) -> None:
+        try:
+            item.open()
+        except OSError as error:
+            self._close()
+            raise DeviceFault(
+                f"{self._robot.name}: {item.name} cannot be read: {error.strerror or error}",
+                "connect it, or correct 'stop_inputs' in the robot's file; input devices need the group input",
+            ) from error
+
+    def _close(self) -> None:
+        for item in self._inputs:
+            item.close()
+        os.close(self._woken)
+        os.close(self._wake)
+
+    def _watch(self) -> None:
+        polls = 0
+        while True:
+            files = [item.fileno() for item in self._inputs if item.fileno() >= 0]
+            ready, _, _ = select.select([self._woken, *files], [], [], POLL_S)
+            if self._woken in ready:
+                return
+            polls += 1
+            for item in self._inputs:
+                self._poll(item, repeat=polls % REPEAT_POLLS == 0)
+
+    def _poll(self, item: _Input, repeat: bool) -> None:
+        why = "is pressed"
+        try:
+            engaged = item.engaged()
+        except OSError as error:
+            item.close()
+            engaged, why = True, f"is gone ({error.strerror or error})"
+        if not engaged:
+            self._pressed.discard(item.name)
+            return
+        if item.name not in self._pressed:
+            self._pressed.add(item.name)
+            self._stop(f"{item.name} {why}: ")
+        elif repeat:
+            with suppress(RuntimeFault):  # reported when it began
+                carry_out("stop", self._robot)
+
+    def _stop(self, why: str) -> None:
+        try:
+            self._tell(why + carry_out("stop", self._robot))
+        except RuntimeFault as error:
+            self._tell(why + error.message)

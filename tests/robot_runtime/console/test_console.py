@@ -1,0 +1,234 @@
+"""The whole console of a fake robot without a browser: pictures, stops on both ways, verdicts, lost processes."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import re
+import signal
+import ssl
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+import trustme
+from console_page import TOKEN, eventually, page
+from open_room import fake_robot, make_episode, make_scene, make_task
+from raising import raises_naming
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import ClientConnection, connect
+
+from robot_runtime.common.geometry import SE2
+from robot_runtime.console.console import Console, ConsoleSettings, PageGuide
+from robot_runtime.env import Env
+from robot_runtime.errors import ConfigError, EpisodeAborted
+from robot_runtime.placement.guide import Guide
+from robot_runtime.placement.offset import Offset, Tolerance
+from robot_runtime.policies import load_policy
+from robot_runtime.recording.annotations import read_annotations
+from robot_runtime.recording.reader import LogReader
+from robot_runtime.recording.writer import Recorder
+from robot_runtime.runtime import run_episode
+from robot_runtime.teleop.human import Human
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Iterator[tuple[Console, Env]]:
+    """A console of a fake robot, and the environment that it watches."""
+    task = make_task()
+    recorder = Recorder(tmp_path)
+    settings = ConsoleSettings(port=0, token=TOKEN)
+    with (
+        closing(recorder),
+        fake_robot(task) as robot,
+        Console(robot, settings, lambda _: None, log=lambda: recorder.path) as console,
+        Env(robot, task, make_scene(), (recorder, *console.subscribers)) as env,
+    ):
+        yield console, env
+
+
+def origin(console: Console) -> str:
+    return console.url.split("/#")[0]
+
+
+def control_port(console: Console) -> int:
+    found = re.search(r'control-port" content="(\d+)"', get(origin(console) + "/")[1].decode())
+    assert found is not None
+    return int(found[1])
+
+
+def get(url: str, token: str = "", data: bytes | None = None) -> tuple[int, bytes]:
+    request = urllib.request.Request(url, data, {"Authorization": f"Bearer {token}"})
+    try:
+        with urllib.request.urlopen(request, timeout=20) as answer:
+            assert "script-src 'self'" in answer.headers.get("Content-Security-Policy", "script-src 'self'")
+            return answer.status, answer.read()
+    except urllib.error.HTTPError as error:
+        return error.code, b""
+
+
+@contextmanager
+def live(console: Console, token: str = TOKEN) -> Iterator[ClientConnection]:
+    with connect(origin(console).replace("http", "ws") + "/live", proxy=None) as connection:
+        connection.send(token)
+        yield connection
+
+
+def until(viewer: ClientConnection, kind: str) -> Any:
+    """The next message of a kind: a letter for pictures, else a word."""
+    while True:
+        message = viewer.recv(20)
+        if isinstance(message, bytes):
+            if message[:1].decode() == kind:
+                return message[1:]
+        elif json.loads(message)["kind"] == kind:
+            return json.loads(message)
+
+
+def run(console: Console, env: Env) -> None:
+    with console.episode(make_episode(), 1, 2):
+        run_episode(env, console.supervised(load_policy("goal-follower")), make_episode(), seed=0)
+
+
+def test_an_episode_is_shown_judged_twice_and_its_start_kept_for_the_next_run(
+    opened: tuple[Console, Env], tmp_path: Path
+) -> None:
+    console, env = opened
+    with live(console) as viewer:
+        assert until(viewer, "state")["stage"] == "idle"
+        run(console, env)
+        while (state := until(viewer, "state"))["stage"] != "over":
+            pass
+        assert (state["step"], state["end"], state["number"], state["total"]) == (env.end.steps, "stop", 1, 2)
+        assert "goal-follower" not in json.dumps(state)  # those who judge must not know
+        assert state["base"]["battery_fraction"] == 1.0
+    with live(console) as late:  # gets all that there is
+        assert cv2.imdecode(np.frombuffer(until(late, "m"), np.uint8), cv2.IMREAD_GRAYSCALE).shape == (120, 120)
+    (log,) = tmp_path.glob("*.mcap")
+    eventually(lambda: get(f"{origin(console)}/final/{log.name}", TOKEN)[0] == 200)
+    assert get(f"{origin(console)}/final/{log.name}", "wrong")[0] == 401
+    with page(control_port(console)) as judge:
+        verdict = {"do": "verdict", "log": log.name, "judgment": "success"}
+        assert judge.ask(**verdict, by="ada")["kind"] == "done"
+        assert "ada" in judge.ask(**verdict, by="ada")["why"]
+        assert judge.ask(**verdict | {"judgment": "fail"}, by="bob", note="too far")["kind"] == "done"
+        assert judge.ask(do="verdict", log="../../etc/passwd", by="eve", judgment="fail")["kind"] == "refused"
+    with LogReader(log) as reader:
+        said = read_annotations(log, reader.header).statements
+    assert [(one.who, one.judgment, one.note) for one in said] == [("ada", "success", ""), ("bob", "fail", "too far")]
+    with live(console) as viewer, console.episode(make_episode()):
+        while not (picture := until(viewer, "r")):
+            pass
+        assert cv2.imdecode(np.frombuffer(picture, np.uint8), cv2.IMREAD_COLOR) is not None
+
+
+def test_a_stop_over_http_is_the_same_press_as_over_the_operators_connection(opened: tuple[Console, Env]) -> None:
+    console, _ = opened
+    url = origin(console) + "/stop"
+    assert get(url, "wrong", b'{"id": "1"}')[0] == 401
+    for hostile in (b"", b"[]", b'{"id": 5}', b'{"id": "' + b"x" * 100 + b'"}', b"[" * 900, b"x" * 5000):
+        assert get(url, TOKEN, hostile)[0] in (400, 413)
+    assert console.stops.engaged() is False
+    status, body = get(url, TOKEN, b'{"id": "press-1"}')
+    assert (status, json.loads(body)["done"], json.loads(body)["e_stop"]) == (200, True, True)
+    console.stops.release()
+    with page(control_port(console)) as other_way:
+        assert other_way.ask(do="stop", id="press-1")["done"] is True
+    assert console.stops.engaged() is False
+
+
+def test_pictures_need_the_token_and_the_robot_needs_no_page(opened: tuple[Console, Env]) -> None:
+    console, env = opened
+    with live(console, "wrong") as viewer, pytest.raises(ConnectionClosed):
+        viewer.recv(20)
+    port = control_port(console)
+    (process,) = (child for child in multiprocessing.active_children() if child.name == "console")
+    with page(port) as viewer:
+        assert process.pid is not None
+        os.kill(process.pid, signal.SIGKILL)
+        process.join()
+        run(console, env)  # goes on without its page
+        assert viewer.ask(do="stop", id="1")["done"] is True
+    assert env.end.steps > 0
+
+
+def test_a_console_on_a_port_that_is_taken_is_named(opened: tuple[Console, Env]) -> None:
+    console, env = opened
+    port = int(origin(console).rsplit(":", 1)[1])
+    with raises_naming(ConfigError, port), Console(env.robot, ConsoleSettings(port=port), lambda _: None):
+        pass
+
+
+def test_a_placement_by_hand_is_shown_and_can_be_ended(opened: tuple[Console, Env]) -> None:
+    console, _ = opened
+    said: list[str] = []
+    feed = console._feed
+    assert feed is not None
+    guide = PageGuide(feed, Guide(said.append), console.supervision)
+    guide.begin(SE2(1.0, 0.0), Tolerance(), drives=False)
+    with live(console) as viewer, console.episode(make_episode()):
+        guide.show(0, Offset.of(SE2(), SE2(0.3, -0.1)), "push")
+        while (state := until(viewer, "state"))["offset"] is None:
+            pass
+        assert state["stage"] == "placing"
+        assert state["offset"] == state["offset"] | {"ahead_m": 0.3, "left_m": -0.1, "near": False, "note": "push"}
+        assert len(said) == 2  # what was there before is told as well
+        console.supervision.abort("ada ended the episode")
+        with raises_naming(EpisodeAborted, "ada"):
+            guide.show(1, None, "no pose")
+
+
+def test_a_person_who_is_to_see_the_camera_alone_sees_neither_depth_nor_map() -> None:
+    task, person = make_task(), Human(view="camera")
+    with (
+        fake_robot(task) as robot,
+        Console(robot, ConsoleSettings(port=0, token=TOKEN), lambda _: None, person) as console,
+        Env(robot, task, make_scene(), console.subscribers) as env,
+        live(console) as viewer,
+    ):
+        env.reset(make_episode())
+        seen = set[str]()
+        while "c" not in seen or "step" not in seen:
+            message = viewer.recv(20)
+            seen.add(message[:1].decode() if isinstance(message, bytes) else json.loads(message)["kind"])
+            if isinstance(message, str) and json.loads(message).get("max_steps"):
+                assert json.loads(message)["pose"] is None
+                seen.add("step")
+    assert not seen & {"d", "m", "path", "extent"}
+
+
+def test_a_campaigns_status_is_shown_without_what_would_unblind_it() -> None:
+    status = {"title": "lab", "done": 1, "total": 4, "eta_s": 60.0, "answer": "not yet", "rows": [], "policies": ["x"]}
+    with (
+        fake_robot(make_task()) as robot,
+        Console(robot, ConsoleSettings(port=0, token=TOKEN), lambda _: None, campaign=lambda: status) as console,
+        live(console) as viewer,
+    ):
+        shown = until(viewer, "campaign")
+    del status["policies"]
+    assert shown == status | {"kind": "campaign"}
+
+
+def test_a_console_with_a_certificate_is_encrypted(tmp_path: Path) -> None:
+    authority = trustme.CA()
+    issued = authority.issue_cert("127.0.0.1")
+    certificate, key = tmp_path / "server.pem", tmp_path / "server.key"
+    issued.cert_chain_pems[0].write_to_path(certificate)
+    issued.private_key_pem.write_to_path(key)
+    trusting = ssl.create_default_context()
+    authority.configure_trust(trusting)
+    settings = ConsoleSettings(port=0, token=TOKEN, certificate=certificate, key=key)
+    with fake_robot(make_task()) as robot, Console(robot, settings, lambda _: None) as console:
+        assert console.url.startswith("https://")
+        with urllib.request.urlopen(origin(console), timeout=20, context=trusting) as answer:
+            assert answer.status == 200
+        with connect(f"wss://127.0.0.1:{console.control_port}/", proxy=None, ssl=trusting) as operator:
+            operator.send(json.dumps({"do": "hello", "token": TOKEN}))
+            assert json.loads(operator.recv(20))["kind"] == "welcome"
