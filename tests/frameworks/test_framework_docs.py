@@ -6,8 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from tests.test_docs import PAGES, ROOT, run_page, steps
+from docs_pages import PAGES, ROOT, run_page, steps
 
 KIND = "console frameworks"
 

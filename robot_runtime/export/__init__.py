@@ -1,0 +1,1 @@
+"""Logs in the formats of other software: video, LeRobot data sets, tables of steps."""

@@ -1,0 +1,1 @@
+"""Viewers of logs, whole or being written: Rerun and Foxglove."""
