@@ -18,7 +18,7 @@ from robot_runtime.common.geometry import SE2
 from robot_runtime.common.own_directory import OwnDirectory
 from robot_runtime.errors import ConfigError
 from robot_runtime.scenes.objects import ObjectPose
-from robot_runtime.tasks.task import Task
+from robot_runtime.tasks.task import SensorName, Task
 
 if TYPE_CHECKING:  # a learned policy decides without them, and is ready sooner without the libraries that they need
     from robot_runtime.scenes.scene import Scene
@@ -61,6 +61,7 @@ class Policy(ABC):
     Attributes:
         name: for logs and tables.
         needs: sensors without which it cannot decide; checked before the robot moves.
+        adds_sensors: sensors that `run` adds to the task for it, whatever the task; the task's name then lists them.
         privileged: whether it needs the :class:`World`.
         follows: whether :meth:`overruled` reaches all that it remembers of its own actions.
         task: the one that it was trained for and runs in by default; None for any.
@@ -70,6 +71,7 @@ class Policy(ABC):
 
     name: ClassVar[str]
     needs: ClassVar[tuple[str, ...]] = ()
+    adds_sensors: ClassVar[tuple[SensorName, ...]] = ()
     privileged: ClassVar[bool] = False
     follows: ClassVar[bool] = False
     task: Task | None = None
@@ -106,7 +108,7 @@ class Policy(ABC):
         return None
 
     def info(self) -> dict[str, Any]:
-        """Return the basis of the last decision, JSON-serializable; logged with the step."""
+        """Return the basis of the last decision, and of an answer that followed it; JSON-serializable, logged."""
         return {}
 
     def close(self) -> None:

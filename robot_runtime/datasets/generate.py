@@ -12,6 +12,8 @@ is at least 1.05.
 
 Rearrangement: :mod:`robot_runtime.datasets.generate_rearrangement`.
 
+EQA: questions by the rules ``few_scenes``; starts 10, 30 and 50 actions before the target, in turns.
+
 AreaGoal has no published generator. Kinds of rooms are drawn uniformly from those in the scene, starts as for
 ObjectNav; there is no minimum ratio, since the nearest place of a room is rarely far off the straight line.
 """
@@ -21,11 +23,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import groupby
 
 import numpy as np
 
 from robot_runtime.common.geometry import SE2
 from robot_runtime.datasets.generate_rearrangement import generate_rearrangement
+from robot_runtime.datasets.questions import generate_questions, sample_questions
+from robot_runtime.datasets.questions.episodes import question_episodes
 from robot_runtime.datasets.sampling import MAX_GEODESIC_M, MIN_GEODESIC_M, Sampler
 from robot_runtime.errors import EpisodeError
 from robot_runtime.scenes.geodesic import DistanceField
@@ -53,16 +58,11 @@ def generate_episodes(scene: Scene, task: Task, count: int, seed: int) -> list[E
             f"task {task.name!r} needs episodes with instructions, which cannot be generated",
             "use --episodes with a file in R2R-CE's or RxR-CE's schema",
         )
-    if task.kind == "eqa":
-        raise EpisodeError(
-            f"task {task.name!r} needs episodes with questions",
-            f"make them with `robot-runtime episodes questions {scene.name} --out questions.json.gz "
-            "--episodes-out eqa.json.gz`, and use --episodes eqa.json.gz",
-        )
     generators = {
         "pointnav": generate_pointnav,
         "objectnav": generate_objectnav,
         "areagoal": generate_areagoal,
+        "eqa": generate_eqa,
         "rearrangement": generate_rearrangement,
     }
     return generators[task.kind](scene, task, count, seed)
@@ -125,6 +125,25 @@ def generate_areagoal(scene: Scene, task: Task, count: int, seed: int) -> list[E
         else:
             episodes.append(episode)
     return episodes
+
+
+def generate_eqa(scene: Scene, task: Task, count: int, seed: int) -> list[Episode]:
+    """``count`` episodes with questions about the scene, of every template in turn.
+
+    Raises:
+        EpisodeError: fewer questions than that have a target that the robot can see and get to.
+        SceneError: the scene has no view points.
+    """
+    asked = sample_questions(generate_questions([scene], seed=seed), 2 * count, seed)
+    moves = {"magnitudes": task.magnitudes, "radius_m": task.robot_radius_m}
+    made = question_episodes(asked, [scene], seed, **moves).episodes  # type: ignore[arg-type]
+    by_question = [list(group) for _, group in groupby(made, key=lambda episode: episode.info["info"]["question"])]
+    if len(by_question) < count:
+        raise EpisodeError(
+            f"scene {scene.name!r}: {len(by_question)} questions have a target that can be seen and reached",
+            "ask for fewer episodes, or make more with `robot-runtime episodes questions`",
+        )
+    return [replace(starts[i % len(starts)], id=str(i)) for i, starts in enumerate(by_question[:count])]
 
 
 def keep_probability(ratio: float) -> float:

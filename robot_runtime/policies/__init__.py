@@ -26,6 +26,10 @@ AGENTS: dict[str, str] = {
     "bug": "robot_runtime.policies.baselines.bug2:Bug",
     "oracle": "robot_runtime.policies.baselines.oracle:Oracle",
     "classical": "robot_runtime.policies.baselines.classical.agent:Classical",
+    "eqa-memory": "robot_runtime.policies.eqa.memory_agent:EqaMemory",
+    "eqa-attention": "robot_runtime.policies.eqa.attention:EqaAttention",
+    "eqa-shortest-path": "robot_runtime.policies.eqa.shortest_path:EqaShortestPath",
+    "human": "robot_runtime.teleop.human:Human",
 }
 """The agents that ship with the runtime: name -> ``module:Class``."""
 

@@ -63,10 +63,11 @@ def decide(policy: Policy, observation: Observation, step: int, task: Task) -> t
     """
     try:
         with directory_of(policy):
-            action, info = policy.act(observation), policy.info()
-            if eqa.answer_due(task, action, step):
-                info = {**info, ANSWER: policy.answer(observation)}
-        return action, info
+            action = policy.act(observation)
+            if not eqa.answer_due(task, action, step):
+                return action, policy.info()
+            answer = policy.answer(observation)
+            return action, {**policy.info(), ANSWER: answer}
     except RuntimeFault:
         raise
     except (Exception, SystemExit) as error:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from robot_runtime.common.geometry import SE2
 from robot_runtime.hal import RgbdFrame
+from robot_runtime.scenes.scene import Room
 from robot_runtime.tasks.episode import Instruction, Question
 from robot_runtime.tasks.task import Task
 
@@ -33,6 +34,7 @@ class Moment:
         question: of the episode; None where no sensor shows it.
         origin: origin of the start frame, in map.
         extras: input of the sensors that only one kind of task has (``TaskState.extras``).
+        rooms: of the scene, in map.
     """
 
     task: Task
@@ -46,6 +48,7 @@ class Moment:
     question: Question | None = None
     origin: SE2 = SE2()  # noqa: RUF009 (frozen)
     extras: object = None
+    rooms: tuple[Room, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,7 @@ SensorName = Literal[
     "phase",
     "program",
     "imagegoal",
+    "floor_plan",
 ]
 GOAL_SENSORS: dict[SensorName, TaskKind] = {
     "pointgoal": "pointnav",

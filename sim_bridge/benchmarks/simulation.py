@@ -5,11 +5,11 @@ from __future__ import annotations
 import resource
 import statistics
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -34,6 +34,9 @@ def sim(
         Path | None, typer.Option(help="An imported scene, for its two rows of the classical agent.")
     ] = None,
     count: Annotated[int, typer.Option(min=1, help="PointNav episodes per scene.")] = 50,
+    motors: Annotated[
+        int, typer.Option(min=0, help="PointNav episodes of the shipped policy with a Kobuki's motors and without.")
+    ] = 0,
     seed: Annotated[int, typer.Option(min=0, help="Of episodes and robot.")] = 0,
     json: JsonFile = None,
 ) -> None:
@@ -60,7 +63,7 @@ def sim(
         ]
     else:
         rows += _agent_rows(str(house), "_house", "the imported house", count, seed)
-    report("sim", rows, json, console)
+    report("sim", [*rows, _motors_row(motors, seed)], json, console)
 
 
 @dataclass(frozen=True)
@@ -244,6 +247,25 @@ def _agent_rows(scene_name: str, suffix: str, where: str, count: int, seed: int)
     ]
 
 
+def _motors_row(count: int, seed: int) -> Row:
+    from robot_runtime.scoring.statistics.intervals import bootstrap_mean
+
+    label = "success of the shipped policy on sim-noisy: points that a Kobuki's motors add"
+    if not count:
+        return Row("policy_motors_points", label, None, "points", -2, note="give --motors, a number of episodes")
+    with_motors, without = (
+        run_agent(
+            "pointnav-depth", "apartment", count, seed, f"motors: {kind}", "sim-noisy", {"motors": {"type": kind}}
+        )
+        for kind in ("kobuki", "ideal")
+    )
+    pairs = list(zip(with_motors, without, strict=True))
+    points = bootstrap_mean([100.0 * (one.success - other.success) for one, other in pairs], seed=seed)
+    successes = [100 * statistics.mean(outcome.success for outcome in outcomes) for outcomes in (with_motors, without)]
+    note = f"{successes[0]:.1f} % with, {successes[1]:.1f} % without; {count} episodes each, the same ones"
+    return Row("policy_motors_points", label, points.mean, "points", -2, low=points.low, high=points.high, note=note)
+
+
 @dataclass(frozen=True)
 class AgentOutcome:
     """Success and SPL of one episode."""
@@ -252,16 +274,33 @@ class AgentOutcome:
     spl: float
 
 
-def run_agent(agent: str, scene_name: str, count: int, seed: int, where: str) -> Sequence[AgentOutcome]:
-    """Run an agent on generated PointNav episodes without noise.
+def run_agent(
+    agent: str,
+    scene_name: str,
+    count: int,
+    seed: int,
+    where: str,
+    robot_name: str = "sim",
+    options: Mapping[str, Any] | None = None,
+) -> Sequence[AgentOutcome]:
+    """Run an agent on generated PointNav episodes.
 
     The goal follower never gives up, so it has 150 steps; shortest paths in these flats take fewer than 100.
+
+    Args:
+        agent: its name.
+        scene_name: of the episodes.
+        count: number of episodes.
+        seed: of episodes and robot.
+        where: for the progress bar.
+        robot_name: preset; by default the one without noise.
+        options: of the robot, which replace those of the preset.
     """
     from robot_runtime.common.console import progress_bar
     from robot_runtime.datasets.generate import generate_episodes
     from robot_runtime.env import Env
     from robot_runtime.policies import load_policy
-    from robot_runtime.robots.loader import RobotContext, load_robot
+    from robot_runtime.robots.loader import RobotContext, build_robot, read_robot_file
     from robot_runtime.runtime import run_episodes
     from robot_runtime.scenes.scene import find_scene, load_scene
     from robot_runtime.tasks.task import load_task
@@ -277,7 +316,10 @@ def run_agent(agent: str, scene_name: str, count: int, seed: int, where: str) ->
         stack.callback(policy.close)
         progress = stack.enter_context(progress_bar())
         bar = progress.add_task(f"{agent}, {where}", total=count, note="")
-        robot = stack.enter_context(load_robot("sim", RobotContext(scene, task.camera, seed)))
+        path, file = read_robot_file(robot_name)
+        # The simulated battery would not last for all episodes.
+        file = replace(file, options={**file.options, **(options or {})}, min_battery_fraction=0.0)
+        robot = stack.enter_context(build_robot(file, str(path), RobotContext(scene, task.camera, seed)))
         env = stack.enter_context(Env(robot, task, scene, seed=seed))
         for run in run_episodes(env, policy, episodes, seed):
             outcomes.append(AgentOutcome(bool(run.metrics["success"]), float(run.metrics["spl"] or 0.0)))

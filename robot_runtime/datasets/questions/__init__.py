@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from robot_runtime.datasets.questions.dataset import QuestionSet, Tally, read_questions, write_questions
+from robot_runtime.datasets.questions.dataset import (
+    QuestionSet,
+    Tally,
+    read_questions,
+    sample_questions,
+    write_questions,
+)
 from robot_runtime.datasets.questions.generate import generate_questions, normalized_entropy
 from robot_runtime.datasets.questions.programs import TEMPLATES
 from robot_runtime.datasets.questions.question import SceneQuestion
@@ -22,5 +28,6 @@ __all__ = [
     "generate_questions",
     "normalized_entropy",
     "read_questions",
+    "sample_questions",
     "write_questions",
 ]

@@ -6,10 +6,13 @@ readers in other languages (they follow from the questions, and are checked on r
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Literal
+
+import numpy as np
 
 from robot_runtime.common import config
 from robot_runtime.datasets.io import read_json, write_json
@@ -79,6 +82,24 @@ class QuestionSet:
         """A question's words as indices into :attr:`words`."""
         index = {word: token for token, word in enumerate(self.words)}
         return tuple(index[word] for word in question.words)
+
+
+def sample_questions(questions: QuestionSet, count: int, seed: int) -> QuestionSet:
+    """The dataset with ``count`` of its questions that have targets, of each template as many as of the others.
+
+    Args:
+        questions: to draw from.
+        count: how many, if there are as many.
+        seed: of the draw.
+    """
+    order = np.random.default_rng(seed).permutation(len(questions.questions)).tolist()
+    queues: dict[str, list[SceneQuestion]] = {}
+    for question in (questions.questions[index] for index in order):
+        if question.targets:
+            queues.setdefault(question.type, []).append(question)
+    rounds = zip_longest(*(queues[name] for name in sorted(queues)))
+    drawn = [question for one in rounds for question in one if question is not None]
+    return replace(questions, questions=tuple(drawn[:count]))
 
 
 def write_questions(path: Path, questions: QuestionSet) -> None:

@@ -189,6 +189,8 @@ class RemotePolicy(Policy):
         if error is None:
             return answer
         message, remedy = (error.get("message"), error.get("remedy")) if isinstance(error, dict) else (error, None)
+        if isinstance(error, dict) and error.get("lost") is True:  # earlier versions do not send it
+            raise LinkLost(f"{self._url}: {message}", str(remedy or "start the episode again"))
         raise PolicyError(f"{self._url}: {message}", str(remedy or "look into the server's output"))
 
     # --- link -------------------------------------------------------------------------------------------------------

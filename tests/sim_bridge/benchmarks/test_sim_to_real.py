@@ -25,6 +25,7 @@ def test_randomized_robots_differ_and_are_worth_finding(number: int) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_fit_predicts_the_randomized_robot(tmp_path: Path) -> None:
     trial = run_trial(0, 1, tmp_path, episodes=2, further=1)
     assert trial.forward_pct < 30

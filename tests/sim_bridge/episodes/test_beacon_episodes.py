@@ -108,7 +108,7 @@ def test_scores_by_beacons_are_the_truths_within_their_noise(room: Scene, source
     assert abs(said["distance_to_goal"] - true["distance_to_goal"]) <= 3 * NOISE_M
     # Each step of an unfused source adds its own noise to the way, 1.8 of it where the robot turned on the spot; that
     # is why they are fused.
-    more_m = NOISE_M * (2 * end.steps if source in ("pair", "positions") else 3)
+    more_m = NOISE_M * (2 * end.steps if source in ("pair", "positions") else 4)
     assert said["path_length_m"] == pytest.approx(true["path_length_m"], abs=more_m)
     assert said["spl"] == pytest.approx(true["spl"], abs=more_m / true["path_length_m"])
 
@@ -132,7 +132,8 @@ class Told:
 
     @property
     def kinds(self) -> list[str]:
-        return [event.kind for event in self.witness.events]
+        """Of the events of localization; motion has its own."""
+        return [event.kind for event in self.witness.events if event.source != "motion"]
 
     @property
     def told_of(self) -> set[str]:
@@ -223,7 +224,7 @@ def test_silence_ends_the_episode(drive: Callable[..., Told]) -> None:
     assert isinstance(told.fault, LocalizationLost)
     assert told.witness.ends[-1].reason is EndReason.LOCALIZATION_LOST
     assert told.kinds[-2:] == ["lost", "paused"]
-    assert "for 5.0 s" in told.witness.events[-2].detail
+    assert "for 5.0 s" in [event for event in told.witness.events if event.source != "motion"][-2].detail
     assert max(told.errors_m) <= 0.05
 
 

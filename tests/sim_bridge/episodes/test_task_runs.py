@@ -70,7 +70,7 @@ def questions(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("task", ["vln_rxr_ce", "vln_r2r_ce"])
+@pytest.mark.parametrize("task", ["vln_rxr_ce", pytest.param("vln_r2r_ce", marks=pytest.mark.exhaustive)])
 def test_instructions(task: str, tmp_path: Path) -> None:
     synthetic_instructions(load_scene(find_scene("apartment")), tmp_path / "val.json.gz")
     for metrics in run(tmp_path, task, tmp_path / "val.json.gz"):
@@ -81,7 +81,7 @@ def test_instructions(task: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("task", ["eqa_embodied", "eqa_habitat"])
+@pytest.mark.parametrize("task", ["eqa_embodied", pytest.param("eqa_habitat", marks=pytest.mark.exhaustive)])
 def test_questions(task: str, questions: Path, tmp_path: Path) -> None:
     for metrics in run(tmp_path, task, questions):
         assert metrics["success"] is metrics["answer_accuracy"] is metrics["r_T"] is metrics["stopped"] is True
@@ -97,7 +97,7 @@ def test_a_question_that_is_not_answered_is_answered_wrongly(questions: Path, tm
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("task", ["areagoal_room", "areagoal_stop"])
+@pytest.mark.parametrize("task", ["areagoal_room", pytest.param("areagoal_stop", marks=pytest.mark.exhaustive)])
 def test_rooms(task: str, tmp_path: Path) -> None:
     episodes = tmp_path / "rooms.json.gz"
     assert run_command(["episodes", "generate", "--out", str(episodes), "--task", task, "--count", "1"]) == 0
@@ -121,7 +121,14 @@ def test_rooms_of_minos_end_at_the_door_or_with_the_time(tmp_path: Path) -> None
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("task", ["objectnav_hm3d2022", "objectnav_habitat2020_paper", "objectnav_robothor2020"])
+@pytest.mark.parametrize(
+    "task",
+    [
+        "objectnav_hm3d2022",
+        pytest.param("objectnav_habitat2020_paper", marks=pytest.mark.exhaustive),
+        "objectnav_robothor2020",
+    ],
+)
 def test_objects(task: str, tmp_path: Path) -> None:
     episodes = tmp_path / "objects.json.gz"
     assert run_command(["episodes", "generate", "--out", str(episodes), "--task", task, "--count", "1"]) == 0

@@ -268,7 +268,11 @@ def test_the_doorways_are_free_on_the_map() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("size", "seed"), [("robothor", "1"), ("large", "5")], ids=["robothor", "large"])
+@pytest.mark.parametrize(
+    ("size", "seed"),
+    [("robothor", "1"), pytest.param("large", "5", marks=pytest.mark.exhaustive)],
+    ids=["robothor", "large"],
+)
 def test_what_the_command_generates_another_runs_in(tmp_path: Path, size: str, seed: str) -> None:
     """The seeds are of short episodes."""
     folder, logs, scores = tmp_path / "flat", tmp_path / "logs", tmp_path / "scores.json"

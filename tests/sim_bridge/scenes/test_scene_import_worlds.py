@@ -12,7 +12,7 @@ import pytest
 import trimesh
 
 from robot_runtime.cli.main import INTERRUPTED_EXIT_CODE, run_command
-from robot_runtime.cli.signals import interrupted_by_signals
+from robot_runtime.common.signals import interrupted_by_signals
 from robot_runtime.scenes.occupancy_map import Cell
 from robot_runtime.scenes.scene import Scene, load_scene
 from sim_bridge.cli import progress_lines

@@ -12,6 +12,7 @@ from sim_bridge.training.evaluate import evaluate
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_two_processes_find_what_one_does_and_do_nothing_twice(
     room: Scene, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

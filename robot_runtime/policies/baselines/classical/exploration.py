@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy import ndimage
 
@@ -29,8 +31,14 @@ def frontier_cells(costs: CostMap) -> Bools:
     return np.asarray(costs.known & np.isfinite(costs.slowness) & ndimage.binary_dilation(unknown, _EIGHT))
 
 
-def next_frontier(costs: CostMap, pose: SE2) -> Target | None:
-    """The frontier of least path length, large ones preferred; None if none can be reached."""
+def next_frontier(costs: CostMap, pose: SE2, penalty_m: Callable[[float, float], float] | None = None) -> Target | None:
+    """The frontier of least path length, large ones preferred; None if none can be reached.
+
+    Args:
+        costs: the map.
+        pose: of the robot.
+        penalty_m: added to the path length to a frontier at (x, y).
+    """
     labels, count = ndimage.label(frontier_cells(costs), _EIGHT)
     to_go_m = march(costs, disc(costs, pose.x_m, pose.y_m, _AROUND_ROBOT_M)).to_go_m
     best, best_cost_m = None, np.inf
@@ -42,12 +50,13 @@ def next_frontier(costs: CostMap, pose: SE2) -> Target | None:
         away_m = np.where(member, to_go_m[span], np.inf)
         row, column = np.unravel_index(int(np.argmin(away_m)), away_m.shape)
         cost_m = float(away_m[row, column]) - _WORTH_PER_M * min(size * costs.resolution_m, _WORTH_AT_MOST_M)
+        if not cost_m < best_cost_m:
+            continue
+        x, y = costs.points(np.array(row + span[0].start), np.array(column + span[1].start))
+        cost_m += 0.0 if penalty_m is None else penalty_m(float(x), float(y))
         if cost_m < best_cost_m:
-            best, best_cost_m = (row + span[0].start, column + span[1].start), cost_m
-    if best is None:
-        return None
-    x_m, y_m = costs.points(np.array(best[0]), np.array(best[1]))
-    return point_target(float(x_m), float(y_m), _ARRIVED_M)
+            best, best_cost_m = (float(x), float(y)), cost_m
+    return None if best is None else point_target(*best, _ARRIVED_M)
 
 
 def is_open(grid: Grid, target: Target) -> bool:

@@ -39,14 +39,14 @@ SHORT = {
         "actions": {
             name: {"mean": mean, "covariance": [[0.0] * 3] * 3}
             for name, mean in (
-                ("move_forward", [-0.05, 0.0, 0.0]),
+                ("move_forward", [-0.06, 0.0, 0.0]),
                 ("turn_left", [0.0] * 3),
                 ("turn_right", [0.0] * 3),
             )
         },
     }
 }
-"""A robot whose every step is 5 cm short: it leaves an exact simulator at its second."""
+"""A robot whose every step is 6 cm short: it leaves an exact simulator at its second."""
 
 
 def data_of(page: Page) -> dict[str, Any]:

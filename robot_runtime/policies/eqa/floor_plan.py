@@ -1,0 +1,77 @@
+"""Rooms of the site in the start frame, as the sensor ``floor_plan`` shows them."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, field
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from robot_runtime.datasets.questions.names import category_name
+from robot_runtime.errors import PolicyError
+
+BEYOND_WALL_M = 0.4
+"""What hangs on a wall, or is seen through a door, belongs to the room that is at most this far away."""
+
+_EAST = np.array([[1e-3, 0.0]], np.float32)
+"""Direction without walls."""
+
+
+@dataclass(frozen=True, eq=False)
+class PlanRoom:
+    """A room: its id, its name in words (empty: it has none), and its polygon (N, 2), meters in the start frame."""
+
+    id: str
+    name: str
+    polygon: NDArray[np.float32]
+
+    def depth_m(self, x_m: float, y_m: float) -> float:
+        """Distance of a point from the room's border, positive inside."""
+        return float(cv2.pointPolygonTest(self.polygon, (x_m, y_m), True))
+
+    @property
+    def center(self) -> tuple[float, float]:
+        """The mean of the corners."""
+        x, y = self.polygon.mean(axis=0).tolist()
+        return x, y
+
+
+@dataclass(frozen=True)
+class FloorPlan:
+    """The rooms, and the direction of most walls."""
+
+    rooms: tuple[PlanRoom, ...] = ()
+    axis_rad: float = field(default=0.0)
+
+    @classmethod
+    def read(cls, text: str) -> FloorPlan:
+        """The plan of an observation.
+
+        Raises:
+            PolicyError: it is not what the sensor ``floor_plan`` shows.
+        """
+        try:
+            rooms = [
+                PlanRoom(f"room_{i}", category_name(str(room["name"]), {}), np.array(room["polygon"], np.float32))
+                for i, room in enumerate(json.loads(text))
+            ]
+            sides = np.concatenate([_EAST, *(np.roll(room.polygon, -1, axis=0) - room.polygon for room in rooms)])
+        except (ValueError, TypeError, KeyError) as error:
+            raise PolicyError(f"the floor plan cannot be read: {error}", "use the sensor 'floor_plan'") from error
+        # Walls that meet at right angles have one direction modulo 90 degrees; long ones count more.
+        doubled = np.hypot(*sides.T) * np.exp(4j * np.arctan2(sides[:, 1], sides[:, 0]))
+        return cls(tuple(rooms), math.remainder(float(np.angle(doubled.sum())) / 4, math.pi / 2))
+
+    def room_at(self, x_m: float, y_m: float) -> tuple[PlanRoom | None, float]:
+        """The room that a point is in or next to, and how far inside (negative: outside), meters."""
+        found = max(((room.depth_m(x_m, y_m), room) for room in self.rooms), key=lambda item: item[0], default=None)
+        if found is None or found[0] < -BEYOND_WALL_M:
+            return None, -math.inf
+        return found[1], found[0]
+
+    def named(self, name: str) -> list[PlanRoom]:
+        """The rooms of a name."""
+        return [room for room in self.rooms if room.name == name]

@@ -1,0 +1,144 @@
+"""``robot-runtime bench eqa``: the table of embodied question answering, and its rows."""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from robot_runtime.benchmarks.report import JsonFile, Row, report
+
+if TYPE_CHECKING:
+    from robot_runtime.policy import Policy
+    from robot_runtime.scenes.scene import Scene
+    from sim_bridge.benchmarks.eqa_episodes import Outcome
+
+MEMORY, PATH_MEMORY, LAST_FRAME = "memory", "shortest path + memory", "shortest path + last frame"
+LEARNED, PRIOR = "shortest path + learned", "prior"
+Outcomes = dict[str, list["Outcome"]]
+
+
+def register(groups: dict[str, typer.Typer]) -> None:
+    """Add the command."""
+    groups["bench"].command("eqa")(eqa)
+
+
+def eqa(
+    flats: Annotated[int, typer.Option(min=1, help="Generated flats, which no agent was tuned on.")] = 5,
+    questions: Annotated[int, typer.Option(min=1, help="Questions per scene, each from T-10, T-30 and T-50.")] = 5,
+    house: Annotated[Path | None, typer.Option(help="An imported scene besides.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of flats, questions and robot.")] = 1,
+    json: JsonFile = None,
+) -> None:
+    """Measure the agents of embodied question answering on the simulated robot: navigation and answers.
+
+    The table has the metrics of Das et al. 2018, table 1, for starts 10, 30 and 50 actions before the target, with 95 %
+    intervals over episodes. Some 10 minutes on one core.
+
+    Examples:
+        robot-runtime bench eqa --json bench_eqa.json
+        robot-runtime bench eqa --flats 1 --questions 2
+    """
+    from robot_runtime.common.console import console
+    from sim_bridge.rendering import gl_context
+
+    gl_context.choose_backend()  # before the first import of mujoco, which chooses a backend then
+    outcomes, other = measure(flats, questions, house, seed)
+    console.print(table(outcomes), soft_wrap=True, markup=False, highlight=False)
+    report("eqa", rows(outcomes) + other, json, console)
+
+
+def measure(flats: int, questions: int, house: Path | None, seed: int) -> tuple[Outcomes, list[Row]]:
+    """Run every agent on the same episodes; the outcomes by agent, and the rows of what needs no episodes."""
+    from robot_runtime.common.console import progress_bar
+    from robot_runtime.scenes.scene import load_scene
+    from sim_bridge.benchmarks.eqa_answerers import answerer_rows
+    from sim_bridge.benchmarks.eqa_episodes import STARTS, TASK, bench_episodes, bench_scenes, run_agent
+    from sim_bridge.benchmarks.eqa_judge import judge_rows
+
+    outcomes: Outcomes = {}
+    with tempfile.TemporaryDirectory() as folder, progress_bar() as progress:
+        bar = progress.add_task("flats", total=flats, note="")
+        scenes: list[Scene] = bench_scenes(Path(folder), flats, seed, lambda: progress.advance(bar))
+        scenes += [] if house is None else [load_scene(house)]
+        agents = _agents()
+        bar = progress.add_task("episodes", total=len(agents) * len(scenes) * questions * len(STARTS), note="")
+        for scene in scenes:
+            episodes = bench_episodes(scene, questions, seed)
+            for name, policy in agents.items():
+                found = run_agent(policy, scene, episodes, seed, lambda: progress.advance(bar))
+                outcomes.setdefault(name, []).extend(found)
+        other = answerer_rows(scenes[:flats], seed) + judge_rows(scenes[:flats], TASK, seed)
+    return outcomes, other
+
+
+def _agents() -> dict[str, Policy]:
+    from robot_runtime.policies.eqa.attention import EqaAttention
+    from robot_runtime.policies.eqa.memory_agent import EqaMemory
+    from robot_runtime.policies.eqa.shortest_path import EqaShortestPath
+    from sim_bridge.benchmarks.eqa_episodes import LanguagePrior
+
+    return {
+        MEMORY: EqaMemory(),
+        PATH_MEMORY: EqaShortestPath(),
+        LAST_FRAME: EqaShortestPath(last_frame=True),
+        LEARNED: EqaAttention(),
+        PRIOR: LanguagePrior.of_flats(),
+    }
+
+
+def table(outcomes: Outcomes) -> str:
+    """The paper's table 1: a line per agent and start, means over episodes."""
+    from sim_bridge.benchmarks.eqa_episodes import STARTS, mean
+
+    keys = ("d_T_m", "d_delta_m", "d_min_m", "r_T", "r_enter", "stopped", "answer_rank")
+    heads = ("d_T", "d_Δ", "d_min", "r_T", "r_→", "stop", "MR")
+    lines = [f"{'agent':27} start   n" + "".join(f"{head:>7}" for head in heads) + "  top-1 [95 %]"]
+    for name, found in outcomes.items():
+        for start in STARTS:
+            some = [outcome for outcome in found if outcome.start == start]
+            means = (mean([outcome.metrics[key] for outcome in some]) for key in keys)
+            cells = "".join(f"{'-' if value is None else f'{value:.2f}':>7}" for value in means)
+            value, low, high = share([outcome.right for outcome in some])
+            lines.append(f"{name:27} {start:5} {len(some):3}{cells}  {value:.2f} [{low:.2f}, {high:.2f}]")
+    return "\n".join(lines)
+
+
+def share(hits: Sequence[bool]) -> tuple[float, float, float]:
+    """Share with its 95 % interval."""
+    from robot_runtime.scoring.statistics.intervals import wilson
+
+    found = wilson(sum(hits), len(hits))
+    return found.mean, found.low, found.high
+
+
+def rows(outcomes: Outcomes) -> list[Row]:
+    """The rows of the report."""
+    memory = outcomes[MEMORY]
+    seen = [outcome.right for outcome in memory if outcome.seen]
+    found = [
+        _share_row("memory_accuracy_seen", f"answers of the memory agent where {len(seen)} saw the target", seen, 0.9)
+    ]
+    for number in (10, 30, 50):
+        some = [outcome.right for outcome in memory if outcome.start == f"T-{number}"]
+        found.append(_share_row(f"memory_accuracy_t{number}", f"answers of the memory agent, T-{number}", some))
+    answered = [outcome for outcome in memory if outcome.answer is not None]
+    label = f"right of the {len(answered)} answers that it gave; it abstained in {len(memory) - len(answered)}"
+    found.append(_share_row("memory_accuracy_answered", label, [outcome.right for outcome in answered]))
+    found.append(_share_row("stop_rate", "stopped by itself", [bool(outcome.metrics["stopped"]) for outcome in memory]))
+    times_ms = [time_ms for outcome in memory for time_ms in outcome.infer_ms]
+    found.append(
+        Row("step_ms", "the memory agent's own time per step", statistics.median(times_ms), "ms", note="median")
+    )
+    return found
+
+
+def _share_row(name: str, label: str, hits: Sequence[bool], target: float | None = None) -> Row:
+    if not hits:
+        return Row(name, label, None, "", target, note="no such episode")
+    value, low, high = share(hits)
+    return Row(name, label, value, "", target, low=low, high=high)

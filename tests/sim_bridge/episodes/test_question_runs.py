@@ -1,0 +1,33 @@
+"""From a question to a score and a report in one command each, on the simulated robot."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from robot_runtime.cli.main import run_command
+from robot_runtime.recording.reader import LogReader
+from robot_runtime.records import ANSWER, EVIDENCE
+
+
+@pytest.mark.slow  # loads the simulator and drives
+def test_the_memory_agent_answers_with_evidence(tmp_path: Path) -> None:
+    out, scores, page = tmp_path / "logs", tmp_path / "scores.json", tmp_path / "report.html"
+    arguments = ["--task", "eqa_embodied", "--agent", "eqa-memory", "--count", "1", "--out", str(out)]
+    assert run_command(["run", *arguments]) == 0
+    (log,) = out.glob("*.mcap")
+    with LogReader(log) as reader:
+        assert reader.header.task.name == "eqa_embodied+depth+gps+compass+semantic+floor_plan"
+        question = reader.header.episode.question
+        last = list(reader.steps())[-1].policy_info
+    assert question is not None
+    assert max(last[ANSWER], key=last[ANSWER].get) == question.answer
+    assert last[EVIDENCE][0].startswith(f"answers {question.answer!r} with confidence ")
+    assert "first seen at step" in last[EVIDENCE][1]
+    assert run_command(["score", str(out), "--json", str(scores)]) == 0
+    (episode,) = json.loads(scores.read_text(encoding="utf-8"))["episodes"]
+    assert episode["metrics"]["answer_accuracy"] is True
+    assert run_command(["report", str(out), "--out", str(page)]) == 0
+    assert "first seen at step" in page.read_text(encoding="utf-8")

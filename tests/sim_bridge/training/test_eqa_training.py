@@ -1,0 +1,71 @@
+"""Training of question answerers on a handful of noise: every stage runs, and what is exported answers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import pytest
+import yaml
+
+from robot_runtime.policies.detector import Detector
+from robot_runtime.policies.eqa.colors import ColorNames, histogram
+from robot_runtime.tasks.task import load_task
+from sim_bridge.training import eqa
+from sim_bridge.training.eqa_colors import write_color_names
+from sim_bridge.training.eqa_network import MODES, WORDS
+from sim_bridge.training.eqa_views import FRAMES, SIDE, Views
+
+
+def noise(views: int = 6) -> eqa.Data:
+    random = np.random.default_rng(0)
+    classes = (*load_task("eqa_embodied").categories, "")
+    tokens = np.zeros((views, WORDS), np.int64)
+    tokens[:, :3] = random.integers(1, 4, (views, 3))
+    return eqa.Data(
+        random.integers(0, 256, (views, FRAMES, SIDE, SIDE, 3), np.uint8),
+        random.integers(0, len(classes), (views, 14, 14)),
+        classes,
+        ("color", "is", "what"),
+        ("blue", "red"),
+        np.arange(views),
+        tokens,
+        random.integers(0, 2, views),
+        np.arange(views) >= views - 2,
+        np.arange(views - 2),
+    )
+
+
+@pytest.mark.slow  # imports torch, and exports four networks
+def test_all_stages_end_in_networks_that_run(tmp_path: Path) -> None:
+    data = noise()
+    encoder, head = eqa.train_encoder(data, 1, seed=0)
+    eqa.export_detector(encoder, head, tmp_path)
+    found = Detector(tmp_path / "detector.yaml").detect(data.frames[0, -1])
+    assert found.labels.shape == (SIDE, SIDE)
+    features = data.features(encoder)
+    for mode in MODES:
+        answerer = eqa.train_answerer(data, features, mode, epochs=1, seed=0)
+        eqa.export_answerer(encoder, answerer, features, data, tmp_path)
+        session = onnxruntime.InferenceSession(str(tmp_path / f"{mode}.onnx"), providers=["CPUExecutionProvider"])
+        frames = data.frames[0] if mode == "attention" else data.frames[0, -1:]
+        inputs = {"question": data.tokens[:1], "frames": frames}
+        (scores,) = session.run(["answer"], {one.name: inputs[one.name] for one in session.get_inputs()})
+        assert scores.shape == (1, 2)
+        assert scores.sum() == pytest.approx(1, abs=1e-5)
+    vocabulary = yaml.safe_load((tmp_path / "vocabulary.yaml").read_text())
+    assert vocabulary == {"words": ["color", "is", "what"], "answers": ["blue", "red"]}
+
+
+@pytest.mark.slow  # imports torch
+def test_colors_are_named_by_the_pixels_of_objects(tmp_path: Path) -> None:
+    frames = np.zeros((20, FRAMES, SIDE, SIDE, 3), np.uint8)
+    frames[:10, -1], frames[10:, -1] = (140, 31, 29), (37, 66, 116)
+    semantic = np.full((20, SIDE, SIDE), 3, np.int8)
+    asked = [[("What color is the sofa?", name, "color")] for name in ["red"] * 10 + ["blue"] * 10]
+    write_color_names([Views(frames, semantic, np.full(20, 3, np.int8), asked)], tmp_path / "colors.npz", seed=0)
+    with np.load(tmp_path / "colors.npz") as data:
+        names = ColorNames(tuple(data["names"]), data["bins"], data["weights"], data["bias"])
+    assert names.probabilities(histogram(frames[0, -1].reshape(-1, 3)))["red"] > 0.9
+    assert names.probabilities(histogram(frames[-1, -1].reshape(-1, 3)))["blue"] > 0.9
