@@ -147,8 +147,9 @@ class Env:
         self._judged = judged
         self._geodesic = GeodesicMap(scene.map, task.robot_radius_m)
         self._subscribers = group = SubscriberGroup(subscribers)
+        listeners = group.on_base_state, group.on_command
         self._motion = MotionController(
-            robot.clock, robot.base, robot.head, robot.motion, group.on_base_state, task.look_limits_rad
+            robot.clock, robot.base, robot.head, robot.motion, *listeners, task.look_limits_rad, group.on_event
         )
         self._steering = Steering(robot.clock, robot.base, robot.head, self._motion)
         self._session = task_session(robot, task)
@@ -286,8 +287,7 @@ class Env:
         robot.placer.place(episode.start, tilt_rad)
         for localizer in dict.fromkeys((robot.localizer, robot.referee)):
             localizer.expect(episode.start, PLACED_M, PLACED_RAD)
-        self._motion.forget()
-        self._motion.rest()
+        self._motion.begin_episode()
         if self._over:
             self._pose_monitor.begin()
         stood_ns = clock.now_ns()
@@ -432,8 +432,8 @@ class Env:
         except BaseException as error:
             if self._over:
                 self._motion.stop()
-            elif isinstance(error, KeyboardInterrupt):
-                self._end(EndReason.INTERRUPTED, interruption(error))
+            elif (interrupted := interruption(error)) is not None:
+                self._end(EndReason.INTERRUPTED, interrupted)
             elif isinstance(error, LocalizationLost):
                 self._end(EndReason.LOCALIZATION_LOST, error.message)
             else:

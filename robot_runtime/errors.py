@@ -91,6 +91,10 @@ class PlacementFailed(EpisodeError):
     """The robot was not brought to an episode's start, or could not drive there."""
 
 
+class EpisodeAborted(EpisodeError):
+    """The operator ended the episode, or left the robot without anybody who decides."""
+
+
 class UnreachableGoal(EpisodeError):
     """No collision-free path leads from the start to any goal."""
 
@@ -177,9 +181,11 @@ class PolicyOutputError(PolicyError):
     """A network gave something that no action can be chosen from: NaN, infinity, or another shape than it declared."""
 
 
-def interruption(error: KeyboardInterrupt) -> str:
-    """What interrupted the program, for logs: a key, or the signal that the error names."""
-    return str(error) or "interrupted from the keyboard"
+def interruption(error: BaseException) -> str | None:
+    """What interrupted an episode, for logs: the operator, a key, or a signal; None for all other errors."""
+    if isinstance(error, EpisodeAborted):
+        return error.message
+    return (str(error) or "interrupted from the keyboard") if isinstance(error, KeyboardInterrupt) else None
 
 
 @contextmanager

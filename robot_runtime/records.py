@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 from typing_extensions import override
 
@@ -77,6 +77,9 @@ class StepTimes:
 
 ANSWER = "answer"
 """Key of ``StepRecord.policy_info``, in the last step of an episode with a question: a ``policies.policy.Answer``."""
+
+EVIDENCE = "evidence"
+"""Key of ``StepRecord.policy_info`` beside an answer: sentences on what it rests on, or why there is none."""
 
 
 PHASES: dict[str, str] = {
@@ -235,6 +238,20 @@ class EpisodeHeader:
     policy: PolicySource | None = None
 
 
+class SentCommand(NamedTuple):
+    """A velocity that was sent to the base, as its Guard let it through; it holds until the next.
+
+    Attributes:
+        stamp_ns: when it was sent.
+        linear_m_s: forward positive.
+        angular_rad_s: left positive.
+    """
+
+    stamp_ns: int
+    linear_m_s: float
+    angular_rad_s: float
+
+
 class Subscriber:
     """Gets every record, in order, in the loop's thread; must return quickly and may raise ``RuntimeFault``."""
 
@@ -246,6 +263,9 @@ class Subscriber:
 
     def on_base_state(self, state: BaseState) -> None:
         """A base state seen by the motion loop, at its own rate."""
+
+    def on_command(self, command: SentCommand) -> None:
+        """A velocity that the motion loop sent to the base, at the loop's rate; zero where it stopped the wheels."""
 
     def on_event(self, event: Event) -> None:
         """An event between the steps; handed over at an action's end or, while the robot waits, at once."""
@@ -299,6 +319,11 @@ class SubscriberGroup(Subscriber):
     def on_base_state(self, state: BaseState) -> None:
         for subscriber in self._started:
             subscriber.on_base_state(state)
+
+    @override
+    def on_command(self, command: SentCommand) -> None:
+        for subscriber in self._started:
+            subscriber.on_command(command)
 
     @override
     def on_event(self, event: Event) -> None:

@@ -42,7 +42,7 @@ def run_episode(env: Env, policy: Policy, episode: Episode, seed: int, name: str
 
     Raises:
         PolicyError: the policy lacks a sensor (before the robot moves), or raised; the episode ended as ``FAULT``.
-        KeyboardInterrupt: after the episode ended as ``INTERRUPTED``.
+        KeyboardInterrupt, EpisodeAborted: after the episode, if it had begun, ended as ``INTERRUPTED``.
         RuntimeFault: whatever :class:`Env` raises.
     """
     check_policy(policy, env.task)
@@ -53,12 +53,12 @@ def run_episode(env: Env, policy: Policy, episode: Episode, seed: int, name: str
             timer = Stopwatch()
             action, info = decide(policy, observation, env.record.index + 1, env.task)
             observation = env.step(action, info, timer.elapsed_s())
-    except KeyboardInterrupt as error:
-        env.interrupt(EndReason.INTERRUPTED, interruption(error))
-        raise
     except BaseException as error:
-        message = error.message if isinstance(error, RuntimeFault) else repr(error)
-        env.interrupt(EndReason.FAULT, message, of_policy=not isinstance(error, LinkLost))
+        if (interrupted := interruption(error)) is not None:
+            env.interrupt(EndReason.INTERRUPTED, interrupted)
+        else:
+            message = error.message if isinstance(error, RuntimeFault) else repr(error)
+            env.interrupt(EndReason.FAULT, message, of_policy=not isinstance(error, LinkLost))
         raise
     return env.end
 

@@ -10,6 +10,7 @@ logs contain the objects' own numbers. Worked numbers are in ``tests/robot_runti
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable
 from typing import Any
@@ -22,7 +23,7 @@ from robot_runtime.errors import ConfigError, DeviceFault, EpisodeError
 from robot_runtime.hal import CameraInfo, RgbdFrame
 from robot_runtime.imaging.depth import training_depth
 from robot_runtime.policy import Observation
-from robot_runtime.scenes.scene import Scene
+from robot_runtime.scenes.scene import Room, Scene
 from robot_runtime.tasks import areagoal, objectnav, pointnav
 from robot_runtime.tasks.episode import Episode, Instruction, Question
 from robot_runtime.tasks.rearrangement.sensors import REARRANGEMENT_SENSORS
@@ -79,6 +80,15 @@ def _tokens(name: str, words: Instruction | Question | None) -> NDArray[np.int64
 
 def _text(words: Instruction | Question | None) -> NDArray[np.str_]:
     return np.array("" if words is None else words.text, np.str_)
+
+
+def _floor_plan(moment: Moment) -> NDArray[np.str_]:
+    to_start = moment.origin.inverse()
+    rooms = [
+        {"name": room.category, "polygon": [[round(c, 3) for c in to_start.apply(x, y)] for x, y in room.polygon]}
+        for room in moment.rooms
+    ]
+    return np.array(json.dumps(rooms), np.str_)
 
 
 def _token_sensor(name: str, value: Callable[[Moment], NDArray[Any]]) -> Sensor:
@@ -159,6 +169,9 @@ SENSORS: dict[SensorName, Sensor] = {
         bounds=_category_bounds,
         value=lambda moment: np.array([moment.category_id], np.int64),
     ),
+    "floor_plan": text_sensor(
+        "the site's rooms, JSON: [{name, polygon: [[x, y], ...]}], m in the start frame, x forward, y left", _floor_plan
+    ),
     **REARRANGEMENT_SENSORS,
 }
 
@@ -212,6 +225,7 @@ class ObservationBuilder:
         instruction: of the episode; None where no sensor shows it.
         question: of the episode; None where no sensor shows it.
         origin: origin of the start frame, in map.
+        rooms: of the scene, in map; needed for the sensor ``floor_plan`` alone.
 
     Raises:
         ConfigError: a sensor of the task shows a goal that the episode does not have.
@@ -227,6 +241,7 @@ class ObservationBuilder:
         instruction: Instruction | None = None,
         question: Question | None = None,
         origin: SE2 = SE2(),  # noqa: B008 (frozen)
+        rooms: tuple[Room, ...] = (),
     ) -> None:
         needs = {
             "pointgoal": goal,
@@ -250,6 +265,7 @@ class ObservationBuilder:
         self._category_id = category_id
         self._object_category_ids = np.empty(0, np.int32) if object_category_ids is None else object_category_ids
         self._instruction, self._question = instruction, question
+        self._rooms = rooms
 
     def build(self, frame: RgbdFrame, pose: SE2, extras: object = None) -> Observation:
         """Build the observation of a frame.
@@ -283,6 +299,7 @@ class ObservationBuilder:
             question=self._question,
             origin=self._origin,
             extras=extras,
+            rooms=self._rooms,
         )
         observation: Observation = {name: SENSORS[name].value(moment) for name in self._task.sensors}
         for array in observation.values():
@@ -311,4 +328,5 @@ def observations_of(task: Task, scene: Scene, episode: Episode, start: SE2, in_m
     elif episode.category is not None and task.kind == "areagoal":
         category_id = areagoal.goal_id(task, episode)
     objects = objectnav.object_category_ids(task, scene)
-    return ObservationBuilder(task, start, goal, category_id, objects, episode.instruction, episode.question, in_map)
+    words = (episode.instruction, episode.question)
+    return ObservationBuilder(task, start, goal, category_id, objects, *words, in_map, scene.rooms)

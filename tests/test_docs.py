@@ -7,62 +7,46 @@ A line that starts with ``$ `` is a command; it must exit with 0. A block fenced
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from docs_pages import PAGES, ROOT, run_page, steps
 
-ROOT = Path(__file__).resolve().parents[1]
-PAGES = sorted((ROOT / "docs").rglob("*.md"))
 EXAMPLES = sorted({*(ROOT / "docs" / "examples").glob("*.py")} - {ROOT / "docs" / "examples" / "own_base.py"})
-_BLOCK = re.compile(r"^```(?P<kind>[^\n]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\((?!https?:|#)(?P<target>[^)#]+)")
 
 
-def steps(page: Path, run: str = "console") -> list[tuple[str, str]]:
-    """The page's actions in order: (``"run"``, command) or (file name, content); commands of one kind of block."""
-    found = []
-    for block in _BLOCK.finditer(page.read_text(encoding="utf-8")):
-        kind, body = block["kind"].strip(), block["body"]
-        if kind == run:
-            found += [("run", line[2:]) for line in body.splitlines() if line.startswith("$ ")]
-        elif " file=" in kind:
-            found.append((kind.split(" file=")[1], body))
-    return found
-
-
 PAGES_WITH_COMMANDS = [page for page in PAGES if any(name == "run" for name, _ in steps(page))]
+LONG = (
+    "tutorials/habitat-policy.md",
+    "tutorials/real-episodes-in-simulation.md",
+    "how-to/logs-and-scores.md",
+    "how-to/replay.md",
+    "how-to/localization.md",
+    "devices/azure-kinect.md",
+    "tasks/rearrangement.md",
+    "tasks/objectnav.md",
+    "how-to/gap.md",
+    "how-to/noise-models.md",
+    "how-to/reconstruction.md",
+)
+"""Pages of a dozen seconds or more whose commands other tests run, too; left to ``make test-all``."""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", PAGES_WITH_COMMANDS, ids=lambda page: str(page.relative_to(ROOT / "docs")))
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=pytest.mark.exhaustive) if str(page).endswith(LONG) else page
+        for page in PAGES_WITH_COMMANDS
+    ],
+    ids=lambda page: str(page.relative_to(ROOT / "docs")),
+)
 def test_commands_of_a_page_run(page: Path, tmp_path: Path) -> None:
     run_page(page, steps(page), tmp_path, [Path(sys.executable).parent])
-
-
-def run_page(page: Path, todo: list[tuple[str, str]], folder: Path, path: list[Path]) -> None:
-    """Do what a page says, in a folder, with programs looked for in ``path`` first."""
-    environment = dict(os.environ)
-    environment["PATH"] = os.pathsep.join([*map(str, path), environment["PATH"]])
-    environment.pop("PYTHONPATH", None)
-    environment["COLUMNS"] = "120"
-    for name, content in todo:
-        if name != "run":
-            (folder / name).write_text(content, encoding="utf-8")
-            continue
-        done = subprocess.run(
-            ["bash", "-c", content],
-            cwd=folder,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=280,
-        )
-        assert done.returncode == 0, f"{page.name}: $ {content}\n{done.stdout}\n{done.stderr}"
 
 
 def test_the_program_in_the_readme_runs(tmp_path: Path) -> None:

@@ -14,11 +14,16 @@ from typer.main import get_command_name
 
 from robot_runtime import __version__
 from robot_runtime.cli import (
+    campaign,
+    campaign_evidence,
     compare,
     doctor,
     episodes,
+    export,
+    forecast,
     gap,
     info,
+    jog,
     old_spellings,
     place,
     policy,
@@ -31,10 +36,12 @@ from robot_runtime.cli import (
     score,
     serve,
     stop,
+    teleop,
     verdict,
+    view,
 )
-from robot_runtime.cli.signals import interrupted_by_signals
 from robot_runtime.common.console import error_console
+from robot_runtime.common.signals import interrupted_by_signals
 from robot_runtime.errors import RuntimeFault
 
 COMMAND_ENTRY_POINTS = "robot_runtime.commands"
@@ -42,17 +49,24 @@ INTERRUPTED_EXIT_CODE = 130
 
 _COMMANDS = (
     run,
+    campaign,
+    campaign_evidence,
+    teleop,
     stop,
     place,
+    jog,
     serve,
     score,
     compare,
     gap,
     report,
+    view,
     verdict,
+    export,
     recover,
     info,
     doctor,
+    forecast,
     scene,
     episodes,
     policy,
@@ -64,8 +78,11 @@ _GROUPS = {
     "scene": "Make, import and inspect scenes.",
     "episodes": "Generate, inspect, validate and convert episodes.",
     "policy": "Inspect, validate, time and compare policies.",
+    "export": "Write logs in the formats of other software.",
     "serve": "Let other software's clients drive the robot.",
+    "campaign": "Run a test plan that stops at its answer, and verify it.",
     "calibrate": "Measure what a robot and its camera really are, and write it to a file.",
+    "hardware": "Set up the devices on the robot's ports, and read them.",
     "bench": "Measure; print and save a table.",
 }
 """Name and help of the groups of commands; ``gap`` is one more, with a default command."""

@@ -100,8 +100,13 @@ class RobotOption:
         from robot_runtime.cli.stop import tell
         from robot_runtime.robots.loader import load_robot
         from robot_runtime.servers.emergency_stop import StopServer
+        from robot_runtime.servers.stop_inputs import StopInputMonitor
 
-        with load_robot(self.robot, context, self.parts) as robot, StopServer(robot, tell):
+        with (
+            load_robot(self.robot, context, self.parts) as robot,
+            StopServer(robot, tell),
+            StopInputMonitor(robot, tell),
+        ):
             yield robot
 
     def config(self) -> dict[str, Any]:
@@ -177,8 +182,9 @@ class PolicyOptions:
     agent: Annotated[
         str | None,
         typer.Option(
-            help="pointnav-depth, random, forward-only, goal-follower, bug, oracle, classical, module:Class or "
-            "file.py:Class. Default: pointnav-depth, a learned policy, in the default task; classical in any other.",
+            help="pointnav-depth, random, forward-only, goal-follower, bug, oracle, classical, eqa-memory, human, "
+            "module:Class or file.py:Class. Default: pointnav-depth, a learned policy, in the default task; classical "
+            "in any other.",
             autocompletion=completion.agents,
         ),
     ] = None

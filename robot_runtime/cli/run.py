@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from robot_runtime.cli import completion, options
+from robot_runtime.cli.operator import Operation, OperatorOptions, press_key
 from robot_runtime.cli.option_groups import grouped_options
 from robot_runtime.cli.options import DEFAULT_TASK
 from robot_runtime.cli.stop import stop_keys, tell
-from robot_runtime.errors import RecordingError, RuntimeFault
+from robot_runtime.errors import EpisodeAborted, RecordingError, RuntimeFault
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from robot_runtime.hal import Robot
     from robot_runtime.policy import Policy
     from robot_runtime.recording.writer import Recorder
-    from robot_runtime.records import EpisodeHeader, StepRecord, Subscriber
+    from robot_runtime.records import EpisodeEnd, EpisodeHeader, StepRecord, Subscriber
     from robot_runtime.robots.loader import RobotContext
     from robot_runtime.tasks.episode import Episode
     from robot_runtime.tasks.task import Task
@@ -41,6 +42,7 @@ Examples:
     robot-runtime run --task objectnav_habitat2020 --sensor semantic
     robot-runtime run --episodes val.json.gz --agent my_package.agents:MyAgent --agent-arg checkpoint=policy.onnx
     robot-runtime run --robot my_robot.yaml --real-time
+    robot-runtime run --robot my_robot.yaml --console 0.0.0.0:8900 --attended
 """
 
 
@@ -68,11 +70,41 @@ class TaskOptions:
     ] = None
 
     def load(self, policy: Policy) -> Task:
-        """The task, by default the policy's own. Raises ``ConfigError``."""
+        """The task, by default the policy's own, with further sensors that are asked for. Raises ``ConfigError``."""
         from robot_runtime.tasks.task import load_task, with_sensors
 
         own = policy.task if self.task is None else None
-        return with_sensors(own or load_task(self.task or DEFAULT_TASK), self.sensor or ())
+        return with_sensors(own or load_task(self.task or DEFAULT_TASK), (*(self.sensor or ()), *policy.adds_sensors))
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """Models beside the agent: a detector that shows it objects, a service that answers in its place."""
+
+    detector: Annotated[
+        Path | None, typer.Option(help="YAML file of an ONNX detector that makes the agent's sensor 'semantic'.")
+    ] = None
+    answerer: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Let a service with OpenAI's chat interface answer from the last image, as in http://localhost:8080/v1.",
+        ),
+    ] = None
+    answerer_model: Annotated[str, typer.Option(help="Name of the model there.")] = "default"
+    answerer_timeout_s: Annotated[float, typer.Option(min=0.1, help="Time limit of an answer.")] = 20.0
+
+    def wrap(self, policy: Policy) -> Policy:
+        """The policy with the models that are given. Raises ``ConfigError``."""
+        if self.detector is not None:
+            from robot_runtime.policies.detector import Detecting, Detector
+
+            policy = Detecting(policy, Detector(self.detector))
+        if self.answerer is not None:
+            from robot_runtime.policies.eqa.chat_answerer import Answered, ChatService
+
+            policy = Answered(policy, ChatService(self.answerer, self.answerer_model, self.answerer_timeout_s))
+        return policy
 
 
 @grouped_options
@@ -83,6 +115,7 @@ def run(
     task: TaskOptions,
     policy: options.PolicyOptions,
     agent: options.AgentOptions,
+    models: ModelOptions,
     episodes: options.EpisodeOptions,
     name: Annotated[
         str | None,
@@ -92,11 +125,68 @@ def run(
     output: options.LogOptions,
     real_time: options.RealTime = False,
     localization_patience_s: options.LocalizationPatience = 30.0,
+    operator: OperatorOptions,
     keep_going: Annotated[
         bool, typer.Option("--keep-going", help="After an episode that cannot be read or run, go on with the next.")
     ] = False,
 ) -> None:
     """Run the command; its help is ``_HELP``."""
+    run_policy(
+        lambda: policy.load(agent, task.task or DEFAULT_TASK),
+        robot,
+        scene,
+        task,
+        episodes,
+        output,
+        operator,
+        name=name,
+        label=name or policy.agent,
+        seed=seed,
+        real_time=real_time,
+        localization_patience_s=localization_patience_s,
+        keep_going=keep_going,
+        wrap=models.wrap,
+    )
+
+
+def run_policy(
+    load: Callable[[], Policy],
+    robot: options.RobotOptions,
+    scene: str,
+    task: TaskOptions,
+    episodes: options.EpisodeOptions,
+    output: options.LogOptions,
+    operator: OperatorOptions,
+    *,
+    name: str | None = None,
+    label: str | None = None,
+    seed: int = 0,
+    real_time: bool = False,
+    localization_patience_s: float = 30.0,
+    keep_going: bool = False,
+    wrap: Callable[[Policy], Policy] = lambda policy: policy,
+) -> None:
+    """Run episodes with a policy and print their scores, by the options of ``run``.
+
+    Args:
+        load: loads the policy.
+        robot: see ``run``.
+        scene: see ``run``.
+        task: see ``run``.
+        episodes: see ``run``.
+        output: see ``run``.
+        operator: see ``run``.
+        name: see ``run``.
+        label: of the policy in the folder's default name; None for the policy's own.
+        seed: see ``run``.
+        real_time: see ``run``.
+        localization_patience_s: see ``run``.
+        keep_going: see ``run``.
+        wrap: adds to the loaded policy what else the run needs.
+
+    Raises:
+        RuntimeFault: as ``run``.
+    """
     from robot_runtime.env import Env
     from robot_runtime.policies.stepping import check_policy
     from robot_runtime.robots.loader import RobotContext
@@ -104,40 +194,48 @@ def run(
 
     failures: list[RuntimeFault] | None = [] if keep_going else None
     with ExitStack() as stack:
-        loaded = stack.enter_context(closing(policy.load(agent, task.task or DEFAULT_TASK)))
+        loaded = wrap(stack.enter_context(closing(load())))
         run_in = task.load(loaded)
         place = load_scene(find_scene(scene))
         check_policy(loaded, run_in)
         chosen = episodes.choose(seed, run_in, place, failures)
-        folder = output.folder(name or policy.agent or loaded.name, run_in.name)
+        folder = output.folder(label or loaded.name, run_in.name)
         config, context = robot.config(), RobotContext.of(run_in, place, chosen, seed, real_time)
-        connected, recorder = stack.enter_context(recorded_robot(robot, context, folder))
+        connected, recorder = stack.enter_context(recorded_robot(robot, context, folder, press_key(loaded)))
+        operation = stack.enter_context(operator.operated(connected, loaded, recorder))
         bar = stack.enter_context(_episode_bar(len(chosen), run_in.max_steps))
         env = Env(
             connected,
             run_in,
             place,
-            (recorder, bar.subscriber()),
+            (recorder, bar.subscriber(), *operation.subscribers),
             seed=seed,
             robot_config=config,
             dataset=episodes.dataset,
             localization_patience_s=localization_patience_s,
         )
-        _run_episodes(stack.enter_context(env), loaded, chosen, seed, name, bar, failures)
+        _run_episodes(stack.enter_context(env), loaded, chosen, seed, name, bar, failures, operation)
     _print_outcome(folder, bar.begun, failures or [])
 
 
 @contextmanager
 def recorded_robot(
-    robot: options.RobotOptions, context: RobotContext, folder: Path
+    robot: options.RobotOptions, context: RobotContext, folder: Path, on_key: Callable[[str], object] | None = None
 ) -> Iterator[tuple[Robot, Recorder]]:
-    """Connect a robot and record to a folder, whose name is printed at the end if a log is in it."""
+    """Connect a robot and record to a folder, whose name is printed at the end if a log is in it.
+
+    Args:
+        robot: to connect.
+        context: of the robot.
+        folder: of the logs.
+        on_key: as of :func:`~robot_runtime.cli.stop.stop_keys`.
+    """
     from robot_runtime.common.console import error_console
     from robot_runtime.recording.writer import Recorder
 
     with ExitStack() as stack:
         connected = stack.enter_context(robot.load(context))
-        stack.enter_context(stop_keys(connected))
+        stack.enter_context(stop_keys(connected, on_key))
         recorder = Recorder(folder)
         stack.callback(recorder.close)
         try:
@@ -148,10 +246,10 @@ def recorded_robot(
 
 
 class _EpisodeBar:
-    """Progress over episodes, and over the steps of the current one."""
+    """Progress over episodes, and over the steps of the current one; without a terminal, a line for each episode."""
 
-    def __init__(self, progress: Progress, bar: TaskID, max_steps: int) -> None:
-        self._progress, self._bar, self._max_steps = progress, bar, max_steps
+    def __init__(self, progress: Progress, bar: TaskID, count: int, max_steps: int) -> None:
+        self._progress, self._bar, self._count, self._max_steps = progress, bar, count, max_steps
         self._finished = 0
         self.begun = 0
 
@@ -173,6 +271,10 @@ class _EpisodeBar:
                 note = f"step {record.index} · battery {record.base.battery}"
                 self._progress.update(self._bar, completed=completed, note=note)
 
+            def on_episode_end(_, end: EpisodeEnd) -> None:  # noqa: N805 (self is the bar)
+                if self._progress.disable:
+                    tell(f"episode {self.begun} of {self._count}: {end.reason.value} after {end.steps} steps")
+
         return Steps()
 
 
@@ -181,7 +283,7 @@ def _episode_bar(count: int, max_steps: int) -> Iterator[_EpisodeBar]:
     from robot_runtime.common.console import progress_bar
 
     with progress_bar() as progress:
-        yield _EpisodeBar(progress, progress.add_task("episodes", total=count, note=""), max_steps)
+        yield _EpisodeBar(progress, progress.add_task("episodes", total=count, note=""), count, max_steps)
 
 
 def _run_episodes(
@@ -192,8 +294,12 @@ def _run_episodes(
     name: str | None,
     bar: _EpisodeBar,
     failures: list[RuntimeFault] | None,
+    operation: Operation,
 ) -> None:
-    """Run episodes; errors go to ``failures``, or end the run if that is None."""
+    """Run episodes; errors go to ``failures``, or end the run if that is None.
+
+    An episode that the operator ends is no error.
+    """
     from robot_runtime.common.console import error_console
     from robot_runtime.runtime import run_episode
     from robot_runtime.servers.emergency_stop import wait_for_release
@@ -202,7 +308,10 @@ def _run_episodes(
         try:
             if index:  # by then the base has reported its state
                 wait_for_release(env.robot, tell)
-            run_episode(env, policy, episode, seed + index, name or None)
+            with operation.episode(episode, index + 1, len(episodes)):
+                run_episode(env, operation.supervised(policy), episode, seed + index, name or None)
+        except EpisodeAborted as error:
+            tell(f"episode {index + 1} of {len(episodes)}: {error.message}")
         except RuntimeFault as error:
             if failures is None:
                 raise

@@ -125,6 +125,41 @@ class SubmissionOptions:
             console.print(f"it mixes {len(robots)} robots: {'; '.join(robots)}", soft_wrap=True, markup=False)
 
 
+@dataclass(frozen=True)
+class SimulationOptions:
+    """Simulated runs as evidence."""
+
+    with_simulation: Annotated[
+        list[Path] | None,
+        typer.Option(help="Simulated logs of the same policies, on these starts and on many more: narrower intervals."),
+    ] = None
+    planned_episodes: Annotated[
+        int | None,
+        typer.Option(min=1, help="Largest number of real episodes of a policy, if this is not the last look."),
+    ] = None
+    simulation_json: Annotated[Path | None, typer.Option(help="Write what --with-simulation gives to this file.")] = (
+        None
+    )
+
+    def check(self) -> None:
+        """Raise ``ConfigError`` if an option lacks the logs that it is about."""
+        if not self.with_simulation and (self.planned_episodes is not None or self.simulation_json is not None):
+            raise ConfigError(
+                "--planned-episodes and --simulation-json need --with-simulation", "name the folder of simulated logs"
+            )
+
+    def show(self, scores: Sequence[EpisodeScore], simulated: Sequence[EpisodeScore]) -> None:
+        """Print estimates with simulation, and write them. Raises ``RuntimeFault``."""
+        from robot_runtime.common.console import console
+        from robot_runtime.scoring.report.twin_table import table
+        from robot_runtime.scoring.simulated_twins import with_simulation, write_estimates
+
+        estimates = with_simulation(scores, simulated, self.planned_episodes)
+        console.print(table(estimates))
+        if self.simulation_json is not None:
+            write_estimates(self.simulation_json, estimates)
+
+
 def register(groups: dict[str, typer.Typer]) -> None:
     """Add the command."""
     groups["root"].command("score")(score)
@@ -146,6 +181,7 @@ def score(
         float | None, typer.Option(min=1, help="Seconds for one log, with several processes. Default: 300.")
     ] = None,
     rules: RuleOptions,
+    simulation: SimulationOptions,
     cases: Annotated[
         Path | None, typer.Option(help="Check the metrics against a file of worked cases, instead of scoring logs.")
     ] = None,
@@ -158,6 +194,7 @@ def score(
         robot-runtime score logs/ --cluster scene
         robot-runtime score /mnt/logs --ledger scores.jsonl --ray 10.0.0.5:6379
         robot-runtime score logs/ --referee smoothed
+        robot-runtime score logs/real --with-simulation logs/simulated
         robot-runtime score logs/ --submission robothor --out metrics.json.gz
         robot-runtime score --cases metrics_cases.json
     """
@@ -167,10 +204,14 @@ def score(
         _check_cases(cases)
         return
     challenge.check()
-    (scores,) = score_with_progress([logs or []], parallel, rules.rules(), timeout_s)
+    simulation.check()
+    groups = [logs or [], *([simulation.with_simulation] if simulation.with_simulation else [])]
+    scores, *simulated = score_with_progress(groups, parallel, rules.rules(), timeout_s)
     _print_and_write(scores, cluster, json, parquet)
     if not any(episode.scorable for episode in scores):
         raise typer.Exit(1)
+    for runs in simulated:
+        simulation.show(scores, runs)
     challenge.write(scores)
 
 

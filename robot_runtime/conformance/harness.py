@@ -76,11 +76,15 @@ class Harness:
         """The speed at which the checks drive."""
         return Velocity(min(self.drive_m_s, robot.base.info.max_linear_m_s), 0.0)
 
+    def settling_s(self, robot: Robot) -> float:
+        """Time after a command until the wheels drive as commanded, by what is known of the base's motors."""
+        return robot.base.motors.model.settling_s
+
     def at_speed(self, robot: Robot) -> Velocity:
         """Drive forward until the ramp is over."""
         requested = self.forward(robot)
         ramp_s = requested.linear_m_s / robot.base.info.max_linear_accel_m_s2
-        let_through = self.drive(robot, requested, ramp_s + 0.2)
+        let_through = self.drive(robot, requested, ramp_s + 0.2 + self.settling_s(robot))
         check(
             math.isclose(let_through[-1].linear_m_s, requested.linear_m_s, rel_tol=0.01),
             "a repeated command that nothing forbids is let through after its ramp",
@@ -93,11 +97,15 @@ class Harness:
         return robot.base.state(max_age_s=0.1)
 
     def stays(self, robot: Robot, seconds: float, rule: str, requested: Velocity | None = None) -> None:
-        """Fail unless the robot, having come to rest within 0.2 s, does not move for a while, despite any command."""
+        """Fail unless the robot does not move for a while, despite any command.
+
+        It comes to rest before, within 0.2 s and the delays of its motors.
+        """
+        rest_s = EXPIRY_S + self.settling_s(robot)
         if requested is None:
-            robot.clock.sleep(EXPIRY_S)
+            robot.clock.sleep(rest_s)
         else:
-            self.drive(robot, requested, EXPIRY_S)
+            self.drive(robot, requested, rest_s)
         before = self.state(robot)
         if requested is None:
             robot.clock.sleep(seconds)

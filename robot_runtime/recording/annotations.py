@@ -108,10 +108,15 @@ class Annotations:
         return next((one for one in reversed(self.statements) if one.judgment is not None), None)
 
     @property
+    def helper(self) -> str:
+        """The person who helped the robot, by the last annotation that says so or not; empty if nobody did."""
+        said = (one for one in reversed(self.statements) if one.intervention is not None)
+        return next((one.who if one.intervention else "" for one in said), "")
+
+    @property
     def helped(self) -> bool:
-        """Whether a person helped the robot, by the last annotation that says so or not."""
-        said = (one.intervention for one in reversed(self.statements) if one.intervention is not None)
-        return next(said, False)
+        """Whether a person helped the robot, see :attr:`helper`."""
+        return bool(self.helper)
 
     @property
     def success(self) -> bool | None:

@@ -210,6 +210,12 @@ CHANNELS: tuple[Channel, ...] = (
     ),
     _json("base", "robot_runtime.BaseState", "The base; contact, cliff and wheel drop are levels.", _BASE),
     _json(
+        "commands",
+        "robot_runtime.SentCommands",
+        "Velocities sent to the base since the step before, as its Guard let them through, by columns.",
+        {"stamp_ns": _list(_INTEGER), "linear_m_s": _list(_NUMBER), "angular_rad_s": _list(_NUMBER)},
+    ),
+    _json(
         "events",
         "robot_runtime.Event",
         "Something that happened beside the steps: pauses, and what localizers noticed about themselves.",

@@ -41,6 +41,7 @@ from robot_runtime.records import (
     EpisodeEnd,
     Outcome,
     Placement,
+    SentCommand,
     StepRecord,
     StepTimes,
 )
@@ -224,6 +225,12 @@ def base_from_json(data: Mapping[str, Any]) -> BaseState:
         battery_v=number(data["battery_v"]),
         battery_fraction=number(data["battery_fraction"]),
     )
+
+
+def commands_from_json(data: Mapping[str, Any]) -> list[SentCommand]:
+    """Commands from their columns."""
+    columns = (map(integer, data["stamp_ns"]), *(map(number, data[name]) for name in SentCommand._fields[1:]))
+    return [SentCommand(*row) for row in zip(*columns, strict=True)]
 
 
 def event_from_json(data: Mapping[str, Any]) -> Event:

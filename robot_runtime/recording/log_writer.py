@@ -41,7 +41,7 @@ from robot_runtime.recording.header import header_to_json, provenance_to_text, s
 from robot_runtime.recording.images import encode_depth, encode_rgb, encode_semantic
 from robot_runtime.recording.integrity import attachment_parts
 from robot_runtime.recording.pose_streams import poses_to_json, topic_of
-from robot_runtime.records import EpisodeEnd, EpisodeHeader, StepRecord
+from robot_runtime.records import EpisodeEnd, EpisodeHeader, SentCommand, StepRecord
 from robot_runtime.scenes.objects import ObjectPose
 
 SYNC_S = 1.0
@@ -142,6 +142,11 @@ class LogWriter:
             self._chunk_start_ns = state.stamp_ns
         if state.stamp_ns - self._chunk_start_ns >= seconds_to_ns(BASE_CHUNK_S):
             self._end_chunk()
+
+    def write_commands(self, commands: Sequence[SentCommand]) -> None:
+        """Write one or more commands by columns; the next step ends their chunk."""
+        columns = dict(zip(SentCommand._fields, zip(*commands, strict=True), strict=True))
+        self._json("commands", commands[-1].stamp_ns, 0, columns)
 
     def write_event(self, event: Event) -> None:
         """Write an event at once."""

@@ -26,7 +26,7 @@ from robot_runtime.recording.integrity import POSE_STREAMS, Integrity
 from robot_runtime.recording.json_values import MALFORMED, finite, integer, loads
 from robot_runtime.recording.mcap_scan import ChunkSpan, Damaged, LogFile
 from robot_runtime.recording.pose_streams import poses_from_json
-from robot_runtime.records import EpisodeEnd, EpisodeHeader, StepRecord
+from robot_runtime.records import EpisodeEnd, EpisodeHeader, SentCommand, StepRecord
 from robot_runtime.scenes.objects import ObjectPose
 
 _TOPICS = {name: stream.topic for name, stream in STREAMS.items()}
@@ -186,6 +186,12 @@ class LogReader:
         for topic, message in self._records():
             if topic == _TOPICS["base"]:
                 yield self._decode(message, "a base state", json_records.base_from_json)
+
+    def commands(self) -> Iterator[SentCommand]:
+        """Yield the velocities that were sent to the base. Raises ``RecordingError``."""
+        for topic, message in self._records():
+            if topic == _TOPICS["commands"]:
+                yield from self._decode(message, "commands", json_records.commands_from_json)
 
     def events(self) -> Iterator[Event]:
         """Yield the events between the steps, in the order in which they were reported. Raises ``RecordingError``."""

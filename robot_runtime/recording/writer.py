@@ -25,7 +25,7 @@ from robot_runtime.hal import BaseState, PoseEstimate
 from robot_runtime.hal.events import Event
 from robot_runtime.hal.streams import STREAMS
 from robot_runtime.recording.log_writer import LogWriter
-from robot_runtime.records import EpisodeEnd, EpisodeHeader, StepRecord, Subscriber
+from robot_runtime.records import EpisodeEnd, EpisodeHeader, SentCommand, StepRecord, Subscriber
 
 _QUEUED_STEPS = 8  # 18 MB of 640x480 frames
 _QUEUED_JOBS = 1024
@@ -88,11 +88,17 @@ class Recorder(Subscriber):
 
     @override
     def on_step(self, record: StepRecord) -> None:
-        self._current().put_step(lambda log: log.write_step(record))
+        episode = self._current()
+        episode.put_commands()
+        episode.put_step(lambda log: log.write_step(record))
 
     @override
     def on_base_state(self, state: BaseState) -> None:
         self._current().put_base_state(state)
+
+    @override
+    def on_command(self, command: SentCommand) -> None:
+        self._current().commands.append(command)
 
     @override
     def on_event(self, event: Event) -> None:
@@ -137,6 +143,8 @@ class _EpisodeThread:
         self._error: RecordingError | None = None
         self._done = False
         self._base_decimator = _BaseDecimator()
+        self.commands: list[SentCommand] = []
+        """Sent since the last step."""
         self._thread = threading.Thread(target=self._run, name=f"recorder {path.name}")
         self._thread.start()
 
@@ -169,6 +177,12 @@ class _EpisodeThread:
 
         self.put(write)
 
+    def put_commands(self) -> None:
+        """Queue the commands since the last step, if any."""
+        commands, self.commands = self.commands, []
+        if commands:
+            self.put(lambda log: log.write_commands(commands))
+
     def put_base_state(self, state: BaseState) -> None:
         """Queue a base state if it is due."""
         if self._base_decimator.is_due(state):
@@ -178,6 +192,7 @@ class _EpisodeThread:
 
     def finish(self, end: EpisodeEnd | None) -> None:
         """Write the queue, then ``end``, and close the file. Raises ``RecordingError``."""
+        self.put_commands()
         if end is not None:
             self.put(lambda log: log.write_end(end))
         if self._thread.is_alive():

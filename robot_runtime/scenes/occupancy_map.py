@@ -38,6 +38,8 @@ RESOLUTIONS_M = (0.001, 10.0)
 MAX_ORIGIN_M = 1e7
 
 _PGM_VALUE = {Cell.FREE: 254, Cell.OCCUPIED: 0, Cell.UNKNOWN: 205}
+_RGB = np.array([(243, 245, 248), (86, 96, 110), (255, 255, 255)], np.uint8)
+"""Colors of pictures, by ``Cell``."""
 
 
 @dataclass(frozen=True)
@@ -138,6 +140,10 @@ class OccupancyMap:
         lookup = np.array([_PGM_VALUE[Cell(i)] for i in range(3)], np.uint8)
         header = f"P5\n{self.cells.shape[1]} {self.cells.shape[0]}\n255\n".encode()
         return header + lookup[self.cells[::-1]].tobytes()
+
+    def to_rgb(self) -> NDArray[np.uint8]:
+        """uint8 (rows, columns, 3): colors of the cells for pictures; row 0 is the smallest y, as in ``cells``."""
+        return np.asarray(_RGB[self.cells])
 
     @property
     def size_m(self) -> tuple[float, float]:

@@ -18,6 +18,7 @@ from robot_runtime.common.geometry import SE2, gps, gps_to_start_frame
 from robot_runtime.errors import ConfigError, DeviceFault, EpisodeError
 from robot_runtime.hal import CameraInfo, Intrinsics, Mount, RgbdFrame
 from robot_runtime.scenes.objects import ObjectPose
+from robot_runtime.scenes.scene import Room
 from robot_runtime.sensors import SENSORS, ObservationBuilder, check_camera
 from robot_runtime.tasks.episode import Episode, Instruction, Question, RearrangedObject
 from robot_runtime.tasks.goal_program import Program
@@ -196,6 +197,7 @@ def test_exact_shapes_and_types():
         "question": ((), "str"),
         "question_tokens": ((200,), "int64"),
         "areagoal": ((1,), "int64"),
+        "floor_plan": ((), "str"),
         "obj_start_gps_compass": ((6,), "float32"),
         "obj_goal_gps_compass": ((6,), "float32"),
         "held": ((1,), "int64"),
@@ -303,6 +305,14 @@ def test_an_object_that_the_scene_does_not_have_is_a_fault():
     task = make_task("semantic", categories=CATEGORIES)
     with raises_naming(DeviceFault, "object 4", "4 objects"):
         ObservationBuilder(task, START, None, None, np.zeros(4, np.int32)).build(frame, ROBOT)
+
+
+def test_the_floor_plan_is_in_the_start_frame():
+    room = Room("a", "kitchen", ((1, 2), (1, 4), (0, 4)))
+    builder = ObservationBuilder(make_task("floor_plan"), SE2(), origin=START, rooms=(room,))
+    (shown,) = json.loads(str(builder.build(make_frame(), SE2())["floor_plan"]))
+    assert shown["name"] == "kitchen"
+    np.testing.assert_allclose(shown["polygon"], [[0, 0], [2, 0], [2, 1]], atol=1e-9)
 
 
 def test_semantic_needs_categories_to_tell():

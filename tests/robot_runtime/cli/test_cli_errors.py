@@ -154,7 +154,7 @@ def test_unknown_command_is_a_usage_error(capsys: pytest.CaptureFixture[str]) ->
         (["calibrate", "depth", "--out", "b", "--tag-mm", "160"], "--tag-m, in meters"),
         (["calibrate", "intrinsics", "--out", "b", "--time-limit-s", "1"], "--timeout-s"),
         (["tags", "make", "--size", "0.16"], "--tag-m"),
-        (["export", "a", "--rosbag", "b.bag"], "--out"),
+        (["export", "bag", "a", "--rosbag", "b.bag"], "--out"),
         (["import", "--rosbag", "b.bag", "--min-rest", "1"], "--min-rest-s"),
         (["recover", "a.mcap", "b.mcap"], "--out"),
         (["scene", "generate", "flat"], "--out"),
@@ -392,7 +392,7 @@ def test_one_episode_of_a_file_is_run_by_its_number_or_id(
 def test_remedies_of_the_doctor_keep_the_extra_that_they_name(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = Finding("mujoco [3]", Verdict.MISSING, "no module [/]", "pip install 'robot-runtime[sim]'")
+    found = Finding("mujoco [3]", Verdict.FAIL, "no module [/]", "pip install 'robot-runtime[sim]'")
     monkeypatch.setattr(host_checks, "examine", lambda names: {"sim": [found]})
     assert run_command(["doctor"]) == 0
     assert "mujoco [3]: no module [/]" in (printed := capsys.readouterr().out)

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from rich.progress import Task, TaskID
 
+from robot_runtime.cli.main import run_command
 from robot_runtime.common.console import TimeLeft, progress_bar
+
+AGENT = """
+class Stops:
+    def reset(self): pass
+    def act(self, observations): return "STOP"
+"""
 
 
 @pytest.mark.parametrize(
@@ -35,3 +45,15 @@ def test_what_is_no_terminal_gets_no_bar(capsys: pytest.CaptureFixture[str]) -> 
     with progress_bar() as progress:
         progress.advance(progress.add_task("episodes", total=1, note=""))
     assert capsys.readouterr() == ("", "")
+
+
+def test_a_run_without_a_terminal_tells_the_end_of_each_episode(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    agent = tmp_path / "agents.py"
+    agent.write_text(AGENT, encoding="utf-8")
+    run = ["run", "--robot", "fake", "--agent", f"{agent}:Stops", "--count", "2", "--out", str(tmp_path / "logs")]
+    assert run_command(run) == 0
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("episode ")]
+    assert [line.partition(":")[0] for line in lines] == ["episode 1 of 2", "episode 2 of 2"]
+    assert all(re.fullmatch(r"episode \d of 2: \w+ after \d+ steps", line) for line in lines)

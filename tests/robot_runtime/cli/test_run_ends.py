@@ -13,7 +13,7 @@ import pytest
 from terminals import LIMIT_S, read_until, start
 
 from robot_runtime.cli.main import run_command
-from robot_runtime.cli.signals import interrupted_by_signals
+from robot_runtime.common.signals import interrupted_by_signals
 from robot_runtime.hal import Velocity
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import EndReason, EpisodeEnd

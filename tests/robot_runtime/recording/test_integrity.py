@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 import synthetic
 from foxglove_schemas_protobuf.PoseInFrame_pb2 import PoseInFrame
-from log_edits import LogEdit
 from raising import raises_naming
 from synthetic import FORWARD, STOP
 
+from robot_runtime.benchmarks.log_edits import LogEdit
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import RecordingError
 from robot_runtime.recording.reader import LogReader

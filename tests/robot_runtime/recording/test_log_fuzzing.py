@@ -17,9 +17,9 @@ from typing import Any
 
 import pytest
 import synthetic
-from log_edits import CHAINED, LogEdit
 from synthetic import FORWARD, LEFT, STOP
 
+from robot_runtime.benchmarks.log_edits import CHAINED, LogEdit
 from robot_runtime.errors import RuntimeFault
 from robot_runtime.hal import PoseEstimate
 from robot_runtime.recording.reader import LogReader
@@ -192,6 +192,7 @@ def test_500_mutated_logs(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.timeout(3_600)
 def test_more_mutated_logs(tmp_path: Path) -> None:
     check_all(tmp_path, range(QUICK, QUICK + int(os.environ.get("LOG_MUTATIONS", SLOW))))

@@ -23,7 +23,7 @@ from robot_runtime.recording.pose_streams import poses_from_json, poses_to_json,
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.recording.recover import recover
 from robot_runtime.recording.writer import Recorder
-from robot_runtime.records import EndReason
+from robot_runtime.records import EndReason, SentCommand
 from robot_runtime.scoring.report.pages import write_report
 from robot_runtime.scoring.summary import score_log
 
@@ -76,6 +76,24 @@ def test_a_log_gives_events_poses_and_origin_back(tmp_path: Path) -> None:
         assert log.header.origin is not None
         assert log.header.origin.pose == SE2(1.0, 1.9, 0.1)
         assert log.complete
+
+
+def test_a_log_gives_commands_back_also_those_after_the_last_step(tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path)
+    header = synthetic.header()
+    records = synthetic.drive(header, [FORWARD, STOP])
+    sent = [SentCommand(100 * index, 0.1 * index, -0.2 * index) for index in range(7)]
+    recorder.on_episode_start(header)
+    for index, step in enumerate(records):
+        for command in sent[2 * index : 2 * index + 2]:
+            recorder.on_command(command)
+        recorder.on_step(step)
+    for command in sent[2 * len(records) :]:
+        recorder.on_command(command)
+    recorder.close()
+    assert recorder.path is not None
+    with LogReader(recorder.path) as log:
+        assert list(log.commands()) == sent
 
 
 def test_each_source_has_a_channel_that_other_tools_find(tmp_path: Path) -> None:
