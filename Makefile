@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 FRAMEWORKS := .venv-frameworks
 DEMO := logs/demo
 
-.PHONY: help demo test test-fast check docs format clean
+.PHONY: help demo test test-all test-fast check docs format clean
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -27,8 +27,12 @@ test: $(VENV)/.dev $(FRAMEWORKS)/.installed ## Install with development tools an
 	$(BIN)/pytest
 	$(FRAMEWORKS)/bin/python -m pytest tests/frameworks
 
+test-all: $(VENV)/.dev $(FRAMEWORKS)/.installed ## Run every variant of every test: some forty minutes
+	$(BIN)/pytest -m ""
+	$(FRAMEWORKS)/bin/python -m pytest tests/frameworks
+
 test-fast: $(VENV)/.dev ## Run the tests that take less than a second or two: most of them, in a few minutes
-	$(BIN)/pytest -m "not slow"
+	$(BIN)/pytest -m "not slow and not exhaustive"
 
 check: $(VENV)/.dev $(FRAMEWORKS)/.installed ## What CI runs: format, lint, types, import table, tests
 	$(BIN)/ruff format --check .
