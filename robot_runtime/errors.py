@@ -182,7 +182,7 @@ class PolicyOutputError(PolicyError):
 
 
 def interruption(error: BaseException) -> str | None:
-    """What interrupted an episode, for logs: the operator, a key, or a signal; None for all other errors."""
+    """The cause of an interruption, for logs: the operator, a key, or a signal; None for all other errors."""
     if isinstance(error, EpisodeAborted):
         return error.message
     return (str(error) or "interrupted from the keyboard") if isinstance(error, KeyboardInterrupt) else None

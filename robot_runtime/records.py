@@ -25,7 +25,7 @@ from robot_runtime.tasks.task import Task
 
 
 class Outcome(str, Enum):
-    """How an action ended."""
+    """End of an action."""
 
     REACHED = "reached"
     CONTACT = "contact"
@@ -133,7 +133,7 @@ class StepRecord:
 
 
 class EndReason(str, Enum):
-    """Why an episode ended."""
+    """Reason for the end of an episode."""
 
     STOP = "stop"
     REACHED = "reached"

@@ -20,7 +20,7 @@ MANY = int(os.environ.get("ROBOT_RUNTIME_FUZZ_FILES", "2000"))
 
 
 def complaints(group: str, count: int, seed: int, folder: Path) -> str:
-    """What a process of its own, whose memory is limited, says of mutated files."""
+    """Result of loading mutated files in a process of its own whose memory is limited."""
     environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'tests/support'}"}
     command = [sys.executable, "-m", "hostile_files", group, str(count), str(seed), str(folder)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, errors="replace", check=False)

@@ -49,7 +49,7 @@ class Sighting:
 
     @property
     def fault(self) -> str | None:
-        """What is invalid; None if nothing is."""
+        """The reason why the message is invalid; None if it is valid."""
         if not (math.isfinite(self.age_s) and self.age_s >= 0):
             return f"age_s {self.age_s} is not a time"
         return self.pose.fault

@@ -38,7 +38,7 @@ class Action(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Displacement:
-    """What an action asks of the robot, in the robot's own frame.
+    """Motion that an action asks for, in the robot's own frame.
 
     Attributes:
         forward_m: along base_link's x axis.
@@ -53,7 +53,7 @@ class Displacement:
 
 @dataclass(frozen=True, slots=True)
 class Magnitudes:
-    """How far each action goes. They belong to the task a policy was trained on, so there are no defaults.
+    """Amounts of the actions. They belong to the task a policy was trained on, so there are no defaults.
 
     Attributes:
         forward_m: length of ``move_forward`` in meters, > 0.
@@ -89,7 +89,7 @@ class Magnitudes:
 
 @dataclass(frozen=True)
 class Dialect:
-    """How one piece of software names and numbers the actions.
+    """Names and numbers that one piece of software gives to the actions.
 
     Attributes:
         name: e.g. ``habitat-lab``.

@@ -24,7 +24,7 @@ PICTURES = 6
 
 @dataclass(frozen=True)
 class Address:
-    """Where a console listens.
+    """Address at which a console listens.
 
     Attributes:
         page: URL of the page, without its last slash.

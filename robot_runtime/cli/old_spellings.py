@@ -43,5 +43,5 @@ def present_spelling(old: str, options: Collection[str]) -> str | None:
 
 
 def remedy(old: str, new: str) -> str:
-    """What to write in place of an old spelling."""
+    """The spelling that replaces an old one."""
     return f"write {new}, in meters" if old.endswith(("-mm", "-cm")) else f"write {new}"

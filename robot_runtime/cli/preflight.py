@@ -122,7 +122,7 @@ def needs_images(needs: Sequence[str]) -> bool:
 
 
 def look_around(robot: Robot, task: Task, scene: Scene) -> StartView:
-    """What the robot sees with its head as at an episode's start; a simulated one is put on free floor first."""
+    """View of the robot with its head as at an episode's start; a simulated robot is put on free floor first."""
     from robot_runtime.preflight.observe import observe_start, open_start_pose
 
     if robot.simulation is not None:
@@ -131,7 +131,7 @@ def look_around(robot: Robot, task: Task, scene: Scene) -> StartView:
 
 
 def print_modes(camera: Camera) -> None:
-    """What each mode fills of the training camera's image, if the camera has modes."""
+    """Share of the training camera's image that each mode of the camera fills, if it has modes."""
     from rich.table import Table
 
     from robot_runtime.common.console import console

@@ -151,7 +151,7 @@ def unix_now_ns() -> int:
 
 
 def ahead_ns(one: Callable[[], int], other: Callable[[], int]) -> int:
-    """How far one clock's ``now_ns`` is ahead of another's.
+    """Offset of one clock's ``now_ns`` from another's.
 
     They are read several times, and the quickest reading counts: a process may be stopped for a second between two.
     """

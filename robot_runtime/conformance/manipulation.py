@@ -67,7 +67,7 @@ class ObjectConformance(Harness):
             yield robot, *self.parts(robot)
 
     def seen_at(self, tracker: ObjectTracker) -> ObjectPose:
-        """Where the tracker sees the object."""
+        """Position at which the tracker sees the object."""
         tracked = tracker.objects(1.0)
         check(self.site.object_id in tracked.poses, "the tracker sees an object that is not held", tracked)
         return tracked.poses[self.site.object_id]

@@ -413,5 +413,5 @@ def _frame(item: SceneObject) -> SE2:
 
 
 def _bin(place: Point, pose: ObjectPose) -> int:
-    """How far an object is from a place, in tenths of a meter."""
+    """Distance of an object from a place, in tenths of a meter."""
     return round(10 * math.dist(place, pose.position[:2]))

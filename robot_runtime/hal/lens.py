@@ -113,7 +113,7 @@ class Lens:
         return np.asarray(distorted * (self.fx, self.fy) + (self.cx, self.cy))
 
     def rays(self, pixels: ArrayLike) -> Array:
-        """Where pixels look: the inverse of :meth:`project` to better than 1e-6 pixels.
+        """Directions in which pixels look: the inverse of :meth:`project` to better than 1e-6 pixels.
 
         Args:
             pixels: (..., 2), x then y; need neither be whole nor lie in the image.
@@ -129,7 +129,7 @@ class Lens:
         return np.concatenate([ideal, np.ones((*ideal.shape[:-1], 1))], axis=-1)
 
     def holds(self, pixels: ArrayLike) -> NDArray[np.bool_]:
-        """Which pixels (..., 2) lie in the image, its outermost half pixels included; NaN does not."""
+        """Mask of the pixels (..., 2) that lie in the image, its outermost half pixels included; NaN does not."""
         given = np.asarray(pixels, np.float64)
         x, y = given[..., 0], given[..., 1]
         return np.asarray((x >= -0.5) & (x <= self.width - 0.5) & (y >= -0.5) & (y <= self.height - 0.5))

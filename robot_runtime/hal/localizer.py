@@ -15,7 +15,7 @@ from robot_runtime.hal.events import Event
 
 
 class PoseStatus(str, Enum):
-    """How far an estimate can be trusted."""
+    """Quality of an estimate."""
 
     OK = "ok"
     LOST = "lost"

@@ -68,7 +68,7 @@ class MotionProfile:
         return min(self.linear_m_s, info.max_linear_m_s, safe_m_s)
 
     def timeout_s(self, nominal_s: float) -> float:
-        """How long an action may take whose profile lasts ``nominal_s``."""
+        """Time limit in seconds of an action whose profile lasts ``nominal_s``."""
         return nominal_s * self.timeout_factor + self.timeout_margin_s
 
 

@@ -86,7 +86,7 @@ class MotorModel:
 
 @dataclass(frozen=True)
 class KnownMotors:
-    """What a controller may assume of a base's motors.
+    """Properties of a base's motors that a controller may assume.
 
     Attributes:
         model: of the motors, without their gain's dependence on the battery.

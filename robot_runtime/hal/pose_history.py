@@ -41,7 +41,7 @@ class PoseHistory:
         self._estimates: list[PoseEstimate] = []
         self._arrived: list[PoseEstimate | Event] = []
         self._mark = 0
-        """How much has arrived, ever; ``_arrived`` is the last of it."""
+        """Number of poses that have ever arrived; ``_arrived`` is the last of them."""
         self._cleared_mark = 0
 
     def __len__(self) -> int:

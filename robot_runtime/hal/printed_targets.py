@@ -124,7 +124,7 @@ def _box(rays: Array, inverse: Array, sheet: Sheet) -> tuple[slice, slice]:
 
 
 def _inside(q: Array, by_row: Array, by_column: Array, sheet: Sheet) -> NDArray[np.bool_]:
-    """Which rays meet the sheet, or pass it by less than a pixel."""
+    """Mask of the rays that meet the sheet, or pass it by less than a pixel."""
     margin = np.abs(by_row) + np.abs(by_column)
     # |u| <= w / 2 times q2, which is positive in front of the camera; NaN compares false.
     return np.asarray(

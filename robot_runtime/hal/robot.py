@@ -38,7 +38,7 @@ class Placer(ABC):
     """Brings the robot to an episode's start: a teleport in simulation, an operator or a drive in reality."""
 
     way: str = "teleport"
-    """How, for logs: ``teleport``, ``operator``, ``drive``."""
+    """Method, for logs: ``teleport``, ``operator``, ``drive``."""
 
     @abstractmethod
     def place(self, pose: SE2, tilt_rad: float) -> None:

@@ -52,7 +52,7 @@ class MotorOptions:
 
     @property
     def nominal(self) -> KnownMotors:
-        """What a controller may assume of such a base; of an ideal one it knows all."""
+        """Properties that a controller may assume of such a base; of an ideal one it knows all."""
         return KnownMotors(NOMINAL_MOTORS[self.type], calibrated=self.true == IDEAL_MOTORS)
 
     @property

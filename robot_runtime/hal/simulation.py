@@ -101,7 +101,7 @@ class Subscription:
 
 
 class WheelSensors(ABC):
-    """What the firmware of a simulated base can sense, at the present instant."""
+    """Sensors that the firmware of a simulated base can read, at the present instant."""
 
     @property
     @abstractmethod

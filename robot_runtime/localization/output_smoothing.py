@@ -17,7 +17,7 @@ from robot_runtime.localization.odometry_preintegration import OdometrySample
 
 @dataclass(frozen=True)
 class SmoothingLimits:
-    """How fast corrections are applied.
+    """Rates at which corrections are applied.
 
     Attributes:
         tau_s: time constant, after which 63 % of a correction is applied.

@@ -34,7 +34,7 @@ OPEN_LOOP_M = 0.03
 """Distance of a wheel that takes about as long as the delays: odometry comes too late to correct it."""
 
 STALL_S = 0.35
-"""How long, beyond the dead time, a wheel may do less than the share below of what the model expects."""
+"""Seconds, beyond the dead time, for which a wheel may do less than the share below of what the model expects."""
 
 COMPARED_M = 0.001
 STUCK_SHARE = 0.4
@@ -120,7 +120,7 @@ class Drive:
         return self._velocity(speed_1_s, rest)
 
     def _rest(self, state: BaseState) -> SE2:
-        """Where the robot comes to rest, seen from the leg's start, if the command is zero from now on."""
+        """Pose at which the robot rests, in the frame of the leg's start, if the command is zero from now on."""
         predictor = self._predictor
         if not self.open_loop:
             return predictor.rest_pose(state).relative_to(self.start)
@@ -240,7 +240,7 @@ class Drive:
     # --- after the leg ----------------------------------------------------------------------------------------------
 
     def driven_ratio(self) -> float:
-        """What the robot at rest has driven per what the model expected, from 1/2 to 2; 1 where that says nothing."""
+        """Ratio of the driven to the expected distance of the robot at rest, from 1/2 to 2; 1 where it is unknown."""
         predicted_m, driven_m = self._predictor.now().since(self._begin)
         predicted, driven = self._along(predicted_m), self._along(driven_m)
         if predicted * self._longest_m < COMPARED_M or driven < MOVING_SHARE * predicted:

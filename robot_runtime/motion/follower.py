@@ -35,7 +35,7 @@ PIVOT_RAD = math.radians(3)
 """Missing turn below which one wheel makes it: its smallest step is half as large as that of both."""
 
 UNKNOWN_S = 0.1
-"""How much longer than its model's the dead time of a base may be that was not calibrated."""
+"""Seconds by which the dead time of a base that was not calibrated may exceed its model's."""
 
 OVER_TIME = "its time was over"
 
@@ -303,7 +303,7 @@ class LegFollower:
         return self._drive(missing, SE2(state.odom.x_m, state.odom.y_m, heading_rad), longest_m < OPEN_LOOP_M)
 
     def _missing(self, leg: Leg, goal: SE2, state: BaseState) -> Leg | None:
-        """What a robot at rest lacks of its goal: a distance first, then a turn; None within tolerance."""
+        """Leg that a robot at rest lacks of its goal: a distance first, then a turn; None within tolerance."""
         end = self.predictor.rest_pose(state) if self._calibrated else state.odom
         left, profile = goal.relative_to(end), self._profile
         if leg.forward_m and abs(left.x_m) > profile.position_m:
@@ -331,7 +331,7 @@ class LegFollower:
 
 
 def ending(state: BaseState, forward_m: float) -> Ended | None:
-    """What in the base's state ends the motion, if anything.
+    """End of the motion that the base's state demands; None if it demands none.
 
     ``EXPIRED`` does not: it is over with the next command, and the timeout bounds it. Neither does contact on a turn
     or in reverse, which the Guard allows.

@@ -98,7 +98,7 @@ class WheelRecord:
     driven_m: Array
 
     def predicted_m(self, model: MotorModel, index: int) -> Array:
-        """What the left (0) or right (1) wheel of a model drives until each stamp, (m,) float64; 0 at the first."""
+        """Distance that a wheel (0 left, 1 right) of a model drives until each stamp, (m,) float64; 0 at the first."""
         # numba takes a second to import: not before it is needed.
         from robot_runtime.motion.wheel_simulation import wheel_positions
 
@@ -154,7 +154,7 @@ class _Joined:
         return self._record.command_m_s
 
     def predicted_m(self, model: MotorModel, index: int) -> Array:
-        """What a wheel drives from the beginning of each record, (m,) float64."""
+        """Distance that a wheel drives from the beginning of each record, (m,) float64."""
         predicted_m = self._record.predicted_m(model, index)
         return np.asarray(predicted_m - predicted_m[self._first])
 

@@ -56,12 +56,12 @@ class Leg:
         return min(limit / way for limit, way in ((linear, forward), (angular, turn)) if way)
 
     def wheels_m(self, separation_m: float) -> tuple[float, float]:
-        """What the left and the right wheel cover."""
+        """Distances that the left and the right wheel cover, meters."""
         half_m = self.turn_rad * separation_m / 2
         return self.forward_m - half_m, self.forward_m + half_m
 
     def pose(self, share: float) -> SE2:
-        """Where the robot is when that share is done, seen from where the leg begins."""
+        """Pose of the robot when that share is done, in the frame of the leg's start."""
         return SE2.arc(self.forward_m * share, self.turn_rad * share)
 
     def share(self, pose: SE2, near: float) -> float:

@@ -111,27 +111,27 @@ class MotionPredictor:
 
     @property
     def driven(self) -> Wheels:
-        """What odometry has measured of each wheel, meters."""
+        """Distance of each wheel that odometry has measured, meters."""
         return Wheels(*self.recorder.driven_m)
 
     def now(self) -> Positions:
-        """What the wheels have driven so far."""
+        """Distances that the wheels have driven so far, meters."""
         return Positions(Wheels(self.left.position_m, self.right.position_m), self.driven)
 
     def ahead_m(self, position_m: Wheels) -> Wheels:
-        """What the model's wheels drive from a position until they rest, if the command is zero from now on."""
+        """Distances that the model's wheels drive from a position until rest, if the command is zero from now on."""
         return Wheels(
             self.left.position_m + self.left.coast_m() - position_m.left,
             self.right.position_m + self.right.coast_m() - position_m.right,
         )
 
     def rest_pose(self, state: BaseState) -> SE2:
-        """Where the robot comes to rest, in ``odom``, if the command is zero from now on."""
+        """Pose at which the robot comes to rest, in ``odom``, if the command is zero from now on."""
         left_m, right_m = self.ahead_m(self._position_at(state.stamp_ns - self._dead_time_ns))
         return state.odom @ SE2.arc((left_m + right_m) / 2, (right_m - left_m) / self.model.separation_m)
 
     def turned_rad(self, before: Wheels) -> float:
-        """What odometry has turned since ``driven`` was ``before``, also by more than a full turn."""
+        """Angle that odometry has turned since ``driven`` was ``before``, also by more than a full turn."""
         turned_m = self.driven.right - before.right - (self.driven.left - before.left)
         return turned_m / self.model.separation_m
 

@@ -61,7 +61,7 @@ class ContactMemory:
         self._moving = decision is Action.MOVE_FORWARD
 
     def allowed(self, angles_rad: Floats) -> NDArray[np.bool_] | None:
-        """Which headings a forward move from here may take; None for all.
+        """Headings that a forward move from here may take; None for all.
 
         Those that one obstacle, touching within reach of the bumper on every refused move, might not refuse too. If no
         single obstacle explains all the refusals, every heading not refused yet.

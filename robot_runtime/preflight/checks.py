@@ -98,7 +98,7 @@ def battery(robot: Robot) -> Finding:
 
 
 def after_contact(robot: Robot) -> Finding:
-    """How far the robot still drives after a contact, by the delays of its motors and reports."""
+    """Distance that the robot still drives after a contact, by the delays of its motors and reports."""
     known, info = robot.base.motors, robot.base.info
     speed_m_s = robot.motion.forward_m_s(info, known.model)
     travel_mm = 1000 * known.model.travel_m(speed_m_s, 1 / info.rate_hz)

@@ -21,7 +21,7 @@ _DRAWN = 50_000_000
 
 @dataclass(frozen=True)
 class GroupKey:
-    """What the episodes of one group have in common.
+    """Properties that the episodes of one group have in common.
 
     Attributes:
         task: name of the task.

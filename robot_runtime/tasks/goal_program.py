@@ -50,7 +50,7 @@ _MAX_DEPTH = 20
 
 @dataclass(frozen=True)
 class Selection:
-    """Which objects, and how many of them.
+    """Objects of a condition, and how many of them it asks for.
 
     Attributes:
         id: one object; else ``category``, of which at least and at most so many must do; neither limit means every one.
@@ -86,7 +86,7 @@ class Placed:
 
 @dataclass(frozen=True)
 class Combined:
-    """How many of the parts hold: at least, and at most (None: no limit). ``not`` is at most 0 of 1."""
+    """Limits of how many of the parts hold: at least, and at most (None: no limit). ``not`` is at most 0 of 1."""
 
     parts: tuple[Expression, ...]
     at_least: int = 0
@@ -98,7 +98,7 @@ Expression = Related | Placed | Combined
 
 @dataclass(frozen=True)
 class Harm:
-    """What must stay: every object that is no target's subject nor in ``ignore`` keeps an IoU > ``min_iou``."""
+    """Condition of rest: every object that is no target's subject nor in ``ignore`` keeps an IoU > ``min_iou``."""
 
     min_iou: float
     ignore: frozenset[str] = frozenset()
@@ -132,7 +132,7 @@ class Program:
         return tuple(_expression(item, f"{where}: targets.{i}", 0) for i, item in enumerate(self.targets))
 
     def harm(self, where: str = "program") -> Harm | None:
-        """What must stay; None if the program does not state it. Raises as :meth:`expressions`."""
+        """The condition of rest; None if the program does not state it. Raises as :meth:`expressions`."""
         if self.do_no_harm is None:
             return None
         where = f"{where}: do_no_harm"

@@ -81,7 +81,7 @@ def choose_backend(environ: MutableMapping[str, str] = os.environ) -> str:
 
 
 def egl_failure() -> str | None:
-    """Why no OpenGL context can be made through EGL on any device; None if one can."""
+    """The reason why no OpenGL context can be made through EGL on any device; None if one can."""
     try:
         egl = ctypes.CDLL("libEGL.so.1")
     except OSError as error:
@@ -119,7 +119,7 @@ def _display_draws(egl: ctypes.CDLL, display: ctypes.c_void_p) -> bool:
 
 
 def osmesa_failure() -> str | None:
-    """Why no OSMesa context can be made; None if one can."""
+    """The reason why no OSMesa context can be made; None if one can."""
     name = ctypes.util.find_library("OSMesa")
     if name is None:
         return "there is no library libOSMesa"

@@ -103,7 +103,7 @@ def pose_replay(
 
 
 def _no_pose(record: StepRecord) -> str:
-    """Why a step has no pose on the map; empty if it has one."""
+    """The reason why a step has no pose on the map; empty if it has one."""
     estimate = record.referee
     pose = estimate.pose
     if not all(map(math.isfinite, (pose.x_m, pose.y_m, pose.yaw_rad))):

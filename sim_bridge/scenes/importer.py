@@ -32,7 +32,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class ImportOptions:
-    """How to read and how closely to follow the source.
+    """Settings of an import: how to read and how closely to follow the source.
 
     Attributes:
         models, skip_missing, up, scale, placement: see :func:`sim_bridge.scenes.pieces.read_pieces`.

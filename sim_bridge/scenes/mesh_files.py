@@ -36,7 +36,7 @@ _TEXTURE_FOLDERS = (".", "textures", "materials/textures", "../materials/texture
 
 @dataclass(frozen=True)
 class Appearance:
-    """How a surface appearances: an image (any mode) tinted by rgba in [0, 1], or rgba alone.
+    """Appearance of a surface: an image (any mode) tinted by rgba in [0, 1], or rgba alone.
 
     Attributes:
         exact: whether the image must keep its size.
@@ -192,7 +192,7 @@ def _collada_appearance(path: Path, effect: Any, notes: list[str]) -> Appearance
 
 
 def _find_texture(mesh: Path, name: str) -> Path | None:
-    """Where the file says, else the file of that name in the folders in which models keep textures."""
+    """Path that the file states, else the file of that name in the folders in which models keep textures."""
     stated = mesh.parent / name
     if os.path.isfile(stated):  # also answers for names that no file can have
         return stated
@@ -260,7 +260,7 @@ def _load_with_trimesh(path: Path) -> list[MeshPart]:
 
 
 def _splitting(path: Path) -> dict[str, Any]:
-    """What trimesh takes for things in an OBJ file: its objects (``o``), or its groups (``g``) where it has none."""
+    """Parts that trimesh makes of an OBJ file: its objects (``o``), or its groups (``g``) where it has none."""
     if path.suffix.lower() != ".obj":
         return {}
     has_objects = re.search(rb"^o\s", path.read_bytes(), re.MULTILINE) is not None

@@ -69,7 +69,7 @@ _BUILT_IN = ("model://sun", "model://ground_plane")
 
 @dataclass
 class ModelPath:
-    """Where Gazebo's names are looked for.
+    """Folders in which Gazebo's names are looked for.
 
     Attributes:
         models: folders of ``model://NAME``: those given, those near the world file, ``GAZEBO_MODEL_PATH``.

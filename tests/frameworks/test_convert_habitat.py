@@ -36,7 +36,7 @@ OBJECTNAV = "benchmark/nav/objectnav/objectnav_hm3d.yaml"
 
 
 def configuration(benchmark: str, backbone: str, rnn: str, layers: int, hidden: int, side: int) -> Any:
-    """What a trainer has, and saves beside the weights."""
+    """Settings of a trainer, saved beside the weights."""
     config = get_config(benchmark)
     baselines = OmegaConf.structured(structured.HabitatBaselinesRLConfig())
     rl = baselines.rl

@@ -411,7 +411,7 @@ def test_a_fault_in_an_episode_is_raised_after_the_log_was_closed(
 
 @pytest.mark.parametrize("kind", ["dropped_poses", "lost_tracking"])
 def test_a_robot_that_is_lost_waits_until_it_is_found(kind: str):
-    """What is observed then was exposed after it was found, and the wait counts against no time limit."""
+    """The observation then was exposed after the pose was found, and the wait counts against no time limit."""
     witness = Witness()
     with fake_robot(TASK, faults=[{"kind": kind, "from_s": 4.0, "to_s": 24.0}]) as robot:
         env = make_env(robot, witness, task=replace(TASK, max_seconds=20.0))

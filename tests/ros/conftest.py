@@ -32,7 +32,7 @@ FOLDER = Path(__file__).resolve().parent
 
 
 def missing_ros() -> str | None:
-    """Why there is no ROS for this Python, or None."""
+    """The reason why there is no ROS for this Python, or None."""
     for module in ("rospy", "rosmaster", "kobuki_msgs"):
         if importlib.util.find_spec(module) is None:
             return f"`make test` installs ROS 1 where the system's Python is the .venv's: no module {module!r}"

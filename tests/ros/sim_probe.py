@@ -80,13 +80,13 @@ def main(seconds: float, camera_frame: str) -> dict[str, Any]:
 
 
 def instant(said: dict[str, Any]) -> int:
-    """When it was published, in nanoseconds of simulated time."""
+    """Time of publication, in nanoseconds of simulated time."""
     stamps = [stamp for *_, stamp in said.get("transforms", ())]
     return int(said.get("stamp") or max(stamps, default=0) or said["at"])
 
 
 def describe(message: Any) -> dict[str, Any]:
-    """What can be seen of a message without knowing its kind."""
+    """Properties of a message that need no knowledge of its type."""
     header = getattr(message, "header", None)
     said: dict[str, Any] = {}
     if header is not None:

@@ -195,7 +195,7 @@ def child(joint: ET.Element, tag: str) -> str:
 
 
 def camera_in_mujoco(document: str, link: str, pan_rad: float, tilt_rad: float) -> tuple[np.ndarray, float]:
-    """Where a link is, float64 (4, 4), and the height of the wheels' lowest points."""
+    """Pose of a link, float64 (4, 4), and the height of the wheels' lowest points."""
     keep = '<mujoco><compiler discardvisual="false" fusestatic="false"/></mujoco></robot>'
     model = mujoco.MjModel.from_xml_string(document.replace("</robot>", keep))
     data = mujoco.MjData(model)

@@ -44,7 +44,7 @@ class Ears:
         self._subscribers: list[Any] = []
 
     def listen(self, topic: str, kind: Any) -> list[Any]:
-        """What is heard from now on, once the two are connected."""
+        """Messages received from now on, once the two are connected."""
         messages = self.heard[topic] = []
         subscriber = rospy.Subscriber(topic, kind, messages.append, queue_size=100, buff_size=2**24, tcp_nodelay=True)
         self._subscribers.append(subscriber)

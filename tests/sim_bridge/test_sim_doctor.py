@@ -1,4 +1,4 @@
-"""What the doctor says of a computer that simulates."""
+"""Checks of a computer that simulates."""
 
 from __future__ import annotations
 

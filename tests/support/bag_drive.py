@@ -136,7 +136,7 @@ def _publish_camera(put: Callable[[str, Any, int], None], where: Layout, robot: 
 
 @lru_cache(maxsize=64)
 def picture(pose: SE2, tilt_rad: float) -> RgbdFrame:
-    """What the camera sees, without a stamp."""
+    """Image of the camera, without a stamp."""
     return synthetic.render(synthetic.pointnav_task().camera.intrinsics, pose, tilt_rad)
 
 

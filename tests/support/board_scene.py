@@ -24,7 +24,7 @@ HEAD = HeadState(0, 0.0, 0.0, False)
 
 
 def picture(lens: Lens, board: Board, pose: NDArray[np.float64], random: np.random.Generator) -> NDArray[np.uint8]:
-    """What a sensor with a little blur and noise sees of a board at a pose in its optical frame."""
+    """Image, with a little blur and noise, of a board at a pose in the camera's optical frame."""
     rgb = np.full((lens.height, lens.width, 3), 120, np.uint8)
     depth_m = np.zeros((lens.height, lens.width), np.float32)
     draw_sheets(

@@ -127,7 +127,7 @@ class BoxWorld:
 
 @dataclass(frozen=True)
 class Run:
-    """How an episode went."""
+    """Record of an episode."""
 
     stopped: bool
     pose: SE2
@@ -182,7 +182,7 @@ def observe(
     semantic: bool = False,
     blind: bool = False,
 ) -> Observation:
-    """What the task's sensors say at a pose; depth is clipped to the camera's range as the runtime does."""
+    """Observation of the task's sensors at a pose; depth is clipped to the camera's range as the runtime does."""
     camera, goal = task.camera, episode.goals[0]
     observation: Observation = {
         "gps": gps(episode.start, pose).astype(np.float32),

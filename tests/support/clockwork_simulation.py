@@ -130,7 +130,7 @@ class ClockworkSimulation(Simulation):
 
 
 def exposed_ns(depth: NDArray[np.uint16]) -> int:
-    """When a depth image of this world was exposed."""
+    """Time of exposure of a depth image of this world."""
     return (int(np.median(depth)) - 1000) * STEP_NS
 
 

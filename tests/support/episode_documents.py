@@ -7,7 +7,7 @@ from typing import Any
 
 
 def habitat_record(**changes: Any) -> dict[str, Any]:
-    """What the records of Habitat's later tasks share: no ``shortest_paths``, no ``start_room``."""
+    """Fields that the records of Habitat's later tasks share: no ``shortest_paths``, no ``start_room``."""
     return {
         "episode_id": "17",
         "scene_id": "mp3d/abc/abc.glb",
@@ -116,7 +116,7 @@ def rearrange_document() -> dict[str, Any]:
 
 
 def ithor_scenes() -> dict[str, list[dict[str, Any]]]:
-    """What the published pickle holds: a bowl moves and turns, a mug stays, a fridge opens."""
+    """Content of the published pickle: a bowl moves and turns, a mug stays, a fridge opens."""
 
     def pose(name: str, x: float, yaw_deg: float) -> dict[str, Any]:
         return {

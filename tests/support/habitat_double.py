@@ -165,7 +165,7 @@ class Configuration:
 
 
 class World:
-    """Where the flat lies in the simulator's scene, and what a test wants to know or to have otherwise.
+    """Place of the flat in the simulator's scene, and settings that a test reads or changes.
 
     Attributes:
         scene_from_map: x, y in metres and yaw in radians, along the ROS axes. floor_m: height of the flat's floor.
@@ -187,7 +187,7 @@ class World:
         return np.stack([-scene_y, points[..., 2] + self.floor_m, -scene_x], axis=-1)
 
     def in_map(self, point: Floats) -> tuple[float, float]:
-        """Where a point of Habitat's is in the flat's map."""
+        """Position of a point of Habitat's in the flat's map."""
         x, y = -point[2] - self.x_m, -point[0] - self.y_m
         c, s = math.cos(self.yaw_rad), math.sin(self.yaw_rad)
         return c * x + s * y, -s * x + c * y

@@ -33,7 +33,7 @@ from robot_runtime.errors import RuntimeFault
 
 LIMIT_S = 20.0
 MEMORY_BYTES = 2 << 30
-"""What all files of a group may take together, above the libraries themselves."""
+"""Memory that all files of a group may take together, beyond the libraries themselves."""
 
 LAUNCH = Path(__file__).parents[2] / "launch"
 

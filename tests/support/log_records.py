@@ -1,4 +1,4 @@
-"""What two runs must have in common to be the same run."""
+"""Properties that two runs must have in common to be the same run."""
 
 from __future__ import annotations
 

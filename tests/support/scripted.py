@@ -101,7 +101,7 @@ def replayed(logs: Sequence[Path], **options: Any) -> list[Replay]:
 
 
 def steps_of(log: Path, images: bool = False) -> list[StepRecord]:
-    """What a log holds."""
+    """Content of a log."""
     with LogReader(log) as reader:
         return list(reader.steps(images=images))
 

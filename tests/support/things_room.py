@@ -63,7 +63,7 @@ def make_things_robot(scene: Scene, added: tuple[SceneObject, ...] = (), **optio
 def crosshair_on(
     point: tuple[float, float, float], robot_x_m: float = 0.0, robot_y_m: float = 0.0
 ) -> tuple[float, float]:
-    """Where a point is seen by a robot that faces +x with a level camera, as fractions of the image."""
+    """Position of a point in the image of a robot that faces +x with a level camera, as fractions of the image."""
     ahead, left, up = point[0] - robot_x_m, point[1] - robot_y_m, point[2] - CAMERA.height_m
     k = CAMERA.intrinsics
     return 0.5 - left / ahead * k.fx / k.width, 0.5 - up / ahead * k.fy / k.height

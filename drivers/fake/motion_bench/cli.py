@@ -86,7 +86,7 @@ def motion_rows(results: Sequence[BaseResult]) -> list[Row]:
 
 
 def contact_rows(seed: int) -> list[Row]:
-    """How far a robot still travels after contact, by the delay of its motors."""
+    """Travel after contact, by the delay of the motors."""
     import numpy as np
 
     from drivers.fake.motion_bench.measurement import CONTACTS, contacts

@@ -57,7 +57,7 @@ def draw(path: Path) -> None:
 
 
 def _ways(base: RandomBase) -> dict[str, list[float]]:
-    """What is left of a step at each tick, millimeters, by law."""
+    """Distance left of a step at each tick, millimeters, by law."""
     found, _, _ = identify(base)
     model = base.nominal if found is None else found.model
     ways = {}

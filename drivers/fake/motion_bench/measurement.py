@@ -37,7 +37,7 @@ Action = Callable[[BenchRobot, Displacement], bool]
 
 @dataclass
 class Actions:
-    """What the actions of one base came to under one law.
+    """Results of the actions of one base under one law.
 
     Attributes:
         reached: of each action.
@@ -84,7 +84,7 @@ class BaseResult:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is measured.
+    """Settings of a measurement.
 
     Attributes:
         seed: of the bases.

@@ -51,7 +51,7 @@ class RosClock(Clock):
 
     @property
     def allowed_skew_s(self) -> float:
-        """How far stamps may be ahead of this clock; more for simulated time, which has one clock only."""
+        """Seconds by which stamps may be ahead of this clock; more for simulated time, which has one clock only."""
         return self.max_skew_s if self._simulated_ns is None else SIMULATED_SKEW_S
 
     def now_ns(self) -> int:

@@ -22,7 +22,7 @@ from drivers.ros_locobot.guard.safety_levels import (
 
 
 class Reports(str, Enum):
-    """When a topic has messages.
+    """Kind of a topic, by when it has messages.
 
     ``LEVELS``: at the base's rate; old ones stop the wheels. ``EVENTS``: at changes; used only if the base sends no
     levels. ``PULSES``: while a sensor is active. Events and pulses may be silent, but must have a publisher.

@@ -398,7 +398,7 @@ class RearrangementOracle:
 
 
 def _stands_to_release(job: _Job, x: Floats, y: Floats, was: ObjectPose) -> tuple[Floats, Floats]:
-    """Where to stand to put an object exactly at its goal, turned as it must be, that was grabbed from there."""
+    """Pose from which an object is put exactly at its goal, turned as it must be, that was grabbed from there."""
     turn_rad = wrap_angle(job.goal.yaw_rad - was.yaw_rad)
     c, s = math.cos(turn_rad), math.sin(turn_rad)
     from_x, from_y = x - was.position[0], y - was.position[1]

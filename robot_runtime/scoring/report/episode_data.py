@@ -125,13 +125,13 @@ class EpisodeData:
 
     @property
     def answer(self) -> Any:
-        """What the agent question_result; None if it did not."""
+        """The agent's answer; None if it did not answer."""
         given = [record.policy_info[ANSWER] for record in self.records if ANSWER in record.policy_info]
         return given[-1] if given else None
 
     @property
     def answer_evidence(self) -> tuple[str, ...]:
-        """What the answer rests on, or why there is none, in the agent's words; empty if it gives no evidence."""
+        """Evidence of the answer, or the reason why there is none, in the agent's words; empty if it gives none."""
         given = [record.policy_info[EVIDENCE] for record in self.records if EVIDENCE in record.policy_info]
         return tuple(map(str, given[-1])) if given and isinstance(given[-1], list | tuple) else ()
 

@@ -133,7 +133,7 @@ def _episode(score: EpisodeScore, choices: _Numbered, runs: _Numbered) -> dict[s
 
 
 def _column_texts(row: dict[str, Any]) -> dict[str, str | None]:
-    """What takes one Parquet column each although it is no text: path, notes, and annotations as JSON."""
+    """Fields that take one Parquet column each although they are no text: path, notes, and annotations as JSON."""
     return {
         "path": str(row["path"]),
         "notes": "; ".join(row["notes"]) or None,

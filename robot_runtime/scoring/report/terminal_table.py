@@ -188,7 +188,7 @@ def judgment_lines(scores: Sequence[EpisodeScore]) -> list[str]:
 
 
 def noted(scores: Sequence[EpisodeScore]) -> list[Text]:
-    """What does not fit together in logs that are scored."""
+    """Contradictions in logs that are scored."""
     return [Text(line, style="yellow", overflow="fold") for line in note_lines(scores)]
 
 

@@ -119,7 +119,7 @@ def _action_tiles(action: ActionReplay) -> Iterator[Tile]:
 
 
 def closed_rows(replay: Replay) -> list[tuple[str, str, str]]:
-    """What came of the episode in both worlds."""
+    """Results of the episode in both worlds."""
     closed = replay.closed_loop
     if closed is None:
         return []

@@ -75,7 +75,7 @@ def site_views(
     size_m: float = SIZE_M,
     noise_px: float = 0.15,
 ) -> list[SiteView]:
-    """What a robot would see of the site's tags, corners computed instead of drawn."""
+    """View that a robot would have of the site's tags, corners computed instead of drawn."""
     random = np.random.default_rng(1)
     tags = {n: transform((x, y, 0.0), rotation_rpy(0, -math.pi / 2, 0.3 * n)) for n, (x, y) in enumerate(FLOOR_M)}
     tags |= {n: transform(place, rotation_rpy(0, 0, math.pi + 0.2)) for n, place in enumerate(UPRIGHT_M, start=10)}

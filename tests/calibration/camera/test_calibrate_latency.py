@@ -1,4 +1,4 @@
-"""How late a camera's stamps are, against a simulated one whose lateness is known."""
+"""Latency of a camera's stamps, against a simulated camera whose latency is known."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a person is led through a capture, and what is refused before one begins."""
+"""Guidance of a person through a capture, and refusals before it begins."""
 
 from __future__ import annotations
 

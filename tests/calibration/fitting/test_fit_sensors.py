@@ -229,7 +229,7 @@ def test_the_same_view_is_seen_again_after_pushing_and_after_looking_up_and_down
 
 
 def replay_of(path: Path, tilt_deg: float, biases: list[tuple[float, float]], robot: str = "r") -> None:
-    """What `robot-runtime replay` writes, as far as a fit reads it."""
+    """Output of `robot-runtime replay`, as far as a fit reads it."""
     estimate = {"value": tilt_deg, "error": 0.02}
     offset = {"tilt_deg": estimate, "roll_deg": estimate, "pan_deg": None, "forward_mm": None, "up_mm": None}
     offset["biases"] = [{"depth_m": depth_m, "bias_mm": bias_mm} for depth_m, bias_mm in biases]

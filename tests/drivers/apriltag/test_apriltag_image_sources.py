@@ -1,4 +1,4 @@
-"""Where images come from on a real robot: its own camera, and a webcam in the room."""
+"""Sources of images on a real robot: its own camera, and a webcam in the room."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ def test_a_survey_of_too_little_says_so() -> None:
 
 
 def draw(tags: Sequence[Tag], pose: SE2) -> np.ndarray:
-    """What a 640x480 camera sees of tags on nothing."""
+    """View of a 640x480 camera of tags without surroundings."""
     image = np.full((480, 640), 170, np.uint8)
     base = transform((pose.x_m, pose.y_m, 0.0), rotation_rpy(0.0, 0.0, pose.yaw_rad))
     for tag in tags:

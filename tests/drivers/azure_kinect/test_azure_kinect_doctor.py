@@ -1,4 +1,4 @@
-"""What is said of a computer that is to run an Azure Kinect, and how fast it would."""
+"""Checks of a computer that is to run an Azure Kinect, and its expected rate."""
 
 from __future__ import annotations
 

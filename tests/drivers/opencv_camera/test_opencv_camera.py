@@ -29,7 +29,7 @@ OPTIONS = OpenCvOptions(hfov_deg=95.0, width=64, height=36, start_timeout_s=LIMI
 
 
 class Webcam:
-    """What ``cv2.VideoCapture`` is to its caller; ``grab`` waits for what a test hands over."""
+    """Stand-in for ``cv2.VideoCapture``; ``grab`` waits for what a test hands over."""
 
     def __init__(self, **settings: float) -> None:
         self.settings: dict[int, float] = {}

@@ -1,4 +1,4 @@
-"""What the doctor says of a computer and its RealSense, and the row of ``bench camera``."""
+"""Checks of a computer and its RealSense, and the row of ``bench camera``."""
 
 from __future__ import annotations
 

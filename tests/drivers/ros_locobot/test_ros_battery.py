@@ -1,4 +1,4 @@
-"""When a battery counts as empty."""
+"""Limit below which a battery counts as empty."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from python38 import python38
 
 FOLDER = Path(__file__).parents[3] / "ros_ws" / "src" / "robot_runtime_guard"
 ROS = {"diagnostic_msgs", "geometry_msgs", "rosgraph", "roslib", "rospkg", "rospy", "std_msgs", "std_srvs"}
-"""What every installation of rospy has."""
+"""Modules that every installation of rospy has."""
 
 
 def load_builder() -> ModuleType:

@@ -62,7 +62,7 @@ def run_fake(agent: str, out: Path, *more: str) -> list[str]:
 
 
 def ends_of(folder: Path) -> list[EpisodeEnd]:
-    """How the episodes of a folder ended, each with its wheels at zero."""
+    """Ends of a folder's episodes, each with its wheels at zero."""
     ends = []
     for log in sorted(folder.glob("*.mcap")):
         with LogReader(log) as reader:

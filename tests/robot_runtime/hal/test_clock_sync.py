@@ -15,7 +15,7 @@ OFFSET_S = 4321.0
 
 
 def device_ns(at_s: float, drift_ppm: float) -> int:
-    """What a clock shows that is slower by that much."""
+    """Time of a clock that is slower by that much."""
     return seconds_to_ns((at_s - OFFSET_S) / (1 + drift_ppm * 1e-6))
 
 

@@ -1,4 +1,4 @@
-"""When a head rests."""
+"""Detection of a head at rest."""
 
 from __future__ import annotations
 

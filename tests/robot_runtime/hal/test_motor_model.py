@@ -1,4 +1,4 @@
-"""What a model of motors says about stopping."""
+"""Stopping time and distance of a model of motors."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def test_a_sheet_is_where_its_corners_project_to() -> None:
 
 
 def test_shades_add_up_to_the_area() -> None:
-    """What a sheet covers of a pixel is what it adds to it."""
+    """Share of a pixel that a sheet covers is the share that it adds to it."""
     sheet = facing(1.0)
     rgb, _ = draw(sheet)
     x, y = corner_pixels(sheet).T

@@ -22,7 +22,7 @@ STEP_S = 0.01
 
 
 def speeds(options: MotorOptions, commands: Sequence[Velocity], battery_fraction: float = 1.0) -> list[Velocity]:
-    """What the wheels drive in consecutive steps of ``STEP_S``."""
+    """Distances that the wheels drive in consecutive steps of ``STEP_S``."""
     motors = SimulatedMotors(options)
     return [
         Velocity(

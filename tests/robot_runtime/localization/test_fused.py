@@ -39,7 +39,7 @@ Arrivals = Sequence[tuple[int, PoseEstimate]]
 
 @dataclass
 class Story:
-    """What was published of a drive, and told."""
+    """Poses of a drive that were published, and those that were told."""
 
     drive: Drive
     poses: list[PoseEstimate]
@@ -238,7 +238,7 @@ def test_uncertainty_alone_makes_it_lost() -> None:
 
 @pytest.mark.parametrize("beacons", [CLEAN, POSES], ids=["positions", "poses"])
 def test_a_moved_anchor_is_believed_after_being_lost(beacons: Beacons) -> None:
-    """Who judges the run learns that from there on positions are others."""
+    """The referee learns that from there on positions are others."""
     drive = make_drive(40, 6)
     shift = SE2(0.6, -0.5, 0.0)
     arrivals = bend(measure(drive, beacons, 6), lambda p: SE2(p.x_m + 0.6, p.y_m - 0.5, p.yaw_rad), 15 * NS_PER_S)

@@ -1,4 +1,4 @@
-"""How the model of a base's motors follows what the base does."""
+"""Adaptation of the model of a base's motors to its motions."""
 
 from __future__ import annotations
 

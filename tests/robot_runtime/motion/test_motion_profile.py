@@ -1,4 +1,4 @@
-"""How the settings of a profile are checked, and its time limit."""
+"""Checks of a profile's settings, and its time limit."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def near(here: SE2, there: SE2, metres: float = 0.002, degrees: float = 0.2) -> 
 
 
 def integrated(linear_m_s: float, angular_rad_s: float, duration_s: float, steps: int = 2000) -> SE2:
-    """Where a unicycle without inertia ends: what the simulator's velocity control does, by small steps."""
+    """End of a unicycle without inertia: the simulator's velocity control by small steps."""
     pose = SE2()
     for _ in range(steps):
         time_s = duration_s / steps

@@ -86,7 +86,7 @@ def test_the_package_that_decided_decides_so_again(log: Path, packages: tuple[Pa
 
 
 def teacher_forced_logits(log: Path, seed: int) -> list[np.ndarray]:
-    """What the network of that seed says, worked out in numpy: its previous action is the logged one."""
+    """Output of the network of that seed, computed in numpy: its previous action is the logged one."""
     network = tiny.NumpyNetwork(seed)
     state, previous, logits = np.zeros((1, tiny.HIDDEN), np.float32), 0, []
     with LogReader(log) as reader:
@@ -194,7 +194,7 @@ class Scripted(Policy):
 
 
 class Leaking(Scripted):
-    """What it decides depends on how often it was ever asked."""
+    """Policy whose decision depends on how often it was ever asked."""
 
     count: ClassVar[Iterator[int]] = itertools.count()
 

@@ -330,7 +330,7 @@ def fuzzed_server() -> Iterator[Wire]:
 
 
 def raw(port: int, content: bytes) -> bytes:
-    """What comes back for some bytes, after which nothing more is sent."""
+    """Reply to some bytes, after which nothing more is sent."""
     answer = b""
     with socket.create_connection(("127.0.0.1", port), timeout=LIMIT_S) as connection:
         try:

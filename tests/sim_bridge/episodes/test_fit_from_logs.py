@@ -118,7 +118,7 @@ def sliding(room: Scene, once: Callable[..., Path]) -> Path:
 
 @pytest.fixture(scope="module")
 def fitted(sliding: Path, once: Callable[..., Path]) -> Path:
-    """What ``fit`` made of them."""
+    """Result of ``fit`` on them."""
 
     def fit(out: Path) -> None:
         assert run_command(["fit", str(sliding), "--out", str(out), "--frames", "40"]) == 0

@@ -13,7 +13,7 @@ from robot_runtime.recording.reader import LogReader
 
 
 def metrics_of(folder: Path, task: str, agent: str, *more: str, count: int = 1, seed: int = 0) -> list[dict[str, Any]]:
-    """What ``score --json`` says of episodes that are generated for the task, and a report could be written."""
+    """Output of ``score --json`` for episodes that are generated for the task, and a report could be written."""
     episodes, out, scores = folder / "episodes.yaml", folder / "logs", folder / "scores.json"
     if not episodes.exists():
         generate = [

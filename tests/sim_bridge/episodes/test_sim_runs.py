@@ -30,7 +30,7 @@ def run(out: Path, *arguments: str) -> list[Path]:
 
 
 def scores(out: Path, tmp_path: Path) -> list[dict[str, object]]:
-    """What ``score --json`` says of each episode in a folder of logs."""
+    """Output of ``score --json`` for each episode in a folder of logs."""
     path = tmp_path / "scores.json"
     assert run_command(["score", str(out), "--json", str(path)]) == 0
     return json.loads(path.read_text(encoding="utf-8"))["episodes"]

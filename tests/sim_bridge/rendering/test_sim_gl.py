@@ -1,4 +1,4 @@
-"""Which OpenGL library is chosen, and what is said when there is none."""
+"""Choice of the OpenGL library, and the message when there is none."""
 
 from __future__ import annotations
 

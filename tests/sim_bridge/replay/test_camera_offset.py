@@ -26,7 +26,7 @@ PANS_RAD = (-0.5, 0.0, 0.4)
 
 @dataclass(frozen=True)
 class Wrong:
-    """How a camera truly sits."""
+    """True mounting of a camera."""
 
     tilt_deg: float = 0.0
     pan_deg: float = 0.0
@@ -37,7 +37,7 @@ class Wrong:
 
 
 def depth(room: Room, pan_rad: float, wrong: Wrong) -> np.ndarray:
-    """What a level camera sees that sits wrong, float32 (H, W)."""
+    """Depth image of a level camera with a wrong mount, float32 (H, W)."""
     roll_rad = math.radians(wrong.roll_deg)
     rolled = np.array(
         [[math.cos(roll_rad), -math.sin(roll_rad), 0], [math.sin(roll_rad), math.cos(roll_rad), 0], [0, 0, 1]]

@@ -23,7 +23,7 @@ def head(zero_deg: float, backlash_deg: float) -> tuple[SimulatedClock, SimHead]
 
 
 def turn(clock: SimulatedClock, moved: SimHead, tilt_deg: float, wait_s: float = 3.0) -> float:
-    """Where the camera looks, degrees, after a command and a while."""
+    """Direction of the camera, degrees, after a command and a while."""
     moved.command(0.0, math.radians(tilt_deg))
     clock.sleep_until(clock.now_ns() + seconds_to_ns(wait_s))
     return math.degrees(moved.camera_angles(clock.now_ns())[1])

@@ -1,4 +1,4 @@
-"""What a simulated robot offers to emulated devices."""
+"""Interface of a simulated robot for emulated devices."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def seed_modules():
 
 
 def observation_space(settings):
-    """What the network is built for, from the settings."""
+    """Task and sensors for which the network is built, from the settings."""
     from gym import spaces
 
     size = (settings["height"], settings["width"])

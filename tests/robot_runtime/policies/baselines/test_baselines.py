@@ -24,7 +24,7 @@ AGENTS = (Random, ForwardOnly, GoalFollower)
 
 
 def seen(pose: SE2, goal: tuple[float, float], start: SE2 = ORIGIN) -> Observation:
-    """What gps, compass and pointgoal say at a pose."""
+    """Values of gps, compass and pointgoal at a pose."""
     return {
         "gps": gps(start, pose).astype(np.float32),
         "compass": np.array([compass(start, pose)], np.float32),

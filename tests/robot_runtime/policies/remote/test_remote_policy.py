@@ -540,7 +540,7 @@ def test_another_version_of_the_protocol_is_refused() -> None:
 
 
 def test_a_client_of_openpis_kind_is_answered() -> None:
-    """What ``openpi_client.WebsocketClientPolicy`` sends and expects, byte for byte."""
+    """Messages that ``openpi_client.WebsocketClientPolicy`` sends and expects, byte for byte."""
     walker = Walker(steps=1)
     with served(walker, token="secret", seed=5) as url:
         with pytest.raises(InvalidStatus):

@@ -23,7 +23,7 @@ from robot_runtime.scoring.sim_to_real.table import sentence, table
 from robot_runtime.scoring.summary import EpisodeScore
 
 EASE = (0.1, 0.3, 0.5, 0.7, 0.9, 0.2, 0.6, 0.8)
-"""How much of each episode's SPL is to be had."""
+"""Reachable SPL of each episode."""
 
 
 def world(

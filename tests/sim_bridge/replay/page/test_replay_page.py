@@ -50,7 +50,7 @@ SHORT = {
 
 
 def data_of(page: Page) -> dict[str, Any]:
-    """What the page's script draws from."""
+    """Data from which the page's script draws."""
     found: dict[str, Any] = json.loads(page.scripts[0])
     return found
 
