@@ -4,7 +4,8 @@ Stamps on a ROS network are Unix time of the computer that wrote them (or simula
 computers' clocks agree, so their difference is measured with every received stamp (:meth:`RosClock.observe_stamp`):
 
 * A stamp from the future, by no more than ``max_skew_s``, advances this clock to it.
-* A stamp further ahead, or a step of this computer's clock while connected, is a :class:`ClockSkew`.
+* A stamp further ahead, or a step of this computer's clock while connected, is a :class:`ClockSkew`. Simulated time has
+  one clock only: there, a process that was held up for so long is told by :meth:`RosClock.advance`.
 * Stamps that are always late look like a slow network; ``topic_cache.TopicCache`` distinguishes the two.
 """
 
@@ -19,6 +20,8 @@ CHRONY = "synchronise both computers' clocks (chrony; see drivers/ros_locobot/RE
 SIMULATED_SKEW_S = 1.0
 """``max_skew_s`` of simulated time, which has one clock only: how much earlier a message may be processed than its
 ``/clock``, on a busy computer with a fast simulator."""
+
+HELD_UP = "this process, its computer or the network was held up: look for a suspended or overloaded computer"
 
 RESTART = "the simulator was started anew or a bag was rewound: connect again"
 
@@ -41,6 +44,7 @@ class RosClock(Clock):
         self._unix_offset_ns = ahead_ns(unix_now_ns, self._host.now_ns)
         self._lead_ns = 0
         self._simulated_ns: int | None = None
+        self._ticked_ns = 0
         self._moved = threading.Condition()
         self._fault: ClockSkew | None = None
 
@@ -102,11 +106,16 @@ class RosClock(Clock):
     def start_simulated(self, now_ns: int) -> None:
         """Switch to simulated time, which :meth:`advance` sets."""
         with self._moved:
-            self._simulated_ns = now_ns
+            self._simulated_ns = self._ticked_ns = now_ns
 
-    def advance(self, now_ns: int) -> None:
-        """Set simulated time. Going back by more than ``SIMULATED_SKEW_S`` is a fault and changes nothing."""
+    def advance(self, now_ns: int) -> float:
+        """Set simulated time. Going back by more than ``SIMULATED_SKEW_S`` is a fault and changes nothing.
+
+        Returns:
+            Seconds since the ``/clock`` before: this process is that far behind if messages were lost meanwhile.
+        """
         with self._moved:
+            passed_ns, self._ticked_ns = now_ns - self._ticked_ns, now_ns
             before_ns = self._simulated_ns if self._simulated_ns is not None else now_ns
             if now_ns < before_ns - seconds_to_ns(SIMULATED_SKEW_S):
                 back_s = ns_to_seconds(before_ns - now_ns)
@@ -114,6 +123,7 @@ class RosClock(Clock):
             elif now_ns > before_ns:
                 self._simulated_ns = now_ns
             self._moved.notify_all()
+        return ns_to_seconds(passed_ns)
 
     def observe_stamp(self, stamp_ns: int, topic: str) -> bool:
         """Process the stamp of a received message; False if it is too far in the future to be used."""
@@ -121,13 +131,13 @@ class RosClock(Clock):
             return True
         with self._moved:
             # Measured against this clock without its lead, so that a robot's clock that runs fast is detected.
-            own_ns = self._host.now_ns() + self._unix_offset_ns if self._simulated_ns is None else self._simulated_ns
+            own_ns = self._host.now_ns() + self._unix_offset_ns if self._simulated_ns is None else self._ticked_ns
             ahead_ns = stamp_ns - own_ns
             allowed_s = self.allowed_skew_s
             if ahead_ns > seconds_to_ns(allowed_s):
                 self._fault = self._fault or ClockSkew(
                     f"topic {topic}: stamped {ns_to_seconds(ahead_ns):.3f} s in the future, {allowed_s:g} s is allowed",
-                    CHRONY,
+                    CHRONY if self._simulated_ns is None else f"{HELD_UP}; if it was not, {CHRONY}",
                 )
                 return False
             if self._simulated_ns is None:

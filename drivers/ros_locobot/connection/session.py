@@ -26,7 +26,7 @@ import rospy
 from rosgraph_msgs.msg import Clock as ClockMessage
 
 from drivers.ros_locobot.connection.acknowledge import AcknowledgePublisher
-from drivers.ros_locobot.connection.clock import RosClock
+from drivers.ros_locobot.connection.clock import HELD_UP, SIMULATED_SKEW_S, RosClock
 from drivers.ros_locobot.connection.errors import MasterGone, SecondPublisher
 from drivers.ros_locobot.connection.master import Master, check_publishers, wait_until
 from drivers.ros_locobot.connection.node import join_network
@@ -330,7 +330,13 @@ class Session:
         def tick(message: ClockMessage) -> None:
             now_ns = message.clock.to_nsec()
             if started.is_set():
-                self.clock.advance(now_ns)
+                passed_s = self.clock.advance(now_ns)
+                if passed_s > SIMULATED_SKEW_S:
+                    raise DeviceFault(
+                        f"topic /clock: it went on by {passed_s:.3f} s while this process heard nothing, "
+                        f"{SIMULATED_SKEW_S:g} s is allowed",
+                        HELD_UP,
+                    )
             else:
                 self.clock.start_simulated(now_ns)
                 started.set()

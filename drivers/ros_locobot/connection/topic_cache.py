@@ -6,7 +6,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Any
 
-from drivers.ros_locobot.connection.clock import CHRONY, RosClock
+from drivers.ros_locobot.connection.clock import CHRONY, HELD_UP, RosClock
 from drivers.ros_locobot.connection.errors import ClockSkew
 from robot_runtime.common.clock import ns_to_seconds, seconds_to_ns
 from robot_runtime.errors import StaleData
@@ -124,7 +124,7 @@ class TopicCache:
             raise StaleData(
                 f"topic {self.topic}: its newest message arrived {lag_s:.3f} s late, {limit_s:g} s is allowed; "
                 "earlier ones were in time",
-                "this process, its computer or the network was held up: look for a suspended or overloaded computer",
+                HELD_UP,
             )
         raise StaleData(
             f"topic {self.topic} is silent: its newest message is {age_s:.3f} s old, {max_age_s:g} s is allowed",

@@ -111,6 +111,16 @@ def test_a_simulator_that_starts_anew_is_told_apart() -> None:
     assert clock.now_ns() == 10 * S
 
 
+def test_stamps_do_not_hide_how_far_a_process_is_behind_simulated_time() -> None:
+    clock = simulated()
+    usable = [clock.observe_stamp(10 * S + tick * 20 * MS, "/odom") for tick in range(75)]
+    assert usable.index(False) == 51
+    with raises_naming(ClockSkew, "/odom", "1.020 s") as caught:
+        clock.check()
+    assert "suspended" in caught.value.remedy
+    assert clock.advance(int(11.5 * S)) == 1.5
+
+
 def test_waiting_on_a_clock_that_stands_still_has_a_limit() -> None:
     with raises_naming(ClockSkew, "/clock", "0.05 s"):
         simulated().sleep_until(11 * S)
