@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-
-import numpy as np
 
 from drivers.create2.protocol import (
     BAUD_RATE,
+    BAUD_RATES,
     BUMP_BOTH,
     BUMP_LEFT,
     BUMP_RIGHT,
     DROP_LEFT,
     DROP_RIGHT,
+    GROUPS,
     KNOWN,
     METERS_PER_TICK,
     OVERCURRENT_LEFT,
@@ -24,41 +23,34 @@ from drivers.create2.protocol import (
     Mode,
     Opcode,
     Packet,
+    encode_packets,
     encode_stream,
     wheel_speeds,
 )
-from drivers.serial_base.emulator import EmulatedBase, EmulatorOptions, Sensed
+from drivers.serial_base.emulator import EmulatedBase, Sensed
 from robot_runtime.hal import Velocity, Zone
-from robot_runtime.hal.simulation import WheelSensors
 from robot_runtime.safety import STILL
 
 CAPACITY_MAH = 2696
 FULL_V, EMPTY_V = 16.5, 13.2
+BANNER_LINES = "", "bootloader: 4175", "assembly: 3.5-lite-batt", "", "flash version: 10", "flash info crc passed: 1", ""
 
 
 class EmulatedCreate2(EmulatedBase):
     """Firmware of a Create 2, which repeats the last motion for ever and does not stop on a bump.
-
-    Args:
-        body: wheels and sensors.
-        random: source of its errors.
-        options: of the emulator.
-        advance: as for :class:`~drivers.serial_base.emulator.EmulatedBase`.
 
     Attributes:
         mode: of the interface.
         digits: text of its display.
     """
 
-    def __init__(
-        self,
-        body: WheelSensors,
-        random: np.random.Generator,
-        options: EmulatorOptions,
-        advance: Callable[[Velocity, int], None] | None = None,
-    ) -> None:
-        super().__init__(body, random, options, BAUD_RATE, PERIOD_S, SEPARATION_M, advance)
-        self.reboot()
+    usual_baud_rate, period_s, separation_m = BAUD_RATE, PERIOD_S, SEPARATION_M
+    latest_firmware = "3.3.0"
+
+    @property
+    def banner(self) -> bytes:
+        lines = f"r3_robot/tags/release-{self.firmware}:4182 CLEAN", *BANNER_LINES
+        return "".join(f"{line}\r\n" for line in lines).encode()
 
     def reboot(self) -> None:
         self._parser = CommandParser()
@@ -66,6 +58,8 @@ class EmulatedCreate2(EmulatedBase):
         self.digits = b""
         self._packets: tuple[int, ...] = ()
         self._streams = False
+        self._asked: list[int] = []
+        self._text = b""
         self._wheels_m_s = (0.0, 0.0)
         self._turned_m: tuple[float, float] | None = None
         self._counted_m = [0.0, 0.0]
@@ -85,6 +79,15 @@ class EmulatedCreate2(EmulatedBase):
             self._command(*wheel_speeds(command))
         elif opcode == Opcode.STREAM:
             self._packets, self._streams = tuple(packet for packet in data[1:] if packet in KNOWN), True
+        elif opcode == Opcode.SENSORS:
+            self._asked += GROUPS.get(data[0], data)
+        elif opcode == Opcode.QUERY:
+            self._asked += data[1:]
+        elif opcode == Opcode.BAUD and data[0] in BAUD_RATES:
+            self.change_baud_rate(BAUD_RATES[data[0]])
+        elif opcode == Opcode.RESET:
+            self.restart()
+            self._text = self.banner
         elif opcode == Opcode.PAUSE_RESUME:
             self._streams = bool(data[0])
         elif opcode == Opcode.DIGITS:
@@ -101,8 +104,9 @@ class EmulatedCreate2(EmulatedBase):
             self._command(0.0, 0.0)
         assert self.mode is not Mode.PASSIVE or self.velocity == STILL
         self._count(sensed)
-        if not self._streams or self.mode is Mode.OFF:
-            return b""
+        text, self._text = self._text, b""
+        if self.mode is Mode.OFF:
+            return text
         left, right = (math.floor(way_m / METERS_PER_TICK) for way_m in self._counted_m)
         fraction = min(1.0, max(0.0, (sensed.battery_v - EMPTY_V) / (FULL_V - EMPTY_V)))
         known: dict[int, int] = {
@@ -120,7 +124,11 @@ class EmulatedCreate2(EmulatedBase):
             Packet.RIGHT_ENCODER: (right + 32768) % 65536 - 32768,
             Packet.STASIS: int(forward and not sensed.bumper),
         }
-        return encode_stream({packet: known.get(packet, 0) for packet in self._packets})
+        asked, self._asked = self._asked, []
+        answer = text + encode_packets((packet, known.get(packet, 0)) for packet in asked if packet in KNOWN)
+        if self._streams:
+            answer += encode_stream({packet: known.get(packet, 0) for packet in self._packets})
+        return answer
 
     def _count(self, sensed: Sensed) -> None:
         """Count as one channel can: in the direction that is commanded, and up while none is."""

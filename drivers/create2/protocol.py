@@ -13,13 +13,16 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
 from drivers.serial_wire.framing import FrameScanner
 
-BAUD_RATE = 115_200
+BAUD_RATE, OTHER_BAUD_RATE = 115_200, 19_200
+BAUD_RATES = {7: OTHER_BAUD_RATE, 11: BAUD_RATE}
+"""By the data of ``BAUD``; the base listens at the other one when Clean was held while it was switched on."""
+
 PERIOD_S = 0.015
 SEPARATION_M = 0.235
 METERS_PER_TICK = math.pi * 0.072 / 508.8
@@ -99,7 +102,7 @@ class Packet(IntEnum):
 
 
 STREAMED = tuple(Packet)
-"""What the driver asks for: 44 bytes or so of the 172 that fit into a period."""
+"""Packets of the driver's stream: 44 bytes or so of the 172 that fit into a period."""
 
 BUMP_RIGHT, BUMP_LEFT = 1, 2
 BUMP_BOTH = BUMP_LEFT | BUMP_RIGHT
@@ -119,6 +122,21 @@ _LAYOUTS: dict[int, struct.Struct] = {
 
 KNOWN = frozenset(_LAYOUTS)
 """Identifiers of all packets that are not groups of others."""
+
+GROUPS: Mapping[int, Sequence[int]] = {
+    0: range(7, 27),
+    1: range(7, 17),
+    2: range(17, 21),
+    3: range(21, 27),
+    4: range(27, 35),
+    5: range(35, 43),
+    6: range(7, 43),
+    100: range(7, 59),
+    101: range(43, 59),
+    106: range(46, 52),
+    107: range(54, 59),
+}
+"""Packets by the identifier of their group, for ``SENSORS``."""
 
 _WHEELS = struct.Struct(">hh")
 
@@ -154,7 +172,7 @@ def stream(packets: Iterable[int]) -> Command:
 
 
 class CommandParser:
-    """The base's parser: it waits for the data of a command for ever, and skips unknown opcodes."""
+    """Parser of the base: it waits for the data of a command for ever, and skips unknown opcodes."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
@@ -178,6 +196,11 @@ class CommandParser:
         if buffer[0] == Opcode.SONG:
             return None if len(buffer) < 3 else 2 + 2 * buffer[2]
         return DATA_BYTES.get(Opcode(buffer[0]), 0) if buffer[0] in set(Opcode) else 0
+
+
+def encode_packets(values: Iterable[tuple[int, int]]) -> bytes:
+    """Return the answer to a query: the packets' data alone, in this order."""
+    return b"".join(_LAYOUTS[packet].pack(value) for packet, value in values)
 
 
 def encode_stream(values: Mapping[int, int]) -> bytes:

@@ -8,6 +8,7 @@ believed.
 from __future__ import annotations
 
 import math
+import re
 from collections import deque
 
 from drivers.create2.protocol import (
@@ -18,6 +19,7 @@ from drivers.create2.protocol import (
     DROP_LEFT,
     DROP_RIGHT,
     METERS_PER_TICK,
+    OTHER_BAUD_RATE,
     OVERCURRENT_LEFT,
     OVERCURRENT_RIGHT,
     PERIOD_S,
@@ -37,7 +39,13 @@ from drivers.create2.serial_port import CREATE_2
 from drivers.serial_base.dead_reckoning import DeadReckoning
 from drivers.serial_base.wire import BaseWire, Reading, Signal, zones
 from robot_runtime.common.clock import NS_PER_S, seconds_to_ns
-from robot_runtime.hal.motors import CREATE_2_MOTORS, STICKING_M_S, WheelMotor
+from robot_runtime.hal.wheel_motor import (
+    CREATE_2_DEAD_TIME_S,
+    CREATE_2_LAG_S,
+    CREATE_2_QUANTUM_M_S,
+    STICKING_M_S,
+    WheelMotor,
+)
 from robot_runtime.hal.wheels import Velocity, Zone
 
 PADDING = bytes([Opcode.START]) * 40
@@ -53,6 +61,10 @@ COAST_S = 0.5
 MARGIN_M_S = 0.1
 """By how much a wheel may be faster than it was commanded: more is pushed."""
 
+CHANGE_BAUD_RATE = Command(Opcode.BAUD, bytes([11]))
+RELEASE, BANNER_BYTES = re.compile(rb"release-(\d+\.\d+\.\d+)"), 200
+"""Version in the text that the base sends when it was switched on or reset; it tells it nowhere else."""
+
 RESTORE_S = 0.2
 """Pause between two attempts to have the base accept motion again."""
 
@@ -66,16 +78,16 @@ _TEXTS = {Signal.IDLE: b"  ON", Signal.MOVING: b"  GO", Signal.HELD: b"HOLD", Si
 class _Wheel:
     """Count and command of one wheel; the motor's model tells in which direction it turns."""
 
-    def __init__(self, motor: WheelMotor) -> None:
+    def __init__(self) -> None:
         self.count: int | None = None
-        self._motor = motor
+        self._motor = WheelMotor(CREATE_2_LAG_S, 1.0, 0.0, CREATE_2_QUANTUM_M_S)
         self._under_way: deque[tuple[int, float]] = deque()
         self._command_m_s = self._newest_m_s = 0.0
         self._direction, self._driven_ns = 1.0, -seconds_to_ns(COAST_S)
 
     def command(self, speed_m_s: float, now_ns: int) -> None:
         """Take note of a command."""
-        self._under_way.append((now_ns + seconds_to_ns(CREATE_2_MOTORS.dead_time_s), speed_m_s))
+        self._under_way.append((now_ns + seconds_to_ns(CREATE_2_DEAD_TIME_S), speed_m_s))
         if speed_m_s:
             self._newest_m_s, self._driven_ns = speed_m_s, now_ns
 
@@ -104,11 +116,12 @@ class Create2Wire(BaseWire):
     """A Create 2 in Safe mode; its heading is the encoders'."""
 
     attachment, baud_rate, period_s = CREATE_2, BAUD_RATE, PERIOD_S
+    other_baud_rate = OTHER_BAUD_RATE
 
     def __init__(self) -> None:
         self._decoder = Decoder()
         self._odometry = DeadReckoning(SEPARATION_M)
-        self._left, self._right = (_Wheel(motor) for motor in CREATE_2_MOTORS.wheels())
+        self._left, self._right = _Wheel(), _Wheel()
         self._arrived_ns: int | None = None
         self._commanded_ns = 0
         self._mode = Mode.PASSIVE
@@ -116,6 +129,12 @@ class Create2Wire(BaseWire):
         self._restored_ns = 0
         self._pushed_ns = -NS_PER_S
         self._signal: Signal | None = None
+        self._text = b""
+        self._release = ""
+
+    @property
+    def version(self) -> str:
+        return self._release
 
     @property
     def skipped(self) -> int:
@@ -127,8 +146,14 @@ class Create2Wire(BaseWire):
         commands = (Command(Opcode.SAFE), drive_direct(0.0, 0.0), SONG, stream(STREAMED))
         return PADDING + b"".join(command.encoded for command in commands)
 
+    def call(self) -> bytes:
+        return PADDING + CHANGE_BAUD_RATE.encoded
+
     def feed(self, data: bytes, now_ns: int) -> list[Reading]:
         self._commanded_ns = now_ns
+        self._text = (self._text + data)[-BANNER_BYTES:]
+        if found := RELEASE.search(self._text):
+            self._release = found.group(1).decode()
         return [self._reading(values, now_ns) for values in self._decoder.feed(data) if set(STREAMED) <= values.keys()]
 
     def drive(self, velocity: Velocity) -> bytes:

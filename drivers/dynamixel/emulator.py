@@ -16,16 +16,15 @@ from drivers.dynamixel.faults import (
     GoalRefused,
     Hot,
     LatchedError,
-    Noisy,
     Restarted,
     ServoFault,
     Silent,
     Slow,
     Stuck,
-    Unplugged,
 )
 from drivers.dynamixel.protocol import Error, Instruction, Packet, Register
 from drivers.dynamixel.variants import PanTiltVariant
+from drivers.serial_wire.faults import DroppedBytes, Noisy, Unplugged, noisy, thinned
 from drivers.serial_wire.framing import FrameScanner
 from drivers.serial_wire.port import Port
 from drivers.serial_wire.pty_emulation import EmulatedDevice, PacedLine, Pty, read_exactly
@@ -341,15 +340,9 @@ class ServoLine(EmulatedDevice):
                 servo.write(address, data[at + 1 : at + 1 + size])
 
     def _damaged(self, reply: bytes, now_ns: int) -> bytes:
-        if not self._script.active(Noisy, now_ns):
-            return reply
-        noise, chance = self._random.bytes(int(self._random.integers(0, 20))), self._random.random()
-        at = int(self._random.integers(len(reply)))
-        if chance < 0.25:
-            reply = reply[:at] + bytes([reply[at] ^ 0x10]) + reply[at + 1 :]
-        elif chance < 0.5:
-            reply = reply[:at] + reply[at + 1 :]
-        return noise + reply
+        for fault in self._script.active(DroppedBytes, now_ns):
+            reply = thinned(reply, fault.probability, self._random)
+        return noisy(reply, self._random) if self._script.active(Noisy, now_ns) else reply
 
 
 class LockstepPort(SdkPort):

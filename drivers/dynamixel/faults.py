@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from drivers.dynamixel.protocol import HardwareError
+from drivers.serial_wire.faults import DroppedBytes, Noisy, Unplugged
 from robot_runtime.hal.fault_schedule import Window
 
 
@@ -67,27 +68,13 @@ class GoalRefused(ServoFault):
 
 
 @dataclass(frozen=True)
-class Noisy(Window):
-    """Noise before each reply; one in four is damaged, one in four lacks a byte."""
-
-    kind: Literal["noisy"] = "noisy"
-
-
-@dataclass(frozen=True)
 class Slow(Window):
     """Replies arrive only after the next instruction: later than the driver waits."""
 
     kind: Literal["slow"] = "slow"
 
 
-@dataclass(frozen=True)
-class Unplugged(Window):
-    """The adapter is disconnected; reconnecting makes a new port."""
-
-    kind: Literal["unplugged"] = "unplugged"
-
-
 Fault = Annotated[
-    Silent | LatchedError | Restarted | Stuck | Hot | GoalRefused | Noisy | Slow | Unplugged,
+    Silent | LatchedError | Restarted | Stuck | Hot | GoalRefused | Noisy | DroppedBytes | Slow | Unplugged,
     Field(discriminator="kind"),
 ]

@@ -100,8 +100,34 @@ def kobuki(path: str) -> Iterator[str]:
                 )
 
 
+def create2(path: str) -> Iterator[str]:
+    """Sensors of a Create 2 in Passive mode, in which it moves and charges by itself; one line for each half second.
+
+    Raises:
+        DeviceFault: no port, or nothing arrives.
+    """
+    from drivers.create2.protocol import BAUD_RATE, PERIOD_S, STREAMED, Decoder, Packet, stream
+    from drivers.create2.serial_port import CREATE_2
+    from drivers.create2.wire import PADDING
+
+    decoder, every, frames = Decoder(), round(SHOWN_S / PERIOD_S), 0
+    port = Port(path, BAUD_RATE, CREATE_2)
+    port.write(PADDING + stream(STREAMED).encoded)
+    for data in _received(port):
+        for found in decoder.feed(data):
+            frames += 1
+            if frames % every == 1:
+                cliffs = "".join(str(found[packet]) for packet in range(Packet.CLIFF_LEFT, Packet.CLIFF_RIGHT + 1))
+                yield (
+                    f"bumper and wheel drop {found[Packet.BUMPS_AND_WHEEL_DROPS]:04b}, cliff {cliffs}, "
+                    f"buttons {found[Packet.BUTTONS]:08b}, "
+                    f"encoders {found[Packet.LEFT_ENCODER]} {found[Packet.RIGHT_ENCODER]}, mode {found[Packet.MODE]}, "
+                    f"{found[Packet.VOLTAGE_MV] / 1000:.1f} V, {decoder.skipped} bytes of noise"
+                )
+
+
 def _received(port: Port) -> Iterator[bytes]:
-    """Yield what arrives at a port. Raises ``DeviceFault`` after a silence."""
+    """Yield the bytes that arrive at a port. Raises ``DeviceFault`` after a silence."""
     clock = SystemClock()
     try:
         heard_ns = clock.now_ns()
@@ -117,6 +143,7 @@ def _received(port: Port) -> Iterator[bytes]:
 
 
 ECHOES: Mapping[str, Echo] = {
+    "create2": Echo("/dev/create2", create2),
     "dynamixel": Echo("/dev/dynamixel", servos),
     "kobuki": Echo("/dev/kobuki", kobuki),
     "marvelmind": Echo("/dev/marvelmind", beacons),

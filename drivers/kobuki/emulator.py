@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-
-import numpy as np
 
 from drivers.kobuki.kinematics import wheel_speeds
 from drivers.kobuki.protocol import (
@@ -45,11 +42,9 @@ from drivers.kobuki.protocol import (
     Version,
     encode,
 )
-from drivers.serial_base.emulator import EmulatedBase, EmulatorOptions, Sensed
+from drivers.serial_base.emulator import EmulatedBase, Sensed
 from robot_runtime.hal import Velocity, Zone
-from robot_runtime.hal.simulation import WheelSensors
 
-LATEST_FIRMWARE = "1.2.0"
 FACTORY_GAINS = ControllerInfo(0, 100_000, 100, 2000)
 FLOOR_READING, CLIFF_READING = 1800, 60
 
@@ -57,32 +52,17 @@ FLOOR_READING, CLIFF_READING = 1800, 60
 class EmulatedKobuki(EmulatedBase):
     """Firmware of a Kobuki, which repeats the last motion for ever.
 
-    Args:
-        body: wheels and sensors.
-        random: source of its errors.
-        options: of the emulator.
-        advance: as for :class:`~drivers.serial_base.emulator.EmulatedBase`.
-
     Attributes:
         output: the last word of general outputs: supplies and LEDs.
-        sounds: melodies and tones so far.
+        sounds: melodies and tones since it was switched on.
     """
 
-    def __init__(
-        self,
-        body: WheelSensors,
-        random: np.random.Generator,
-        options: EmulatorOptions,
-        advance: Callable[[Velocity, int], None] | None = None,
-    ) -> None:
-        super().__init__(body, random, options, BAUD_RATE, PERIOD_S, SEPARATION_M, advance)
-        self._firmware = Version(*(int(part) for part in (options.firmware or LATEST_FIRMWARE).split(".")))
-        self.sounds: list[Sound | SoundSequence] = []
-        self._origin = (0.0, 0.0, 0.0)
-        self._begins_anew = True
-        self.reboot()
+    usual_baud_rate, period_s, separation_m = BAUD_RATE, PERIOD_S, SEPARATION_M
+    latest_firmware = "1.2.0"
 
     def reboot(self) -> None:
+        self.sounds: list[Sound | SoundSequence] = []
+        self._origin = (0.0, 0.0, 0.0)
         self._decoder = Decoder(from_base=False)
         self._asked = 0
         self._gains: ControllerInfo | None = None
@@ -147,7 +127,7 @@ class EmulatedKobuki(EmulatedBase):
         if asked & HARDWARE:
             parts.append(HardwareVersion(Version(1, 0, 4)))
         if asked & FIRMWARE:
-            parts.append(FirmwareVersion(self._firmware))
+            parts.append(FirmwareVersion(Version(*(int(part) for part in self.firmware.split(".")))))
         if asked & SERIAL_NUMBER:
             parts.append(UniqueId((1, 2, 3)))
         if self._gains is not None:

@@ -22,11 +22,8 @@ from drivers.marvelmind.faults import (
     Mirrored,
     MovedAnchor,
     NoFix,
-    Noisy,
     Repeating,
     Scaled,
-    Silent,
-    Unplugged,
 )
 from drivers.marvelmind.mounting import Mounting
 from drivers.marvelmind.protocol import (
@@ -41,6 +38,7 @@ from drivers.marvelmind.protocol import (
     frame,
 )
 from drivers.marvelmind.serial_port import HEDGEHOG
+from drivers.serial_wire.faults import Noisy, Silent, Unplugged, noisy
 from drivers.serial_wire.port import Port
 from drivers.serial_wire.pty_emulation import Pty, read_exactly
 from drivers.serial_wire.reader import Link
@@ -214,13 +212,7 @@ class Hedgehog:
         return now_ns >= self._lost_until_ns and not self._script.active(NoFix, now_ns)
 
     def _corrupted(self, packet: bytes, now_ns: int) -> bytes:
-        if not self._script.active(Noisy, now_ns):
-            return packet
-        noise = self._random.bytes(int(self._random.integers(0, 40)))
-        if self._random.random() < 0.25:
-            at = int(self._random.integers(len(packet)))
-            packet = packet[:at] + bytes([packet[at] ^ 0x10]) + packet[at + 1 :]
-        return noise + packet
+        return noisy(packet, self._random) if self._script.active(Noisy, now_ns) else packet
 
 
 class EmulatedLink(Link):

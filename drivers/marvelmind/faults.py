@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from drivers.serial_wire.faults import Noisy, Silent, Unplugged
 from robot_runtime.hal.fault_schedule import Window
 
 
@@ -15,13 +16,6 @@ class NoFix(Window):
     """Packets without a fix: the line of sight is blocked."""
 
     kind: Literal["no_fix"] = "no_fix"
-
-
-@dataclass(frozen=True)
-class Silent(Window):
-    """No packets: the modem or the hedgehog is off."""
-
-    kind: Literal["silent"] = "silent"
 
 
 @dataclass(frozen=True)
@@ -77,20 +71,6 @@ class ForeignHedgehog(Window):
     kind: Literal["stranger"] = "stranger"
     address: int = 99
     marked: bool = True
-
-
-@dataclass(frozen=True)
-class Noisy(Window):
-    """Each packet is preceded by noise, and one in four is damaged."""
-
-    kind: Literal["noisy"] = "noisy"
-
-
-@dataclass(frozen=True)
-class Unplugged(Window):
-    """The cable is disconnected; reconnecting makes a new port."""
-
-    kind: Literal["unplugged"] = "unplugged"
 
 
 Fault = Annotated[

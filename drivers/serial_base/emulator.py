@@ -6,26 +6,23 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Annotated, NamedTuple
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field
 
 from drivers.serial_base.faults import (
-    DroppedBytes,
     Fault,
     Lifted,
     LowVoltage,
-    Noisy,
     OverCurrent,
     PressedButton,
     QuantizedSpeed,
     Rebooting,
-    Silent,
     SlowReplies,
     StuckBumper,
-    Unplugged,
 )
+from drivers.serial_wire.faults import DroppedBytes, Noisy, Silent, Unplugged, noisy, thinned
 from drivers.serial_wire.pty_emulation import EmulatedDevice, PacedLine
 from robot_runtime.common.clock import ns_to_seconds, seconds_to_ns
 from robot_runtime.common.config import STRICT
@@ -47,6 +44,7 @@ class EmulatorOptions:
         gyro_drift_deg_s: by which the gyro's heading runs away.
         gyro_scale: turn by the gyro per turn.
         firmware: version that the base reports, for example ``1.2.0``; empty for the device's latest.
+        baud_rate: at which it talks after it was switched on; None for its usual one.
         faults: see ``drivers/serial_base/faults.py``.
     """
 
@@ -55,13 +53,14 @@ class EmulatorOptions:
     gyro_drift_deg_s: Annotated[float, Field(ge=-10, le=10)] = 0.0
     gyro_scale: Annotated[float, Field(gt=0.5, lt=2)] = 1.0
     firmware: str = ""
+    baud_rate: Literal[19_200, 115_200] | None = None
     faults: tuple[Fault, ...] = ()
 
     __pydantic_config__ = STRICT
 
 
 class Sensed(NamedTuple):
-    """What a base's sensors see now, faults included.
+    """Values of a base's sensors now, faults included.
 
     Attributes:
         left_m: way of the left wheel so far.
@@ -95,36 +94,44 @@ class EmulatedBase(EmulatedDevice):
         body: wheels and sensors.
         random: source of its errors.
         options: of the emulator.
-        baud_rate: of its line.
-        period_s: between two messages.
-        separation_m: distance between the wheels.
         advance: called with the commanded velocity and the present time before sensors are read, where nobody else
             moves the body.
 
     Attributes:
+        usual_baud_rate: of its line.
+        period_s: between two messages.
+        separation_m: distance between the wheels.
+        latest_firmware: version without another in the options.
         velocity: that the firmware commands its motors.
+        firmware: its version.
     """
+
+    usual_baud_rate: ClassVar[int]
+    period_s: ClassVar[float]
+    separation_m: ClassVar[float]
+    latest_firmware: ClassVar[str]
 
     def __init__(
         self,
         body: WheelSensors,
         random: np.random.Generator,
         options: EmulatorOptions,
-        baud_rate: int,
-        period_s: float,
-        separation_m: float,
         advance: Callable[[Velocity, int], None] | None = None,
     ) -> None:
         self.velocity = STILL
         self._body, self._random, self._options = body, random, options
-        self._separation_m, self._advance = separation_m, advance
+        self._advance = advance
+        self.firmware = options.firmware or self.latest_firmware
         self._script = Script(options.faults)
-        self._period_ns = seconds_to_ns(period_s)
-        self._to_driver, self._from_driver = PacedLine(baud_rate, options.latency_s), PacedLine(baud_rate)
+        self._period_ns = seconds_to_ns(self.period_s)
+        self.baud_rate = options.baud_rate or self.usual_baud_rate
+        self._to_driver = PacedLine(self.baud_rate, options.latency_s)
+        self._from_driver = PacedLine(self.baud_rate)
         self._next_ns: int | None = None
         self._begun_ns = 0
         self._last: tuple[int, float] | None = None
         self._rebooting = False
+        self.reboot()
 
     # --- the device's own part --------------------------------------------------------------------------------------
 
@@ -138,7 +145,22 @@ class EmulatedBase(EmulatedDevice):
 
     @abstractmethod
     def reboot(self) -> None:
-        """Forget everything, as after a loss of power."""
+        """Forget what is the device's own, as after a loss of power."""
+
+    @property
+    def banner(self) -> bytes:
+        """Text that it sends after a restart."""
+        return b""
+
+    def restart(self) -> None:
+        """Stand still and forget everything."""
+        self.velocity = STILL
+        self.change_baud_rate(self._options.baud_rate or self.usual_baud_rate)
+        self.reboot()
+
+    def change_baud_rate(self, baud_rate: int) -> None:
+        """Talk at another rate from now on."""
+        self.baud_rate = self._to_driver.baud_rate = self._from_driver.baud_rate = baud_rate
 
     # --- as seen from the line --------------------------------------------------------------------------------------
 
@@ -179,38 +201,36 @@ class EmulatedBase(EmulatedDevice):
             self._advance(self._quantized(own_ns), now_ns)
         rebooting = bool(self._script.active(Rebooting, own_ns))
         if rebooting and not self._rebooting:
-            self.velocity = STILL
             self._from_driver.clear()
             self._to_driver.clear()
-            self.reboot()
+            self.restart()
+        elif self._rebooting and not rebooting:
+            self._send(self.banner, now_ns, own_ns)
         self._rebooting = rebooting
         arrived = self._from_driver.due(now_ns)
         if arrived:
             self.take(arrived)
 
     def _quantized(self, own_ns: int) -> Velocity:
-        velocity, half_m = self.velocity, self._separation_m / 2
+        velocity, half_m = self.velocity, self.separation_m / 2
         for fault in self._script.active(QuantizedSpeed, own_ns):
             speeds = (velocity.linear_m_s + side * half_m * velocity.angular_rad_s for side in (-1, 1))
             left, right = (fault.quantum_m_s * round(speed / fault.quantum_m_s) for speed in speeds)
-            velocity = Velocity((left + right) / 2, (right - left) / self._separation_m)
+            velocity = Velocity((left + right) / 2, (right - left) / self.separation_m)
         return velocity
 
     def _send(self, data: bytes, now_ns: int, own_ns: int) -> None:
+        if not data:
+            return
         data = self._thinned(data, own_ns)
         if self._script.active(Noisy, own_ns):
-            if self._random.random() < 0.25:
-                at = int(self._random.integers(len(data)))
-                data = data[:at] + bytes([data[at] ^ 0x10]) + data[at + 1 :]
-            data = self._random.bytes(int(self._random.integers(0, 40))) + data
+            data = noisy(data, self._random)
         late_ns = sum(seconds_to_ns(fault.by_s) for fault in self._script.active(SlowReplies, own_ns))
         self._to_driver.put(data, now_ns + late_ns)
 
     def _thinned(self, data: bytes, own_ns: int) -> bytes:
         for fault in self._script.active(DroppedBytes, own_ns):
-            if self._random.random() < fault.probability:
-                at = int(self._random.integers(len(data)))
-                data = data[:at] + data[at + 1 :]
+            data = thinned(data, fault.probability, self._random)
         return data
 
     def _sensed(self, own_ns: int) -> Sensed:

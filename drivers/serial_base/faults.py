@@ -7,36 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from drivers.serial_wire.faults import DroppedBytes, Noisy, Silent, Unplugged
 from robot_runtime.hal.fault_schedule import Window
-
-
-@dataclass(frozen=True)
-class Silent(Window):
-    """No bytes: the base is switched off, or its data line is broken."""
-
-    kind: Literal["silent"] = "silent"
-
-
-@dataclass(frozen=True)
-class Noisy(Window):
-    """Each message is preceded by noise, and one in four is damaged."""
-
-    kind: Literal["noisy"] = "noisy"
-
-
-@dataclass(frozen=True)
-class DroppedBytes(Window):
-    """Each message loses one byte with this probability, in both directions."""
-
-    kind: Literal["dropped_bytes"] = "dropped_bytes"
-    probability: Annotated[float, Field(ge=0, le=1)] = 0.1
-
-
-@dataclass(frozen=True)
-class Unplugged(Window):
-    """The cable is disconnected; afterwards it is plugged in again, as the same device."""
-
-    kind: Literal["unplugged"] = "unplugged"
 
 
 @dataclass(frozen=True)

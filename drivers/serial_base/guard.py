@@ -30,6 +30,7 @@ class WireGuard:
 
     Attributes:
         halt: why the wheels are held.
+        heard_ns: arrival of the newest reading; None before the first.
     """
 
     def __init__(
@@ -41,6 +42,7 @@ class WireGuard:
         emit: Callable[[State], None],
     ) -> None:
         self.halt = Halt.NO_FEEDBACK
+        self.heard_ns: int | None = None
         self._wire, self._guard, self._stop_buttons = wire, Guard(limits), stop_buttons
         self._send, self._emit = send, emit
         self._velocity = self._sent = STILL
@@ -54,10 +56,14 @@ class WireGuard:
         return self._guard.state.e_stop
 
     def begin(self, now_ns: int, e_stop: bool = False, scheduling: str = "normal") -> None:
-        """Greet the base; wheels at zero."""
+        """Begin with a base; wheels at zero."""
         self._scheduling = scheduling
         if e_stop:
             self._guard.emergency_stop()
+        self.greet(now_ns)
+
+    def greet(self, now_ns: int) -> None:
+        """Send what a base needs that was switched on or restarted; wheels at zero."""
         self._guard.stop()
         self._sent, self._sent_ns = STILL, now_ns
         self._send(self._wire.begin(now_ns))
@@ -75,7 +81,7 @@ class WireGuard:
             self._guard.feedback(Feedback(now_ns, *levels))
             if reading.buttons & self._stop_buttons:
                 self._guard.emergency_stop()
-            self._reading = reading
+            self._reading, self.heard_ns = reading, now_ns
             self._review(now_ns)
             self._drive(now_ns, repeated=True)
             self._send(self._wire.upkeep(self._signal(), now_ns))

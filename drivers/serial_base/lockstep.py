@@ -93,6 +93,7 @@ class LockstepEmulation:
             terminal.plug()
         if data or now_ns - self._told_ns >= TICK_NS:
             self._told_ns = now_ns
+            terminal.baud_rate = device.baud_rate
             terminal.write(data)
             guard.request(STEP, now_ns, len(data) if terminal.plugged else 1)
         sent = terminal.read_exactly(guard.written - self._read)

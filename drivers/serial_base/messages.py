@@ -74,7 +74,7 @@ class State(NamedTuple):
 
 
 class Trouble(NamedTuple):
-    """What is wrong with the port or the device; an empty message when nothing is any more.
+    """Fault of the port or the device; an empty message when it is over.
 
     Attributes:
         message: as of an error.

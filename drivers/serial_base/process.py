@@ -1,8 +1,8 @@
 """Guard process: it owns the base's port, and stops the wheels whatever happens to the runtime.
 
 One thread reads the wire, decides and writes, so that a stop after a contact waits for nobody. The process is connected
-to the runtime by one Unix socket; when the runtime dies, the socket ends and the wheels stop. It imports no more than
-the contracts with hardware need: numpy, and no image, learning or physics library.
+to the runtime by one Unix socket; when the runtime dies, the socket ends and the wheels stop. Beside the standard
+library it imports pyserial alone.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import sys
 from types import FrameType
 
 from drivers.serial_base.guard import WireGuard
-from drivers.serial_base.messages import MAX_PACKET, STEP, Request, State, Trouble, pack, unpack
+from drivers.serial_base.messages import MAX_PACKET, STEP, Request, Trouble, pack, unpack
 from drivers.serial_base.settings import GuardSettings
 from drivers.serial_wire.port import Port
 from drivers.serial_wire.pty_emulation import read_exactly
@@ -30,6 +30,9 @@ REOPEN_S = 0.25
 
 LINGER_S = 0.3
 """Time for which zeros are sent before the port is closed: one may be lost."""
+
+GREET_S, CALL_S = 0.5, 0.1
+"""Silence after which a base is greeted anew, and for how long it may take to change its baud rate."""
 
 TICK_S = 0.005
 """Longest pause between two looks at the clock."""
@@ -49,15 +52,17 @@ class GuardProcess:
     def __init__(self, settings: GuardSettings, link: socket.socket) -> None:
         self._settings, self._link = settings, link
         self._wire = settings.make_wire()
-        self._guard = WireGuard(self._wire, settings.limits, settings.stop_buttons, self._send, self._emit)
+        self._guard = WireGuard(self._wire, settings.limits, settings.stop_buttons, self._send, self._tell)
         self._port: Port | None = None
         self._written = 0
         self._clock = SystemClock()
-        self._opened_ns = self._retried_ns = 0
-        self._heard = self._troubled = False
+        self._retried_ns = 0
+        self._opened_ns: int | None = None
+        self._silent_ns: int | None = None
+        self._troubled = self._calling = False
         self._final: Trouble | None = None
         self.ended = ""
-        """Why the process ends; empty while it runs."""
+        """Reason for the end of the process; empty while it runs."""
 
     def run(self) -> None:
         """Serve until the runtime is gone, a signal asks for the end, or the base cannot be used."""
@@ -74,6 +79,7 @@ class GuardProcess:
             else:
                 self._serve()
         finally:
+            self._end_call()
             self._guard.end()
             self._tell(self._final or Trouble(f"guard process: {self.ended}", "connect again", final=True))
             self._linger()
@@ -136,7 +142,8 @@ class GuardProcess:
 
     def _open(self, now_ns: int) -> None:
         self._port = Port(self._settings.port, self._wire.baud_rate, self._wire.attachment)
-        self._opened_ns, self._heard = now_ns, False
+        self._opened_ns = self._silent_ns = None
+        self._calling = False
         scheduling = "normal" if self._settings.lockstep else _raise_priority()
         self._guard.begin(now_ns, self._settings.e_stop or self._guard.e_stop, scheduling)
         self._troubled = False
@@ -152,7 +159,7 @@ class GuardProcess:
         self._guard.feed(data, self._now_ns())
 
     def _send(self, data: bytes) -> None:
-        if self._port is None or not data:
+        if self._port is None or self._calling or not data:
             return
         try:
             self._port.write(data)
@@ -179,9 +186,45 @@ class GuardProcess:
                     self._tell(Trouble.of(fault, final=False))
         elif self._wire.fault is not None:
             self._final, self.ended = Trouble.of(self._wire.fault, final=True), "the base cannot be used"
-        elif not (self._heard or self._troubled) and ns_to_seconds(now_ns - self._opened_ns) >= SILENT_S:
+        else:
+            self._look_after_silence(now_ns)
+
+    def _look_after_silence(self, now_ns: int) -> None:
+        """Greet a silent base anew: it was switched on, or restarted, or talks at another baud rate."""
+        guard = self._guard
+        if self._opened_ns is None or self._silent_ns is None:
+            self._opened_ns = self._silent_ns = now_ns
+        heard = guard.heard_ns is not None and guard.heard_ns >= self._opened_ns
+        if heard and guard.heard_ns is not None:
+            self._silent_ns = max(self._silent_ns, guard.heard_ns)
+        silent_s = ns_to_seconds(now_ns - self._silent_ns)
+        try:
+            if self._calling and silent_s >= CALL_S:
+                self._end_call()
+                guard.greet(now_ns)
+            elif not self._calling and silent_s >= GREET_S:
+                self._silent_ns = now_ns
+                self._begin_call(now_ns)
+        except DeviceFault as fault:
+            self._lose(fault, now_ns)
+        if not (heard or self._troubled) and ns_to_seconds(now_ns - self._opened_ns) >= SILENT_S:
             self._troubled = True
             self._tell(Trouble.of(self._silence(), final=False))
+
+    def _begin_call(self, now_ns: int) -> None:
+        """Ask a base that may talk at another baud rate to change it; greet one that knows no other."""
+        other = self._wire.other_baud_rate
+        if other is None or self._port is None:
+            self._guard.greet(now_ns)
+            return
+        self._port.change_baud_rate(other)
+        self._send(self._wire.call())
+        self._calling = True
+
+    def _end_call(self) -> None:
+        if self._calling and self._port is not None:
+            self._port.change_baud_rate(self._wire.baud_rate)
+        self._calling = False
 
     def _silence(self) -> DeviceFault:
         port, device, skipped = self._settings.port, self._wire.attachment.device, self._wire.skipped
@@ -203,10 +246,6 @@ class GuardProcess:
             self._port.close()
 
     # --- link -------------------------------------------------------------------------------------------------------
-
-    def _emit(self, state: State) -> None:
-        self._heard = True
-        self._tell(state)
 
     def _tell(self, message: object) -> None:
         """Send a message; a runtime that reads none or is gone must not delay a stop."""

@@ -12,7 +12,7 @@ from robot_runtime.hal.wheels import Velocity, Zone
 
 
 class Reading(NamedTuple):
-    """What a base measured at one instant.
+    """Measurements of a base at one instant.
 
     Attributes:
         stamp_ns: of the measurement, on the guard's clock.
@@ -67,6 +67,7 @@ class BaseWire(ABC):
     Attributes:
         attachment: the kind of device, for messages.
         baud_rate: of the port.
+        other_baud_rate: at which the device may talk instead after it was switched on; None for none.
         period_s: between two readings.
         fault: why the device cannot be used; None while it can.
         hold: why it must not move now, in one sentence; empty if it may.
@@ -75,6 +76,7 @@ class BaseWire(ABC):
 
     attachment: ClassVar[Attachment]
     baud_rate: ClassVar[int]
+    other_baud_rate: ClassVar[int | None] = None
     period_s: ClassVar[float]
 
     fault: DeviceFault | None = None
@@ -84,6 +86,10 @@ class BaseWire(ABC):
     @abstractmethod
     def begin(self, now_ns: int) -> bytes:
         """Return what is sent when the port was opened; wheels at zero."""
+
+    def call(self) -> bytes:
+        """Return what, sent at ``other_baud_rate``, has the device talk at ``baud_rate``."""
+        return b""
 
     @abstractmethod
     def feed(self, data: bytes, now_ns: int) -> list[Reading]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import termios
 from dataclasses import dataclass
 
 import serial
@@ -78,6 +79,13 @@ class Port:
         try:
             self.serial.write(data)
         except (serial.SerialException, OSError, TypeError) as error:
+            raise self._disconnected(error) from error
+
+    def change_baud_rate(self, baud_rate: int) -> None:
+        """Go on at another rate. Raises ``DeviceFault`` if the port was disconnected."""
+        try:
+            self.serial.baudrate = baud_rate
+        except (serial.SerialException, OSError, termios.error) as error:
             raise self._disconnected(error) from error
 
     def close(self) -> None:

@@ -6,6 +6,7 @@ import contextlib
 import os
 import pty
 import select
+import termios
 import threading
 import tty
 from abc import ABC, abstractmethod
@@ -34,9 +35,11 @@ class Pty:
 
     Attributes:
         path: of the terminal, or the link.
+        baud_rate: of the device; at another one than the driver's, bytes are garbled. None for any, as over USB.
     """
 
     def __init__(self, link: Path | None = None) -> None:
+        self.baud_rate: int | None = None
         self._link = link
         self._ends: tuple[int, int] | None = None
         self.path = ""
@@ -81,16 +84,24 @@ class Pty:
         """Send bytes to the driver; those that find no room are lost, as in a full buffer."""
         if self._ends is not None and data:
             with contextlib.suppress(BlockingIOError):
-                os.write(self._ends[0], data)
+                os.write(self._ends[0], self._received(data))
 
     def read(self) -> bytes:
         """Return the bytes that the driver has sent."""
         if self._ends is None:
             return b""
         try:
-            return os.read(self._ends[0], 65536)
+            return self._received(os.read(self._ends[0], 65536))
         except BlockingIOError:
             return b""
+
+    def _received(self, data: bytes) -> bytes:
+        """Return bytes as the other end receives them."""
+        if self._ends is None or self.baud_rate is None:
+            return data
+        if termios.tcgetattr(self._ends[0])[5] == getattr(termios, f"B{self.baud_rate}"):
+            return data
+        return bytes(byte ^ 0xA6 for byte in data)
 
     def read_exactly(self, count: int) -> bytes:
         """Return the next ``count`` bytes of the driver. Raises ``DeviceFault`` if they do not arrive."""
@@ -99,7 +110,7 @@ class Pty:
             if len(data) >= count or self._ends is None:
                 return data
             select.select([self._ends[0]], [], [], 0.1)
-            data += os.read(self._ends[0], count - len(data))
+            data += self._received(os.read(self._ends[0], count - len(data)))
         raise _delayed(self.path, len(data), count)
 
 
@@ -130,13 +141,20 @@ class PacedLine:
     Args:
         baud_rate: of the line.
         latency_s: of the adapter, added to each transmission.
+
+    Attributes:
+        baud_rate: of the line, which may change.
     """
 
     def __init__(self, baud_rate: int, latency_s: float = 0.0) -> None:
-        self._byte_ns = BITS_PER_BYTE * NS_PER_S / baud_rate
+        self.baud_rate = baud_rate
         self._latency_ns = latency_s * NS_PER_S
         self._queue: deque[tuple[float, bytes]] = deque()
         self._free_ns = 0.0
+
+    @property
+    def _byte_ns(self) -> float:
+        return BITS_PER_BYTE * NS_PER_S / self.baud_rate
 
     def put(self, data: bytes, now_ns: int) -> None:
         """Send bytes, after those that are under way."""
@@ -163,7 +181,7 @@ class PacedLine:
 
     @property
     def next_ns(self) -> int | None:
-        """When the transmission in progress will have arrived; None if nothing is under way."""
+        """Arrival of the transmission in progress; None if nothing is under way."""
         if not self._queue:
             return None
         begin_ns, data = self._queue[0]
@@ -176,7 +194,13 @@ class PacedLine:
 
 
 class EmulatedDevice(ABC):
-    """A device at the end of a serial line, driven by the instants at which it is called."""
+    """A device at the end of a serial line, driven by the instants at which it is called.
+
+    Attributes:
+        baud_rate: at which it talks now; None for any, as over USB.
+    """
+
+    baud_rate: int | None = None
 
     @abstractmethod
     def receive(self, data: bytes, now_ns: int) -> None:
@@ -188,7 +212,7 @@ class EmulatedDevice(ABC):
 
     @abstractmethod
     def next_ns(self) -> int:
-        """When :meth:`transmit` is to be called next."""
+        """Instant of the next call of :meth:`transmit`."""
 
     @abstractmethod
     def unplugged(self, now_ns: int) -> bool:
@@ -224,6 +248,7 @@ class PtyServer:
             wait_s = min(MAX_WAIT_S, max(0.0, (device.next_ns() - clock.now_ns()) / NS_PER_S))
             if terminal.plugged:
                 ready, _, _ = select.select([terminal], [], [], wait_s)
+                terminal.baud_rate = device.baud_rate
                 if ready:
                     device.receive(terminal.read(), clock.now_ns())
             else:

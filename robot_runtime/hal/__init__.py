@@ -11,18 +11,24 @@ Rules that hold for every method:
 * Waiting has a limit. ``timeout_s`` is never infinite.
 * Stamps are ``Clock`` nanoseconds: when the thing was measured, not when it arrived.
 * ``close()`` never raises, may be called twice, and leaves the wheels at zero.
+
+The names below are imported from their modules when they are first used: the guard process of a base needs few of them.
 """
 
 from __future__ import annotations
 
-from robot_runtime.hal.base import Base, BaseState
-from robot_runtime.hal.camera import Camera, CameraInfo, Intrinsics, Mount, RgbdFrame
-from robot_runtime.hal.device import Device
-from robot_runtime.hal.head import Head, HeadLimits, HeadState
-from robot_runtime.hal.localizer import Arrivals, Localizer, LocalizerInfo, PoseEstimate, PoseStatus
-from robot_runtime.hal.manipulation import Manipulator, ObjectTracker, TrackerInfo
-from robot_runtime.hal.robot import Placer, Robot
-from robot_runtime.hal.wheels import BaseInfo, Halt, Velocity, Zone
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from robot_runtime.hal.base import Base, BaseState
+    from robot_runtime.hal.camera import Camera, CameraInfo, Intrinsics, Mount, RgbdFrame
+    from robot_runtime.hal.device import Device
+    from robot_runtime.hal.head import Head, HeadLimits, HeadState
+    from robot_runtime.hal.localizer import Arrivals, Localizer, LocalizerInfo, PoseEstimate, PoseStatus
+    from robot_runtime.hal.manipulation import Manipulator, ObjectTracker, TrackerInfo
+    from robot_runtime.hal.robot import Placer, Robot
+    from robot_runtime.hal.wheels import BaseInfo, Halt, Velocity, Zone
 
 __all__ = [
     "Arrivals",
@@ -51,3 +57,40 @@ __all__ = [
     "Velocity",
     "Zone",
 ]
+
+_MODULES = {
+    "Arrivals": "localizer",
+    "Base": "base",
+    "BaseInfo": "wheels",
+    "BaseState": "base",
+    "Camera": "camera",
+    "CameraInfo": "camera",
+    "Device": "device",
+    "Halt": "wheels",
+    "Head": "head",
+    "HeadLimits": "head",
+    "HeadState": "head",
+    "Intrinsics": "camera",
+    "Localizer": "localizer",
+    "LocalizerInfo": "localizer",
+    "Manipulator": "manipulation",
+    "Mount": "camera",
+    "ObjectTracker": "manipulation",
+    "Placer": "robot",
+    "PoseEstimate": "localizer",
+    "PoseStatus": "localizer",
+    "RgbdFrame": "camera",
+    "Robot": "robot",
+    "TrackerInfo": "manipulation",
+    "Velocity": "wheels",
+    "Zone": "wheels",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used (PEP 562)."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    globals()[name] = value
+    return value

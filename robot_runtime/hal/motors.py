@@ -11,6 +11,7 @@ from pydantic import Field
 
 from robot_runtime.common import config
 from robot_runtime.common.config import Positive
+from robot_runtime.hal.wheel_motor import CREATE_2_DEAD_TIME_S, CREATE_2_LAG_S, CREATE_2_QUANTUM_M_S, WheelMotor
 
 MAX_DEAD_TIME_S = 0.5
 MAX_LAG_S = 0.5
@@ -18,9 +19,6 @@ MAX_LAG_S = 0.5
 
 MAX_THRESHOLD_M_S = 0.5
 """No wheel needs more to start."""
-
-STICKING_M_S = 0.003
-"""Speed below which static friction holds a wheel whose command is zero or below its threshold."""
 
 Gain = Annotated[float, Field(gt=0.5, lt=2.0)]
 Threshold = Annotated[float, Field(ge=0, le=MAX_THRESHOLD_M_S)]
@@ -103,9 +101,10 @@ IDEAL_MOTORS = MotorModel()
 KOBUKI_MOTORS = MotorModel(dead_time_s=0.2, lag_s=0.1)
 """Dead time: yujinrobot/kobuki issue 389, about 200 ms in firmware. The lag is an assumption, not measured."""
 
-CREATE_2_MOTORS = MotorModel(dead_time_s=0.05, lag_s=0.1, speed_quantum_m_s=0.0285, separation_m=0.235)
-"""Quantum: iRobot Create 2 Open Interface, opcode 137. Separation: the same document. Dead time (three reports of
-15 ms) and lag are assumptions, not measured."""
+CREATE_2_MOTORS = MotorModel(
+    dead_time_s=CREATE_2_DEAD_TIME_S, lag_s=CREATE_2_LAG_S, speed_quantum_m_s=CREATE_2_QUANTUM_M_S, separation_m=0.235
+)
+"""Separation: iRobot Create 2 Open Interface."""
 
 
 MotorType = Literal["ideal", "kobuki", "create2"]
@@ -116,71 +115,3 @@ NOMINAL_MOTORS: Mapping[MotorType, MotorModel] = {
     "create2": CREATE_2_MOTORS,
 }
 """Motors by the type of base."""
-
-
-class WheelMotor:
-    """One wheel of a :class:`MotorModel` without its dead time.
-
-    Args:
-        lag_s: time constant.
-        gain: driven per commanded speed.
-        threshold_m_s: smallest command that starts it.
-        quantum_m_s: resolution of commands; 0 for none.
-        accel_m_s2: acceleration limit.
-
-    Attributes:
-        gain: driven per commanded speed.
-        threshold_m_s: smallest command that starts it.
-        position_m: driven so far.
-        speed_m_s: present speed.
-        target_m_s: speed that the lag leads to: the command after quantum, gain and acceleration limit.
-    """
-
-    __slots__ = (
-        "_accel_m_s2",
-        "_lag_s",
-        "_quantum_m_s",
-        "gain",
-        "position_m",
-        "speed_m_s",
-        "target_m_s",
-        "threshold_m_s",
-    )
-
-    def __init__(
-        self, lag_s: float, gain: float, threshold_m_s: float, quantum_m_s: float = 0.0, accel_m_s2: float = math.inf
-    ) -> None:
-        self.position_m = self.speed_m_s = self.target_m_s = 0.0
-        self.gain, self.threshold_m_s = gain, threshold_m_s
-        self._lag_s, self._quantum_m_s, self._accel_m_s2 = lag_s, quantum_m_s, accel_m_s2
-
-    @property
-    def sticks(self) -> bool:
-        """Whether static friction holds it until a command exceeds its threshold."""
-        return abs(self.speed_m_s) < STICKING_M_S
-
-    def ramp_m(self) -> float:
-        """Distance that it drives while its acceleration limit brings it to zero; the lag's coasting is not in it."""
-        return self.target_m_s * abs(self.target_m_s) / (2 * self._accel_m_s2)
-
-    def coast_m(self) -> float:
-        """Distance that it drives until it rests, if its command is zero from now on."""
-        lasting_m_s = max(0.0, abs(self.speed_m_s) - STICKING_M_S)
-        return math.copysign(self._lag_s * lasting_m_s, self.speed_m_s) + self.ramp_m()
-
-    def step(self, command_m_s: float, seconds: float) -> None:
-        """Turn for a time under a constant command."""
-        speed_m_s = self.speed_m_s
-        if (abs(command_m_s) < self.threshold_m_s or not command_m_s) and abs(speed_m_s) < STICKING_M_S:
-            self.speed_m_s = self.target_m_s = 0.0
-            return
-        if self._quantum_m_s:
-            command_m_s = self._quantum_m_s * round(command_m_s / self._quantum_m_s)
-        target_m_s = self.gain * command_m_s
-        change_m_s = self._accel_m_s2 * seconds
-        if abs(target_m_s - self.target_m_s) > change_m_s:
-            target_m_s = self.target_m_s + math.copysign(change_m_s, target_m_s - self.target_m_s)
-        self.target_m_s = target_m_s
-        decay = math.exp(-seconds / self._lag_s) if self._lag_s else 0.0
-        self.speed_m_s = target_m_s + (speed_m_s - target_m_s) * decay
-        self.position_m += target_m_s * seconds + self._lag_s * (speed_m_s - target_m_s) * (1 - decay)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robot_runtime.common.jit import compiled
-from robot_runtime.hal.motors import STICKING_M_S
+from robot_runtime.hal.wheel_motor import STICKING_M_S
 
 
 @compiled

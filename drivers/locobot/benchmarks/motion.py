@@ -8,27 +8,21 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from drivers.create2.driver import WIRE as CREATE_2_WIRE
-from drivers.create2.driver import Create2Options
-from drivers.create2.emulator import EmulatedCreate2
-from drivers.kobuki.driver import WIRE as KOBUKI_WIRE
-from drivers.kobuki.driver import KobukiOptions
-from drivers.kobuki.emulator import EmulatedKobuki
+from drivers.create2.driver import CREATE_2_BASE, Create2Options
+from drivers.kobuki.driver import KOBUKI_BASE, KobukiOptions
 from drivers.serial_base.base import GuardedBase
-from drivers.serial_base.emulator import EmulatedBase, EmulatorOptions, KinematicBody
+from drivers.serial_base.driver import BaseKind, BaseOptions
+from drivers.serial_base.emulator import EmulatorOptions, KinematicBody
 from drivers.serial_base.lockstep import LockstepEmulation
-from drivers.serial_base.settings import GuardSettings
 from robot_runtime.actions.discrete import Displacement
 from robot_runtime.benchmarks.report import Row
 from robot_runtime.common.clock import SimulatedClock
 from robot_runtime.common.geometry import SE2, wrap_angle
-from robot_runtime.hal import BaseInfo
 from robot_runtime.hal.motors import KnownMotors
 from robot_runtime.hal.simulated_motors import MotorOptions
 from robot_runtime.hal.stand_ins import FixedHead
 from robot_runtime.motion.controller import MotionController
 from robot_runtime.records import Outcome
-from robot_runtime.safety import GuardLimits
 
 STEP_NS = 5_000_000
 FORWARD, TURN = Displacement(forward_m=0.25), Displacement(turn_rad=math.radians(30))
@@ -46,22 +40,20 @@ class Actions:
 
 
 def make_emulated_base(
-    info: BaseInfo, wire: str, kind: Callable[..., EmulatedBase], motors: MotorOptions, options: EmulatorOptions
+    kind: BaseKind, options: BaseOptions, motors: MotorOptions
 ) -> tuple[SimulatedClock, GuardedBase, KinematicBody]:
     """Return a base behind a real guard process and a real pty, in simulated time on an open floor."""
     clock, body = SimulatedClock(STEP_NS), KinematicBody(motors)
     clock.add_listener(body.on_step)
-    emulation = LockstepEmulation(body, kind(body, np.random.default_rng(0), options))
-    base = GuardedBase(clock, info, GuardSettings(wire, "pty", GuardLimits.of(info)), 0.0, emulation)
+    emulation = LockstepEmulation(body, kind.emulator(body, np.random.default_rng(0), options.emulator))
+    base = GuardedBase(clock, kind.info(options), kind.settings(options), kind.critical_fraction, emulation)
     base.motors = KnownMotors(motors.true, calibrated=True)
     return clock, base, body
 
 
 def motion_rows(trials: int, advance: Callable[..., None]) -> list[Row]:
     """Return durations and errors over ``trials`` actions of each kind, of both bases."""
-    kobuki = make_emulated_base(
-        KobukiOptions().info("Kobuki"), KOBUKI_WIRE, EmulatedKobuki, MotorOptions("kobuki"), GYRO
-    )
+    kobuki = make_emulated_base(KOBUKI_BASE, KobukiOptions(emulator=GYRO), MotorOptions("kobuki"))
     forward, turn = _measure(*kobuki, trials, advance)
     note = f"{trials} each; dead time 0.2 s, lag 0.1 s, encoder steps, gyro noise and drift"
     rows = [
@@ -70,9 +62,7 @@ def motion_rows(trials: int, advance: Callable[..., None]) -> list[Row]:
         _row("forward_s", "0.25 m, from command to rest", forward, forward.seconds, "s", 1.9, note),
         _row("turn_s", "30 degrees, from command to rest", turn, turn.seconds, "s", 1.2, note),
     ]
-    create2 = make_emulated_base(
-        Create2Options().info("Create 2"), CREATE_2_WIRE, EmulatedCreate2, MotorOptions("create2"), EmulatorOptions()
-    )
+    create2 = make_emulated_base(CREATE_2_BASE, Create2Options(), MotorOptions("create2"))
     forward, turn = _measure(*create2, trials, advance)
     note = f"{trials} each; speed quantum 28.5 mm/s, dead time 0.05 s, lag 0.1 s, encoders of one channel"
     distance, angle = "Create 2, 0.25 m: error of the distance", "Create 2, 30 degrees: error of the turn"

@@ -15,18 +15,16 @@ from typing import Any
 
 import numpy as np
 
-from drivers.kobuki.driver import WIRE, KobukiOptions
+from drivers.kobuki.driver import KOBUKI_BASE, KobukiOptions
 from drivers.kobuki.protocol import BAUD_RATE, PERIOD_S
 from drivers.kobuki.serial_port import KOBUKI
 from drivers.serial_base.base import GuardedBase
-from drivers.serial_base.settings import GuardSettings
 from drivers.serial_wire.port import Port
 from drivers.serial_wire.pty_emulation import Pty, read_exactly
 from robot_runtime.benchmarks.report import Row
 from robot_runtime.common.clock import NS_PER_S, SystemClock
 from robot_runtime.errors import DeviceFault
 from robot_runtime.hal import Velocity
-from robot_runtime.safety import GuardLimits
 
 SPEED = Velocity(0.2, 0.0)
 EMULATED = "drivers.locobot.benchmarks.emulated"
@@ -40,8 +38,8 @@ Advance = Callable[..., None]
 
 def make_base(port: str) -> GuardedBase:
     """Return a Kobuki behind a guard process."""
-    info = KobukiOptions().info("bench")
-    return GuardedBase(SystemClock(), info, GuardSettings(WIRE, port, GuardLimits.of(info)), 0.0)
+    options = KobukiOptions(port, stop_button=None)
+    return GuardedBase(SystemClock(), KOBUKI_BASE.info(options), KOBUKI_BASE.settings(options), 0.0)
 
 
 @contextmanager

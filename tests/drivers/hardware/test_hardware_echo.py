@@ -7,19 +7,25 @@ import threading
 from collections.abc import Callable, Iterator
 from itertools import islice
 
+import numpy as np
 import pytest
 from dynamixel_rig import servos_in_real_time
+from emulated_base import make_body
 from raising import raises_naming
 
+from drivers.create2.emulator import EmulatedCreate2
 from drivers.dynamixel.emulator import emulated_servos
 from drivers.dynamixel.protocol import TORQUE
 from drivers.dynamixel.variants import VARIANTS
 from drivers.hardware import echo
 from drivers.kobuki import protocol as kobuki
 from drivers.marvelmind.protocol import POSITION_MM, Flags, Position, encode
-from drivers.serial_wire.pty_emulation import Pty
+from drivers.serial_base.emulator import EmulatorOptions
+from drivers.serial_base.faults import StuckBumper
+from drivers.serial_wire.pty_emulation import Pty, PtyServer
 from robot_runtime.cli.main import run_command
 from robot_runtime.errors import ConfigError, DeviceFault
+from robot_runtime.hal import Velocity
 
 
 def test_servos_are_shown_and_left_alone(capsys: pytest.CaptureFixture[str]) -> None:
@@ -66,6 +72,17 @@ def test_a_kobuki_is_shown() -> None:
     frame = kobuki.encode(kobuki.Basic(0, bumper=2, left_encoder=7, battery_dv=158), kobuki.Inertia(-4500, 0))
     lines = shown(echo.kobuki, frame, 2)
     assert lines[0].startswith("bumper 010, cliff 000, wheel drop 00, buttons 000, encoders 7 0, gyro -45.0°, 15.8 V")
+
+
+def test_a_create_2_is_shown_in_passive_mode() -> None:
+    body, terminal = make_body(), Pty()
+    device = EmulatedCreate2(body, np.random.default_rng(0), EmulatorOptions(faults=(StuckBumper(),)))
+    with PtyServer(terminal, device):
+        lines = echo.create2(terminal.path)
+        first = next(lines)
+        lines.close()  # type: ignore[attr-defined]
+    assert first.startswith("bumper and wheel drop 0011, cliff 0000, buttons 00000000, encoders 0 0, mode 1, 16.0 V")
+    assert device.velocity == Velocity()
 
 
 def test_a_silent_port_ends_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:

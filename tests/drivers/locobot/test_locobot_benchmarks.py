@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from drivers.kobuki.driver import WIRE, KobukiOptions
-from drivers.kobuki.emulator import EmulatedKobuki
+from drivers.kobuki.driver import KOBUKI_BASE, KobukiOptions
 from drivers.locobot.benchmarks.decoding import decoding_rows
 from drivers.locobot.benchmarks.motion import GYRO, make_emulated_base
 from drivers.locobot.benchmarks.reactions import contact_rows
@@ -35,8 +34,8 @@ def test_noise_costs_no_frame() -> None:
 def test_motion_by_bytes_in_simulated_time_is_reproducible() -> None:
     poses = []
     for _ in range(2):
-        info = KobukiOptions().info("base")
-        clock, base, body = make_emulated_base(info, WIRE, EmulatedKobuki, MotorOptions("kobuki"), GYRO)
+        options = KobukiOptions(emulator=GYRO)
+        clock, base, body = make_emulated_base(KOBUKI_BASE, options, MotorOptions("kobuki"))
         with base:
             clock.sleep(0.3)
             for _ in range(25):

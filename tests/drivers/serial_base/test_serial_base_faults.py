@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
 from raising import raises_naming
 
-from drivers.kobuki.driver import WIRE, KobukiOptions
-from drivers.kobuki.emulator import EmulatedKobuki
+from drivers.create2.driver import CREATE_2_BASE, Create2Options
+from drivers.kobuki.driver import KOBUKI_BASE, KobukiOptions
 from drivers.locobot.benchmarks.motion import make_emulated_base
 from drivers.serial_base.base import GuardedBase
+from drivers.serial_base.driver import BaseKind, BaseOptions
 from drivers.serial_base.emulator import EmulatorOptions, KinematicBody
-from drivers.serial_base.faults import Fault, LowVoltage, OverCurrent, Silent, Unplugged
+from drivers.serial_base.faults import Fault, LowVoltage, OverCurrent, Rebooting
+from drivers.serial_wire.faults import Silent, Unplugged
 from robot_runtime.common.clock import SimulatedClock
 from robot_runtime.errors import DeviceFault, LowBattery, StaleData
 from robot_runtime.hal import Velocity
@@ -39,8 +41,13 @@ class Driven:
 
 @contextmanager
 def driven(*faults: Fault) -> Iterator[Driven]:
-    options = EmulatorOptions(faults=faults)
-    clock, base, body = make_emulated_base(KobukiOptions().info("base"), WIRE, EmulatedKobuki, MotorOptions(), options)
+    with connected(KOBUKI_BASE, KobukiOptions(emulator=EmulatorOptions(faults=faults))) as robot:
+        yield robot
+
+
+@contextmanager
+def connected(kind: BaseKind, options: BaseOptions) -> Iterator[Driven]:
+    clock, base, body = make_emulated_base(kind, options, MotorOptions())
     with base:
         clock.sleep(0.5)
         yield Driven(clock, base, body)
@@ -73,6 +80,27 @@ def test_over_current_refuses_motion_with_a_reason() -> None:
             robot.drive(0.5)
         robot.clock.sleep(0.5)
         robot.drive(0.2)
+
+
+@pytest.mark.parametrize(("kind", "make"), [(KOBUKI_BASE, KobukiOptions), (CREATE_2_BASE, Create2Options)])
+def test_a_base_that_was_restarted_drives_on_when_it_is_commanded_anew(
+    kind: BaseKind, make: Callable[..., BaseOptions]
+) -> None:
+    with connected(kind, make(emulator=EmulatorOptions(faults=(Rebooting(1.0, 1.8),)))) as robot:
+        robot.drive(0.4)
+        robot.clock.sleep(2.0)
+        before_m = robot.body.pose.x_m
+        assert robot.base.state(0.1).velocity.linear_m_s == 0
+        robot.drive(0.5)
+        assert robot.body.pose.x_m > before_m + 0.02
+        assert dict((found.what, found.detail) for found in robot.base.diagnose())["firmware"] in ("1.2.0", "3.3.0")
+
+
+def test_a_create_2_that_was_switched_on_with_clean_held_is_found_at_its_other_baud_rate() -> None:
+    with connected(CREATE_2_BASE, Create2Options(emulator=EmulatorOptions(baud_rate=19_200))) as robot:
+        robot.clock.sleep(1.0)
+        robot.drive(0.5)
+        assert robot.body.pose.x_m > 0.02
 
 
 @pytest.mark.parametrize("fault", [Unplugged(1.0, 1.6), Silent(1.0, 1.6)])

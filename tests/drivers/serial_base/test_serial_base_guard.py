@@ -11,10 +11,11 @@ from emulated_base import Bench
 from drivers.kobuki.emulator import EmulatedKobuki
 from drivers.kobuki.protocol import BaseControl, encode
 from drivers.kobuki.wire import KobukiWire
-from drivers.serial_base.faults import DroppedBytes, Fault, Noisy, QuantizedSpeed, Rebooting, Silent, SlowReplies
+from drivers.serial_base.faults import Fault, QuantizedSpeed, Rebooting, SlowReplies
 from drivers.serial_base.messages import EMERGENCY_STOP, RELEASE, STOP, Answer, Request, State, Trouble, pack, unpack
 from drivers.serial_base.settings import GuardSettings
 from drivers.serial_base.wire import Reading
+from drivers.serial_wire.faults import DroppedBytes, Noisy, Silent
 from robot_runtime.errors import DeviceFault
 from robot_runtime.hal import Halt
 from robot_runtime.safety import GuardLimits

@@ -14,8 +14,8 @@ from robot_runtime.common import config
 from robot_runtime.common.clock import seconds_to_ns
 from robot_runtime.errors import ConfigError
 from robot_runtime.hal import Robot, Velocity
-from robot_runtime.hal.motors import STICKING_M_S
 from robot_runtime.hal.simulated_motors import MotorOptions, SimulatedMotors
+from robot_runtime.hal.wheel_motor import STICKING_M_S
 from robot_runtime.robots.loader import RobotContext
 
 STEP_S = 0.01

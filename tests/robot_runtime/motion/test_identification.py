@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from robot_runtime.common.clock import seconds_to_ns
 from robot_runtime.common.geometry import SE2
 from robot_runtime.hal import Velocity
-from robot_runtime.hal.motors import KOBUKI_MOTORS, MotorModel, WheelMotor
+from robot_runtime.hal.motors import KOBUKI_MOTORS, MotorModel
 from robot_runtime.hal.simulated_motors import MotorOptions, SimulatedMotors
+from robot_runtime.hal.wheel_motor import WheelMotor
 from robot_runtime.motion.identification import PARAMETERS, WheelRecord, WheelRecorder, fit_motors
 from robot_runtime.motion.wheel_simulation import wheel_positions
 
