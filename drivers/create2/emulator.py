@@ -33,7 +33,15 @@ from robot_runtime.safety import STILL
 
 CAPACITY_MAH = 2696
 FULL_V, EMPTY_V = 16.5, 13.2
-BANNER_LINES = "", "bootloader: 4175", "assembly: 3.5-lite-batt", "", "flash version: 10", "flash info crc passed: 1", ""
+BANNER_LINES = (
+    "",
+    "bootloader: 4175",
+    "assembly: 3.5-lite-batt",
+    "",
+    "flash version: 10",
+    "flash info crc passed: 1",
+    "",
+)
 
 
 class EmulatedCreate2(EmulatedBase):

@@ -93,7 +93,7 @@ def test_a_base_that_was_restarted_drives_on_when_it_is_commanded_anew(
         assert robot.base.state(0.1).velocity.linear_m_s == 0
         robot.drive(0.5)
         assert robot.body.pose.x_m > before_m + 0.02
-        assert dict((found.what, found.detail) for found in robot.base.diagnose())["firmware"] in ("1.2.0", "3.3.0")
+        assert {found.what: found.detail for found in robot.base.diagnose()}["firmware"] in ("1.2.0", "3.3.0")
 
 
 def test_a_create_2_that_was_switched_on_with_clean_held_is_found_at_its_other_baud_rate() -> None:
