@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 from robot_runtime.common.clock import ns_to_seconds, seconds_to_ns
@@ -53,6 +54,16 @@ class GuardLimits:
                 raise ValueError(f"{name} must be a positive number, got {value}")
             if name.endswith("timeout_s") and value > MAX_TIMEOUT_S:
                 raise ValueError(f"{name} must be at most {MAX_TIMEOUT_S} s, got {value}")
+
+    @cached_property
+    def command_timeout_ns(self) -> int:
+        """``command_timeout_s`` in nanoseconds."""
+        return seconds_to_ns(self.command_timeout_s)
+
+    @cached_property
+    def feedback_timeout_ns(self) -> int:
+        """``feedback_timeout_s`` in nanoseconds."""
+        return seconds_to_ns(self.feedback_timeout_s)
 
     @classmethod
     def of(cls, info: BaseInfo) -> GuardLimits:
@@ -101,9 +112,9 @@ class Decision(NamedTuple):
 def aged(limits: GuardLimits, state: GuardState, now_ns: int) -> GuardState:
     """Return the state without what is stale at ``now_ns``."""
     command_ns, feedback = state.command_ns, state.feedback
-    if command_ns is not None and not _is_fresh(command_ns, now_ns, limits.command_timeout_s):
+    if command_ns is not None and not 0 <= now_ns - command_ns <= limits.command_timeout_ns:
         state = state._replace(command_ns=None)
-    if feedback is not None and not _is_fresh(feedback.stamp_ns, now_ns, limits.feedback_timeout_s):
+    if feedback is not None and not 0 <= now_ns - feedback.stamp_ns <= limits.feedback_timeout_ns:
         state = state._replace(feedback=None)
     return state
 
@@ -117,7 +128,7 @@ def refusal(state: GuardState) -> Halt:
         return Halt.NO_FEEDBACK
     if feedback.wheel_drop:
         return Halt.WHEEL_DROP
-    moves = command != STILL
+    moves = command.linear_m_s != 0 or command.angular_rad_s != 0
     if feedback.cliff and moves and not (command.linear_m_s < 0 and command.angular_rad_s == 0):
         return Halt.CLIFF
     if feedback.bumper and command.linear_m_s > 0:
@@ -136,7 +147,7 @@ def step(limits: GuardLimits, state: GuardState, now_ns: int) -> tuple[GuardStat
         velocity = STILL
     else:
         # Bounded on both sides as an integer: a backward step grants nothing, nor does a pause or an absurd stamp.
-        granted_s = ns_to_seconds(min(max(0, now_ns - last_ns), seconds_to_ns(limits.feedback_timeout_s)))
+        granted_s = ns_to_seconds(min(max(0, now_ns - last_ns), limits.feedback_timeout_ns))
         velocity = Velocity(
             _approach(
                 state.output.linear_m_s,
@@ -209,10 +220,6 @@ class Guard:
         """Decide; call it at the base's own rate and send the result to the wheels."""
         self.state, decision = step(self.limits, self.state, now_ns)
         return decision
-
-
-def _is_fresh(stamp_ns: int, now_ns: int, timeout_s: float) -> bool:
-    return 0 <= now_ns - stamp_ns <= seconds_to_ns(timeout_s)
 
 
 def _is_finite(value: object) -> bool:

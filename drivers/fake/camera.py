@@ -118,7 +118,10 @@ def render(
     along = np.where(on_floor, eye_x + depth * ray_x, mount.z_m + depth * up)
     across = eye_y + depth * ray_y
     dark = (np.floor(along / CHECKER_M) + np.floor(across / CHECKER_M)) % 2 == 1
-    shade = np.where(dark, 90, 190)
-    rgb = np.stack([np.where(on_floor, shade, 220), shade, np.where(on_floor, 120, shade)], axis=-1)
+    shade = np.where(dark, np.uint8(90), np.uint8(190))
+    rgb = np.empty((*shade.shape, 3), np.uint8)
+    rgb[..., 0] = np.where(on_floor, shade, np.uint8(220))
+    rgb[..., 1] = shade
+    rgb[..., 2] = np.where(on_floor, np.uint8(120), shade)
     rgb[~measured] = (150, 180, 210)
-    return rgb.astype(np.uint8), depth.astype(np.float32)
+    return rgb, depth

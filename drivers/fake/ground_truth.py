@@ -41,14 +41,15 @@ class GroundTruth:
 
         A robot that meets the wall stops there: it neither slides nor continues to turn.
         """
-        step = SE2.arc(velocity.linear_m_s * seconds, velocity.angular_rad_s * seconds)
-        ahead = self.pose @ step
+        forward_m, turn_rad = velocity.linear_m_s * seconds, velocity.angular_rad_s * seconds
+        ahead = self.pose.after_arc(forward_m, turn_rad)
         if ahead.x_m > self.max_x_m and ahead.x_m > self.pose.x_m:
             free = max(0.0, (self.max_x_m - self.pose.x_m) / (ahead.x_m - self.pose.x_m))
             velocity = Velocity(velocity.linear_m_s * free, velocity.angular_rad_s * free)
-            step = SE2.arc(velocity.linear_m_s * seconds, velocity.angular_rad_s * seconds)
-        self.pose = self.pose @ step
-        self.odom = self.odom @ step
+            forward_m, turn_rad = forward_m * free, turn_rad * free
+            ahead = self.pose.after_arc(forward_m, turn_rad)
+        self.pose = ahead
+        self.odom = self.odom.after_arc(forward_m, turn_rad)
         return velocity
 
     def pressed_zone(self) -> Zone:

@@ -26,10 +26,12 @@ from numpy.typing import NDArray
 
 Vector = NDArray[np.float64]
 
+_TURN_RAD = 2 * math.pi
+
 
 def wrap_angle(angle_rad: float) -> float:
     """The same angle in (-pi, pi]."""
-    wrapped = math.remainder(angle_rad, 2 * math.pi)
+    wrapped = math.remainder(angle_rad, _TURN_RAD)
     return math.pi if wrapped == -math.pi else wrapped
 
 
@@ -61,6 +63,17 @@ class SE2:
         half_rad = turn_rad / 2
         chord_m = forward_m * (math.sin(half_rad) / half_rad if half_rad else 1.0)
         return cls(chord_m * math.cos(half_rad), chord_m * math.sin(half_rad), turn_rad)
+
+    def after_arc(self, forward_m: float, turn_rad: float) -> SE2:
+        """``self @ SE2.arc(forward_m, turn_rad)``, in half of its time."""
+        half_rad = turn_rad / 2
+        chord_m = forward_m * (math.sin(half_rad) / half_rad if half_rad else 1.0)
+        heading_rad = self.yaw_rad + half_rad
+        return SE2(
+            self.x_m + chord_m * math.cos(heading_rad),
+            self.y_m + chord_m * math.sin(heading_rad),
+            wrap_angle(self.yaw_rad + turn_rad),
+        )
 
     def inverse(self) -> SE2:
         """The transform back."""

@@ -35,4 +35,6 @@ class Script:
 
     def active(self, kind: type[W], now_ns: int) -> tuple[W, ...]:
         """The faults of one kind that are happening now."""
+        if not self.faults:
+            return ()
         return tuple(fault for fault in self.faults if isinstance(fault, kind) and fault.active(now_ns))

@@ -61,14 +61,18 @@ class PoseHistory:
         with self._lock:
             self._log(estimate)
             stamps_ns, stamp_ns = self._stamps_ns, estimate.stamp_ns
-            index = bisect_left(stamps_ns, stamp_ns)
-            if index < len(stamps_ns) and stamps_ns[index] == stamp_ns:
-                self._estimates[index] = estimate
-                return
-            stamps_ns.insert(index, stamp_ns)
-            self._estimates.insert(index, estimate)
-            forgotten = 0
-            while stamps_ns[forgotten] < stamps_ns[-1] - self._span_ns:
+            if not stamps_ns or stamp_ns > stamps_ns[-1]:  # in order, as nearly all are
+                stamps_ns.append(stamp_ns)
+                self._estimates.append(estimate)
+            else:
+                index = bisect_left(stamps_ns, stamp_ns)
+                if stamps_ns[index] == stamp_ns:
+                    self._estimates[index] = estimate
+                    return
+                stamps_ns.insert(index, stamp_ns)
+                self._estimates.insert(index, estimate)
+            forgotten, oldest_ns = 0, stamps_ns[-1] - self._span_ns
+            while stamps_ns[forgotten] < oldest_ns:
                 forgotten += 1
             if forgotten:
                 del stamps_ns[:forgotten], self._estimates[:forgotten]

@@ -22,13 +22,13 @@ def training_depth(depth_m: NDArray[np.float32], camera: TrainingCamera) -> NDAr
         float32 (H, W, 1): meters, or a fraction of the clip range in [0, 1].
     """
     low_m, high_m = np.float32(camera.depth_min_m), np.float32(camera.depth_max_m)
-    depth = np.array(depth_m, np.float32)
-    # Clipping alone turns holes that are 0 into the minimum.
-    if camera.depth_holes == "max":
-        depth[~(depth > 0)] = high_m
-    if not (np.isfinite(depth.min()) and np.isfinite(depth.max())):
-        depth[~np.isfinite(depth_m)] = high_m if camera.depth_holes == "max" else 0.0
-    np.clip(depth, low_m, high_m, out=depth)
+    hole_m = high_m if camera.depth_holes == "max" else np.float32(0)
+    # Clipping alone turns holes that are 0 into the minimum. One sum costs less than a mask of what is not finite.
+    with np.errstate(invalid="ignore", over="ignore"):
+        all_finite = np.isfinite(depth_m.sum(dtype=np.float32))
+    if hole_m or not all_finite:
+        depth_m = np.where((depth_m > 0) & np.isfinite(depth_m), depth_m, hole_m)
+    depth: NDArray[np.float32] = np.clip(depth_m, low_m, high_m, dtype=np.float32)
     if camera.depth_normalized:
         depth -= low_m
         depth /= np.float32(camera.depth_max_m - camera.depth_min_m)

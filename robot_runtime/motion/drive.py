@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from robot_runtime.common.clock import ns_to_seconds
-from robot_runtime.common.geometry import SE2
+from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.hal import BaseInfo, BaseState, Velocity
 from robot_runtime.hal.motion_profile import MotionProfile
 from robot_runtime.motion.leg import Leg, approach_speed, braking_speed
@@ -83,19 +83,25 @@ class Drive:
         now_ns: int,
     ) -> None:
         self.leg, self.start, self.open_loop = leg, start, open_loop
+        self._from_start = start.inverse()
         self.over = False
         """Whether nothing more is commanded."""
         self._predictor, self._info, self._profile, self._calibrated = predictor, info, profile, calibrated
         self._period_s = 1 / info.rate_hz
+        model = predictor.model
+        self._inverts = calibrated and not open_loop and model.accel_m_s2 is None
+        self._follows = 1 - math.exp(-self._period_s / model.lag_s) if model.lag_s else 1.0
+        """Share of a change of the command that a wheel's speed follows in one period."""
         self._speed_1_s, self._accel_1_s2 = leg.speed_1_s, leg.accel_1_s2
         self._share = self._wish_1_s = 0.0
         self._rounding = [0.0, 0.0]
         self._begin = predictor.now()
         self._progress = now_ns, self._begin
         self._largest_m_s = [0.0, 0.0]
-        self._wheels_m = leg.wheels_m(predictor.model.separation_m)
+        self._wheels_m = leg.wheels_m(model.separation_m)
         self._square_m2 = self._wheels_m[0] ** 2 + self._wheels_m[1] ** 2
         self._longest_m = max(map(abs, self._wheels_m))
+        self._slow_1_s = max(profile.still_m_s, model.speed_quantum_m_s) / self._longest_m if self._longest_m else 0.0
         tolerances = ((profile.position_m, leg.forward_m), (profile.heading_rad, leg.turn_rad))
         fine = FINE_CALIBRATED if calibrated or open_loop else FINE_ASSUMED
         self._fine = fine * min(tolerance / abs(distance) for tolerance, distance in tolerances if distance)
@@ -104,15 +110,15 @@ class Drive:
         """The command for the next tick; None if the rest of the leg is under way."""
         if self.over or self._longest_m < LEAST_M:
             return None
-        for index, sent_m_s in enumerate(self._predictor.sent):
-            self._largest_m_s[index] = max(self._largest_m_s[index], abs(sent_m_s))
+        if self.open_loop:
+            for index, sent_m_s in enumerate(self._predictor.sent):
+                self._largest_m_s[index] = max(self._largest_m_s[index], abs(sent_m_s))
         rest = self._rest(state)
         self._share = self.leg.share(rest, self._share)
         lacking = 1.0 - self._share
-        inverts = self._calibrated and not self.open_loop and self._predictor.model.accel_m_s2 is None
-        speed_1_s = self._inverted_1_s(lacking) if inverts else self._direct_1_s(lacking)
+        speed_1_s = self._inverted_1_s(lacking) if self._inverts else self._direct_1_s(lacking)
         if speed_1_s is None:
-            self.over = inverts
+            self.over = self._inverts
             return None
         if self._stalls(lacking, now_ns):
             self.over = True
@@ -123,13 +129,13 @@ class Drive:
         """Pose at which the robot rests, in the frame of the leg's start, if the command is zero from now on."""
         predictor = self._predictor
         if not self.open_loop:
-            return predictor.rest_pose(state).relative_to(self.start)
+            return self._from_start @ predictor.rest_pose(state)
         left_m, right_m = predictor.ahead_m(self._begin.model)
         return SE2.arc((left_m + right_m) / 2, (right_m - left_m) / predictor.model.separation_m)
 
     def _along(self, wheels: Wheels) -> float:
         """A quantity of the wheels, in shares of the leg."""
-        return (wheels.left * self._wheels_m[0] + wheels.right * self._wheels_m[1]) / self._square_m2
+        return (wheels[0] * self._wheels_m[0] + wheels[1] * self._wheels_m[1]) / self._square_m2
 
     def _stalls(self, lacking: float, now_ns: int) -> bool:
         """Whether a wheel stands although commanded, so near the end that its commands may be below its threshold."""
@@ -146,27 +152,21 @@ class Drive:
 
     def _inverted_1_s(self, lacking: float) -> float | None:
         """The speed along the leg that brings the wheels, through the inverse of their lag, to the wished speed."""
-        period_s, model = self._period_s, self._predictor.model
+        period_s, accel_1_s2 = self._period_s, self._accel_1_s2
         left, right = self._predictor.left, self._predictor.right
-        speed_1_s = self._along(Wheels(left.speed_m_s, right.speed_m_s))
-        slow_1_s = max(self._profile.still_m_s, model.speed_quantum_m_s) / self._longest_m
-        accel_1_s2 = self._accel_1_s2
+        speed_1_s = self._along((left.speed_m_s, right.speed_m_s))
         # The Guard may grant the acceleration of one tick at the next: the wish may be that much ahead of the wheels.
         step_1_s = accel_1_s2 * period_s
         self._wish_1_s = wish_1_s = min(
             self._speed_1_s,
             max(speed_1_s, min(self._wish_1_s, speed_1_s + step_1_s)) + step_1_s,
             braking_speed(
-                lacking + self._along(Wheels(left.coast_m(), right.coast_m())),
-                speed_1_s,
-                BRAKING * accel_1_s2,
-                period_s,
+                lacking + self._along((left.coast_m(), right.coast_m())), speed_1_s, BRAKING * accel_1_s2, period_s
             ),
         )
-        if abs(speed_1_s) <= slow_1_s and (lacking <= self._fine or not wish_1_s):
+        if abs(speed_1_s) <= self._slow_1_s and (lacking <= self._fine or not wish_1_s):
             return None
-        follows = 1 - math.exp(-period_s / model.lag_s) if model.lag_s else 1.0
-        return min(self._speed_1_s, speed_1_s + (wish_1_s - speed_1_s) / follows)
+        return min(self._speed_1_s, speed_1_s + (wish_1_s - speed_1_s) / self._follows)
 
     def _direct_1_s(self, lacking: float) -> float | None:
         """The speed along the leg whose command itself brakes, and never reverses: the lag coasts."""
@@ -177,9 +177,9 @@ class Drive:
         accel_1_s2 = self._accel_1_s2
         if model.accel_m_s2 is not None:
             accel_1_s2 = min(accel_1_s2, BRAKING * model.accel_m_s2 / self._longest_m)
-        target_1_s = self._along(Wheels(left.target_m_s, right.target_m_s))
+        target_1_s = self._along((left.target_m_s, right.target_m_s))
         if self._calibrated or self.open_loop:
-            ramp = self._along(Wheels(left.ramp_m(), right.ramp_m()))
+            ramp = self._along((left.ramp_m(), right.ramp_m()))
             braking_1_s = braking_speed(lacking + ramp, target_1_s, accel_1_s2, period_s)
         else:
             braking_1_s = approach_speed(lacking, accel_1_s2, TAIL_S)
@@ -194,12 +194,15 @@ class Drive:
         leg, model, info = self.leg, self._predictor.model, self._info
         linear_m_s, angular_rad_s = leg.forward_m * speed_1_s, leg.turn_rad * speed_1_s
         if leg.forward_m:
-            behind = leg.pose(min(max(self._share, 0.0), 1.0)).relative_to(rest)
+            ahead = leg.pose(min(max(self._share, 0.0), 1.0))
+            behind_rad = wrap_angle(ahead.yaw_rad - rest.yaw_rad)
+            dx_m, dy_m = ahead.x_m - rest.x_m, ahead.y_m - rest.y_m
+            behind_m = dy_m * math.cos(rest.yaw_rad) - dx_m * math.sin(rest.yaw_rad)
             gain_1_s, cross_1_m2 = self._profile.heading_gain_1_s, CROSS_GAIN_1_M2
             if not self._calibrated:
                 gain_1_s = min(gain_1_s, 0.5 / TAIL_S)
                 cross_1_m2 *= (gain_1_s / self._profile.heading_gain_1_s) ** 2
-            angular_rad_s += gain_1_s * behind.yaw_rad + cross_1_m2 * linear_m_s * behind.y_m
+            angular_rad_s += gain_1_s * behind_rad + cross_1_m2 * linear_m_s * behind_m
             angular_rad_s = clip(angular_rad_s, leg.angular_rad_s)
         speeds_m_s = self._started(model.wheel_speeds(linear_m_s, angular_rad_s), speed_1_s > 0)
         if not leg.forward_m:

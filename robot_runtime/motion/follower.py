@@ -242,7 +242,7 @@ class LegFollower:
             wheels.check()
             if deadline_ns is not None and self._tick_ns >= deadline_ns:
                 return Ended(Outcome.TIMED_OUT, detail=OVER_TIME)
-            if self._tick_ns >= limit_ns + seconds_to_ns(self.paused_s):
+            if self._tick_ns >= limit_ns and self._tick_ns >= limit_ns + seconds_to_ns(self.paused_s):
                 return Ended(Outcome.TIMED_OUT, detail=f"in {ns_to_seconds(self._tick_ns - begin_ns):.1f} s")
             velocity = drive.command(state, self._tick_ns)
             if velocity is not None or not self._rests(state):

@@ -196,14 +196,15 @@ class WheelRecorder:
 
     def report(self, odom: SE2, stamp_ns: int) -> None:
         """Add odometry, unless it is not newer than the last."""
-        if self._odom is not None and odom != self._odom:
-            moved = odom.relative_to(self._odom)
+        before, self._odom = self._odom, odom
+        if before is not None and odom is not before:
+            turn_rad = wrap_angle(odom.yaw_rad - before.yaw_rad)
             # The chord of an arc lies along its mean heading.
-            half_rad = moved.yaw_rad / 2
-            forward_m = moved.x_m * math.cos(half_rad) + moved.y_m * math.sin(half_rad)
-            turn_m = wrap_angle(moved.yaw_rad) * self._separation_m / 2
+            heading_rad = before.yaw_rad + turn_rad / 2
+            dx_m, dy_m = odom.x_m - before.x_m, odom.y_m - before.y_m
+            forward_m = dx_m * math.cos(heading_rad) + dy_m * math.sin(heading_rad)
+            turn_m = turn_rad * self._separation_m / 2
             self.driven_m = (self.driven_m[0] + forward_m - turn_m, self.driven_m[1] + forward_m + turn_m)
-        self._odom = odom
         if not self._reports or stamp_ns > self._reports[-1][0]:
             self._reports.append((stamp_ns, *self.driven_m))
 

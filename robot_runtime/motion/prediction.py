@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import replace
-from itertools import pairwise
 from typing import NamedTuple
 
 from robot_runtime.common.clock import NS_PER_S, seconds_to_ns
@@ -17,18 +16,13 @@ HISTORY_S = 1.5
 """Beyond the largest dead time and the latest report that a base may have."""
 
 
-class Wheels(NamedTuple):
-    """A quantity of the left and the right wheel."""
+HISTORY_NS = seconds_to_ns(HISTORY_S)
 
-    left: float
-    right: float
+Wheels = tuple[float, float]
+"""A quantity of the left and the right wheel."""
 
-
-class Sample(NamedTuple):
-    """Positions of the model's wheels at one instant."""
-
-    stamp_ns: int
-    position_m: Wheels
+Sample = tuple[int, float, float]
+"""A stamp, and the positions of the model's left and right wheel at that instant."""
 
 
 class Positions(NamedTuple):
@@ -39,10 +33,11 @@ class Positions(NamedTuple):
 
     def since(self, earlier: Positions) -> tuple[Wheels, Wheels]:
         """Distances from earlier positions, by the model and by odometry."""
-        model, driven = self
+        (model_left_m, model_right_m), (left_m, right_m) = self
+        (model_from_left_m, model_from_right_m), (from_left_m, from_right_m) = earlier
         return (
-            Wheels(model.left - earlier.model.left, model.right - earlier.model.right),
-            Wheels(driven.left - earlier.driven.left, driven.right - earlier.driven.right),
+            (model_left_m - model_from_left_m, model_right_m - model_from_right_m),
+            (left_m - from_left_m, right_m - from_right_m),
         )
 
 
@@ -76,13 +71,13 @@ class MotionPredictor:
         self.left, self.right = model.wheels()
         self._dead_time_ns = seconds_to_ns(model.dead_time_s)
         self._now_ns = now_ns
-        self.sent = Wheels(0.0, 0.0)
-        self._samples = deque([Sample(now_ns, Wheels(0.0, 0.0))])
+        self.sent: Wheels = 0.0, 0.0
+        self._samples: deque[Sample] = deque([(now_ns, 0.0, 0.0)])
 
     def send(self, velocity: Velocity, now_ns: int) -> None:
         """Take note of the velocity that the Guard let through at ``now_ns`` and that holds from then on."""
         self.advance(now_ns)
-        self.sent = Wheels(*self.model.wheel_speeds(velocity.linear_m_s, velocity.angular_rad_s))
+        self.sent = self.model.wheel_speeds(velocity.linear_m_s, velocity.angular_rad_s)
         self.recorder.command(velocity, now_ns)
 
     def assume_thresholds(self, left_m_s: float, right_m_s: float) -> None:
@@ -92,17 +87,18 @@ class MotionPredictor:
 
     def advance(self, now_ns: int) -> None:
         """Turn the model's wheels until ``now_ns``."""
-        seconds = (now_ns - self._now_ns) / NS_PER_S
-        if seconds <= 0:
+        if now_ns <= self._now_ns:
             return
-        if any(self.sent):
+        seconds = (now_ns - self._now_ns) / NS_PER_S
+        left_m_s, right_m_s = self.sent
+        if left_m_s or right_m_s:
             self.moved_ns = now_ns
-        self.left.step(self.sent.left, seconds)
-        self.right.step(self.sent.right, seconds)
+        left, right, samples = self.left, self.right, self._samples
+        left.step(left_m_s, seconds)
+        right.step(right_m_s, seconds)
         self._now_ns = now_ns
-        samples = self._samples
-        samples.append(Sample(now_ns, Wheels(self.left.position_m, self.right.position_m)))
-        while samples[0].stamp_ns < now_ns - HISTORY_S * NS_PER_S and len(samples) > 2:
+        samples.append((now_ns, left.position_m, right.position_m))
+        while samples[0][0] < now_ns - HISTORY_NS and len(samples) > 2:
             samples.popleft()
 
     def observe(self, odom: SE2, stamp_ns: int) -> None:
@@ -112,27 +108,28 @@ class MotionPredictor:
     @property
     def driven(self) -> Wheels:
         """Distance of each wheel that odometry has measured, meters."""
-        return Wheels(*self.recorder.driven_m)
+        return self.recorder.driven_m
 
     def now(self) -> Positions:
         """Distances that the wheels have driven so far, meters."""
-        return Positions(Wheels(self.left.position_m, self.right.position_m), self.driven)
+        return Positions((self.left.position_m, self.right.position_m), self.recorder.driven_m)
 
     def ahead_m(self, position_m: Wheels) -> Wheels:
         """Distances that the model's wheels drive from a position until rest, if the command is zero from now on."""
-        return Wheels(
-            self.left.position_m + self.left.coast_m() - position_m.left,
-            self.right.position_m + self.right.coast_m() - position_m.right,
+        left, right = self.left, self.right
+        return (
+            left.position_m + left.coast_m() - position_m[0],
+            right.position_m + right.coast_m() - position_m[1],
         )
 
     def rest_pose(self, state: BaseState) -> SE2:
         """Pose at which the robot comes to rest, in ``odom``, if the command is zero from now on."""
         left_m, right_m = self.ahead_m(self._position_at(state.stamp_ns - self._dead_time_ns))
-        return state.odom @ SE2.arc((left_m + right_m) / 2, (right_m - left_m) / self.model.separation_m)
+        return state.odom.after_arc((left_m + right_m) / 2, (right_m - left_m) / self.model.separation_m)
 
     def turned_rad(self, before: Wheels) -> float:
         """Angle that odometry has turned since ``driven`` was ``before``, also by more than a full turn."""
-        turned_m = self.driven.right - before.right - (self.driven.left - before.left)
+        turned_m = self.driven[1] - before[1] - (self.driven[0] - before[0])
         return turned_m / self.model.separation_m
 
     def is_over(self, state: BaseState, margin_s: float) -> bool:
@@ -140,11 +137,12 @@ class MotionPredictor:
         return not any(self.sent) and state.stamp_ns > self.moved_ns + self._dead_time_ns + seconds_to_ns(margin_s)
 
     def _position_at(self, stamp_ns: int) -> Wheels:
-        for later, earlier in pairwise(reversed(self._samples)):
-            if earlier.stamp_ns <= stamp_ns:
-                if stamp_ns >= later.stamp_ns:
-                    return later.position_m
-                share = (stamp_ns - earlier.stamp_ns) / (later.stamp_ns - earlier.stamp_ns)
-                a, b = earlier.position_m, later.position_m
-                return Wheels(a.left + share * (b.left - a.left), a.right + share * (b.right - a.right))
-        return self._samples[0].position_m
+        later_ns, later_left_m, later_right_m = self._samples[-1]
+        if stamp_ns >= later_ns:  # a base without dead time
+            return later_left_m, later_right_m
+        for earlier_ns, left_m, right_m in reversed(self._samples):
+            if earlier_ns <= stamp_ns:
+                share = (stamp_ns - earlier_ns) / (later_ns - earlier_ns)
+                return left_m + share * (later_left_m - left_m), right_m + share * (later_right_m - right_m)
+            later_ns, later_left_m, later_right_m = earlier_ns, left_m, right_m
+        return later_left_m, later_right_m

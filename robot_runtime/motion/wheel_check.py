@@ -33,21 +33,18 @@ class WheelCheck:
             DeviceFault: a wheel drives the wrong way, or stands while the other one drives as predicted.
         """
         predicted_m, driven_m = self._predictor.now().since(self._begin)
-        if max(map(abs, predicted_m)) < CHECKED_M:
-            return
         for name, this, other in (("left", 0, 1), ("right", 1, 0)):
             expected_m = predicted_m[this]
-            if abs(expected_m) < CHECKED_M:
+            if abs(expected_m) < CHECKED_M or driven_m[this] / expected_m >= STANDING_SHARE:
                 continue
             measured = f"was to drive {expected_m:.3f} m, and odometry measures {driven_m[this]:.3f} m"
-            share = driven_m[this] / expected_m
-            if share < 0 and abs(driven_m[this]) > BACKWARD_M:
+            if driven_m[this] * expected_m < 0 and abs(driven_m[this]) > BACKWARD_M:
                 raise DeviceFault(
                     f"base: the {name} wheel turns the wrong way: it {measured}",
                     "check the polarity of its motor and its encoder; the wheels were stopped",
                 )
             other_drives = driven_m[other] * predicted_m[other] > DRIVING_SHARE * predicted_m[other] ** 2
-            if share < STANDING_SHARE and other_drives and predicted_m[other]:
+            if other_drives and predicted_m[other]:
                 raise DeviceFault(
                     f"base: the {name} wheel does not turn: it {measured}",
                     "check its motor, its cable and what blocks it; the wheels were stopped",

@@ -29,6 +29,7 @@ from robot_runtime.records import EpisodeEnd, EpisodeHeader, SentCommand, StepRe
 
 _QUEUED_STEPS = 8  # 18 MB of 640x480 frames
 _QUEUED_JOBS = 1024
+_STATES_PER_JOB = 5  # a quarter of a second
 _IDLE_S = 0.5
 _POLL_S = 0.1
 
@@ -143,6 +144,7 @@ class _EpisodeThread:
         self._error: RecordingError | None = None
         self._done = False
         self._base_decimator = _BaseDecimator()
+        self._base_states: list[BaseState] = []
         self.commands: list[SentCommand] = []
         """Sent since the last step."""
         self._thread = threading.Thread(target=self._run, name=f"recorder {path.name}")
@@ -151,7 +153,11 @@ class _EpisodeThread:
     # --- the loop's side ---
 
     def put(self, job: Job | None) -> None:
-        """Queue a job; waits while the queue is full."""
+        """Queue a job, behind the base states before it; waits while the queue is full."""
+        self._put_base_states()
+        self._put(job)
+
+    def _put(self, job: Job | None) -> None:
         waited_s = 0.0
         while True:
             self._check()
@@ -184,11 +190,25 @@ class _EpisodeThread:
             self.put(lambda log: log.write_commands(commands))
 
     def put_base_state(self, state: BaseState) -> None:
-        """Queue a base state if it is due."""
+        """Queue a base state if it is due, together with a few others: each job wakes the thread."""
         if self._base_decimator.is_due(state):
-            self.put(lambda log: log.write_base_state(state))
-        else:
             self._check()
+            self._base_states.append(state)
+            if len(self._base_states) >= _STATES_PER_JOB:
+                self._put_base_states()
+        elif self._error is not None:
+            self._check()
+
+    def _put_base_states(self) -> None:
+        states, self._base_states = self._base_states, []
+        if not states:
+            return
+
+        def write(log: LogWriter) -> None:
+            for state in states:
+                log.write_base_state(state)
+
+        self._put(write)
 
     def finish(self, end: EpisodeEnd | None) -> None:
         """Write the queue, then ``end``, and close the file. Raises ``RecordingError``."""

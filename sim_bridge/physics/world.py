@@ -6,6 +6,7 @@ Poses are in the scene's frame ``map``. Clocks, commands and noise belong to the
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import mujoco
 import numpy as np
@@ -258,24 +259,34 @@ class World:
 
     def _feel(self) -> None:
         """Update :attr:`touching` and :attr:`blocked` from the contacts."""
-        self.touching, self.blocked = (self._zones(), self._is_blocked()) if self._data.ncon else (0, False)
-
-    def _is_blocked(self) -> bool:
-        held: set[int] = set()
-        for pair, gap_m in zip(self._data.contact.geom.tolist(), self._data.contact.dist.tolist(), strict=True):
-            if gap_m <= 0 and self._met(pair) >= 0 and self.objects.of_geom(self._met(pair)) is None:
-                held.update(self._geoms & set(pair))
-        return held == {self.scene_model.mast_geom}
-
-    def _zones(self) -> int:
-        x_m, y_m, yaw_rad = self._position.tolist()
+        if not self._data.ncon:
+            self.touching, self.blocked = 0, False
+            return
         contact = self._data.contact
+        pairs = contact.geom.tolist()
+        self.touching = self._zones(contact, pairs)
+        self.blocked = self._is_blocked(contact, pairs)
+
+    def _is_blocked(self, contact: Any, pairs: list[list[int]]) -> bool:
+        blocked = False
+        for pair, gap_m in zip(pairs, contact.dist.tolist(), strict=True):
+            if gap_m <= 0 and (met := self._met(pair)) >= 0 and self.objects.of_geom(met) is None:
+                if self.scene_model.robot_geom in pair:
+                    return False
+                blocked = True
+        return blocked
+
+    def _zones(self, contact: Any, pairs: list[list[int]]) -> int:
         pushes = self._push_n > self.scene_model.body.bumper_force_n
+        pressing = [number for number, pair in enumerate(pairs) if self._is_pressed_by(pair, pushes)]
+        if not pressing:
+            return 0
+        x_m, y_m, yaw_rad = self._position.tolist()
+        positions = contact.pos.tolist()
         bits = 0
-        for pair, (contact_x_m, contact_y_m, _) in zip(contact.geom.tolist(), contact.pos.tolist(), strict=True):
-            if self._is_pressed_by(pair, pushes):
-                bearing_rad = wrap_angle(math.atan2(contact_y_m - y_m, contact_x_m - x_m) - yaw_rad)
-                bits |= bumper_bits(bearing_rad)
+        for number in pressing:
+            contact_x_m, contact_y_m, _ = positions[number]
+            bits |= bumper_bits(wrap_angle(math.atan2(contact_y_m - y_m, contact_x_m - x_m) - yaw_rad))
         return bits
 
     def _is_pressed_by(self, pair: list[int], pushes: bool) -> bool:

@@ -90,6 +90,7 @@ class Chassis:
         exact = not (slip.active or self._slides)
         self._odometry, self._actuation = Odometry(odometry, world.pose, exact), actuation
         self._slip = slip
+        self._follows_exactly = motors.ideal and actuation.exact and not (slip.active or self._slides)
         self._slipped_m = self._slipped_rad = 0.0
         self._sliding_m_s = 0.0
         self._drained_ns = 0
@@ -123,6 +124,10 @@ class Chassis:
 
     def drive(self, command: Velocity, now_ns: int) -> None:
         """Simulate one physics step that begins at ``now_ns``, the motors commanded to this velocity."""
+        if self._follows_exactly and not self.world.blocked:
+            self._sliding_m_s = 0.0
+            self.world.advance(command.linear_m_s, command.angular_rad_s)
+            return
         linear_m_s, angular_rad_s = self._motors.drive(
             command.linear_m_s, command.angular_rad_s, now_ns, self.world.step_s, self.battery.fraction
         )
