@@ -24,7 +24,7 @@ CREATE_2_BASE = BaseKind("Create 2", Create2Wire, EmulatedCreate2, CREATE_2_MOTO
 class Create2Options(BaseOptions):
     """The ``options`` of a Create 2; its button 0 is Clean.
 
-    The accelerations must grant a step of the base's speed controller, 28.5 mm/s, in each period: less does nothing.
+    The accelerations grant a step of the base's speed controller, 28.5 mm/s, in each period.
     """
 
     port: str = "/dev/create2"

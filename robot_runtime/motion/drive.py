@@ -95,6 +95,7 @@ class Drive:
         self._speed_1_s, self._accel_1_s2 = leg.speed_1_s, leg.accel_1_s2
         self._share = self._wish_1_s = 0.0
         self._rounding = [0.0, 0.0]
+        self._asked_m_s: list[float] | None = None
         self._begin = predictor.now()
         self._progress = now_ns, self._begin
         self._largest_m_s = [0.0, 0.0]
@@ -234,10 +235,14 @@ class Drive:
         quantum_m_s, rounding = self._predictor.model.speed_quantum_m_s, self._rounding
         if not quantum_m_s:
             return speeds_m_s
+        for index, asked_m_s in enumerate(self._asked_m_s or ()):
+            # The Guard may have let through less, which the base has rounded in turn.
+            rounding[index] += asked_m_s - quantum_m_s * round(self._predictor.sent[index] / quantum_m_s)
         rounded_m_s = []
         for index, speed_m_s in enumerate(speeds_m_s):
             rounded_m_s.append(quantum_m_s * round((rounding[index] + speed_m_s) / quantum_m_s))
             rounding[index] += speed_m_s - rounded_m_s[index]
+        self._asked_m_s = rounded_m_s
         return rounded_m_s if self.leg.forward_m else [-rounded_m_s[1], rounded_m_s[1]]
 
     # --- after the leg ----------------------------------------------------------------------------------------------

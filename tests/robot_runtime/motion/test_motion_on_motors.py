@@ -17,7 +17,7 @@ from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.errors import StaleData
 from robot_runtime.hal import BaseState, Robot, Velocity
 from robot_runtime.hal.motion_profile import MotionProfile
-from robot_runtime.hal.motors import KOBUKI_MOTORS, KnownMotors, MotorModel
+from robot_runtime.hal.motors import CREATE_2_MOTORS, KOBUKI_MOTORS, KnownMotors, MotorModel
 from robot_runtime.hal.simulated_motors import MotorOptions
 from robot_runtime.motion.continuous import Steering
 from robot_runtime.motion.controller import MotionController
@@ -115,6 +115,13 @@ def test_without_a_calibration_the_direction_changes_only_at_rest(base: str) -> 
         if linear_m_s * last < 0:
             assert pause >= 10, "ticks at zero before the direction changed"
         pause, last = (0, linear_m_s) if linear_m_s else (pause + 1, last)
+
+
+@pytest.mark.parametrize("wish", [FORWARD, LEFT], ids=["forward", "turn"])
+def test_a_coarse_base_starts_though_a_tick_grants_less_than_half_of_its_quantum(wish: Displacement) -> None:
+    with base_with(BASES["create"], max_linear_accel_m_s2=0.3, max_angular_accel_rad_s2=2.5) as robot:
+        robot.base.motors = KnownMotors(CREATE_2_MOTORS)
+        assert controller(robot).execute(wish).outcome is Outcome.REACHED
 
 
 def test_what_was_learned_of_static_friction_helps_the_next_action() -> None:
