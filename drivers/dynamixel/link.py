@@ -10,19 +10,13 @@ from drivers.dynamixel.bus import SdkPort, ServoBus
 from drivers.dynamixel.emulator import LockstepPort, ServoLine, emulated_servos
 from drivers.dynamixel.options import DynamixelOptions
 from drivers.dynamixel.protocol import angle_rad_of, position_of
-from drivers.serial_wire.port import Attachment, Port
+from drivers.dynamixel.serial_port import SERVOS
+from drivers.serial_wire.port import Port
 from drivers.serial_wire.pty_emulation import Pty
 from drivers.serial_wire.reader import JOIN_S
 from robot_runtime.common.clock import Clock, seconds_to_ns
 from robot_runtime.hal import Head
 from robot_runtime.hal.simulation import Simulation, Subscription
-
-ATTACHMENT = Attachment(
-    "servos' adapter",
-    vendors=frozenset({0x0403}),
-    rules="drivers/dynamixel/60-dynamixel.rules",
-    options="'port' and 'baud_rate' in the head's options",
-)
 
 EMULATOR_HZ = 100.0
 """Rate at which emulated servos move the simulated robot's head."""
@@ -60,7 +54,7 @@ class PortLink(ServoLink):
 
     def open(self) -> ServoBus:
         options = self._options
-        self._port = Port(options.port, options.baud_rate, ATTACHMENT)
+        self._port = Port(options.port, options.baud_rate, SERVOS)
         return ServoBus(SdkPort(self._port, options.baud_rate))
 
     def start(self, poll: Callable[[], None], on_placed: Callable[[], None]) -> None:
@@ -116,7 +110,7 @@ class EmulatedLink(ServoLink):
         self._head.connect()
         options, terminal = self._options, Pty()
         self._terminal = terminal
-        self._port = Port(terminal.path, options.baud_rate, ATTACHMENT)
+        self._port = Port(terminal.path, options.baud_rate, SERVOS)
         self._placed()
         self._subscriptions = [
             self._simulation.on_placed(self._placed),

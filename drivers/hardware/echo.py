@@ -38,10 +38,10 @@ def servos(path: str) -> Iterator[str]:
     """
     from drivers.dynamixel import protocol
     from drivers.dynamixel.bus import SdkPort, ServoBus
-    from drivers.dynamixel.link import ATTACHMENT
+    from drivers.dynamixel.serial_port import SERVOS
 
     baud_rate = 1_000_000
-    port = Port(path, baud_rate, ATTACHMENT)
+    port = Port(path, baud_rate, SERVOS)
     try:
         bus = ServoBus(SdkPort(port, baud_rate))
         models = {servo: model for servo in SERVO_IDS if (model := bus.model(servo)) is not None}

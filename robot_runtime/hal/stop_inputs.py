@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from robot_runtime.common import config
 
@@ -38,11 +41,43 @@ class StopSwitch:
 
 
 @dataclass(frozen=True)
+class StopLine:
+    """A switch between RTS and an input of a serial port; pressed, or with a broken wire, it is open.
+
+    Attributes:
+        port: of the adapter, which has no other use.
+        line: input that the switch connects to RTS.
+    """
+
+    port: str
+    line: Literal["cts", "dsr", "dcd", "ri"] = "cts"
+
+    __pydantic_config__ = config.STRICT
+
+
+@dataclass(frozen=True)
+class StopPin:
+    """A switch between a pin of a computer's GPIO and ground; pressed, or with a broken wire, it is open.
+
+    Attributes:
+        chip: device of the pins, as ``gpiodetect`` shows it.
+        pin: number of the pin at the chip; it is pulled up.
+    """
+
+    chip: str
+    pin: Annotated[int, Field(ge=0)]
+
+    __pydantic_config__ = config.STRICT
+
+
+@dataclass(frozen=True)
 class StopInputs:
     """All inputs of a robot. Each engages the emergency stop, which holds until the operator releases it."""
 
     buttons: tuple[StopButton, ...] = ()
     switches: tuple[StopSwitch, ...] = ()
+    lines: tuple[StopLine, ...] = ()
+    pins: tuple[StopPin, ...] = ()
 
     __pydantic_config__ = config.STRICT
 

@@ -1,23 +1,29 @@
-"""Monitor of a robot's wired emergency stops: buttons of input devices, and switches."""
+"""Monitor of a robot's wired emergency stops: buttons of input devices, files, serial ports and GPIO pins."""
 
 from __future__ import annotations
 
+import fcntl
 import os
 import select
 import struct
+import termios
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
+from types import ModuleType, TracebackType
+from typing import TYPE_CHECKING
 
 from typing_extensions import Self
 
 from robot_runtime.errors import DeviceFault, RuntimeFault
 from robot_runtime.hal import Robot
-from robot_runtime.hal.stop_inputs import StopButton, StopSwitch
+from robot_runtime.hal.stop_inputs import StopButton, StopLine, StopPin, StopSwitch
 from robot_runtime.servers.emergency_stop import carry_out
+
+if TYPE_CHECKING:
+    from gpiod import LineRequest
 
 POLL_S = 0.02
 """Period at which switches are read; a button's event is noticed at once."""
@@ -28,6 +34,9 @@ REPEAT_POLLS = 5
 _EVENT = struct.Struct("llHHi")  # input_event: seconds, microseconds, type, code, value
 _EV_KEY, _PRESSED = 1, 1
 _EVENTS_AT_ONCE = 64
+
+_LEVELS = struct.Struct("i")
+_LINES = {"cts": termios.TIOCM_CTS, "dsr": termios.TIOCM_DSR, "dcd": termios.TIOCM_CD, "ri": termios.TIOCM_RI}
 
 
 class _Input(ABC):
@@ -100,6 +109,65 @@ class _Switch(_Input):
         return Path(self._options.path).read_text(encoding="ascii", errors="replace").strip() == self._options.stop
 
 
+class _Line(_Input):
+    """An input of a serial port."""
+
+    def __init__(self, options: StopLine) -> None:
+        self.name = f"stop line {options.line} of {options.port}"
+        self._port, self._bit = options.port, _LINES[options.line]
+        self._file = -1
+
+    def open(self) -> None:
+        # Opening the port sets RTS, which feeds the switch.
+        self._file = os.open(self._port, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK)
+        self.engaged()
+
+    def engaged(self) -> bool:
+        if self._file < 0:
+            self.open()
+        (levels,) = _LEVELS.unpack(fcntl.ioctl(self._file, termios.TIOCMGET, bytes(_LEVELS.size)))
+        return not levels & self._bit
+
+    def close(self) -> None:
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+
+class _Pin(_Input):
+    """A pin of the computer's GPIO, with a resistor that pulls it up."""
+
+    def __init__(self, options: StopPin) -> None:
+        self.name = f"stop pin {options.pin} of {options.chip}"
+        self._options = options
+        self._request: LineRequest | None = None
+
+    def open(self) -> None:
+        gpiod = _gpiod()
+        settings = gpiod.LineSettings(gpiod.line.Direction.INPUT, bias=gpiod.line.Bias.PULL_UP)
+        pin = self._options.pin
+        self._request = gpiod.request_lines(self._options.chip, {pin: settings}, consumer="robot-runtime stop")
+
+    def engaged(self) -> bool:
+        if self._request is None:
+            self.open()
+        assert self._request is not None
+        return bool(self._request.get_value(self._options.pin).value)
+
+    def close(self) -> None:
+        if self._request is not None:
+            self._request.release()
+            self._request = None
+
+
+def _gpiod() -> ModuleType:
+    try:
+        import gpiod
+    except ImportError as missing:
+        raise DeviceFault(f"stop pins: {missing}", "pip install 'robot-runtime[gpio]'") from missing
+    return gpiod
+
+
 class StopInputMonitor:
     """Thread that engages the emergency stop at the robot's wired inputs; a context.
 
@@ -113,7 +181,12 @@ class StopInputMonitor:
     def __init__(self, robot: Robot, tell: Callable[[str], None]) -> None:
         self._robot, self._tell = robot, tell
         chosen = robot.stop_inputs
-        self._inputs: list[_Input] = [*map(_Button, chosen.buttons), *map(_Switch, chosen.switches)]
+        self._inputs: list[_Input] = [
+            *map(_Button, chosen.buttons),
+            *map(_Switch, chosen.switches),
+            *map(_Line, chosen.lines),
+            *map(_Pin, chosen.pins),
+        ]
         self._pressed: set[str] = set()
         self._thread = threading.Thread(target=self._watch, name="stop inputs", daemon=True)
         self._woken, self._wake = os.pipe()
@@ -136,6 +209,9 @@ class StopInputMonitor:
     def _open(self, item: _Input) -> None:
         try:
             item.open()
+        except DeviceFault:
+            self._close()
+            raise
         except OSError as error:
             self._close()
             raise DeviceFault(

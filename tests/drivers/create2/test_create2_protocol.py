@@ -55,7 +55,7 @@ def commands() -> st.SearchStrategy[Command]:
         ("13080700 2b12342cfff052", {7: 0, 43: 0x1234, 44: -16}),
     ],
 )
-def test_worked_bytes_of_the_stream(text: str, found: dict[int, int]) -> None:
+def test_worked_bytes_of_messages(text: str, found: dict[int, int]) -> None:
     data = bytes.fromhex(text.replace(" ", ""))
     assert Decoder().feed(data) == [found]
     assert encode_stream(found) == data
@@ -70,7 +70,7 @@ def test_worked_bytes_of_a_command() -> None:
 
 @given(values())
 @settings(max_examples=80)
-def test_values_come_back(found: dict[int, int]) -> None:
+def test_messages_come_back(found: dict[int, int]) -> None:
     assert Decoder().feed(encode_stream(found)) == [found]
 
 

@@ -35,9 +35,14 @@ PACKETS = st.builds(
         (status(10, 0, b"\xab\x0a\x00\x00"), "fffffd000a08005500ab0a0000a41d"),
     ],
 )
-def test_known_packets(packet: Packet, known: str) -> None:
+def test_worked_bytes_of_messages(packet: Packet, known: str) -> None:
     assert encode(packet).hex() == known
     assert decode(bytes.fromhex(known)) == packet
+
+
+@given(PACKETS)
+def test_messages_come_back(packet: Packet) -> None:
+    assert decode(encode(packet)) == packet
 
 
 def test_the_checksum_is_the_published_one() -> None:
@@ -72,7 +77,7 @@ def test_the_official_library_sends_the_same_bytes(packet: Packet) -> None:
 
 
 @given(st.lists(PACKETS, max_size=5), st.lists(st.integers(1, 40), min_size=1))
-def test_packets_survive_any_splitting(packets: list[Packet], sizes: list[int]) -> None:
+def test_a_stream_may_be_cut_anywhere(packets: list[Packet], sizes: list[int]) -> None:
     data, scanner, found = b"".join(map(encode, packets)), FrameScanner(SYNC, end_of), []
     while data:
         size = sizes[len(data) % len(sizes)]
@@ -83,7 +88,7 @@ def test_packets_survive_any_splitting(packets: list[Packet], sizes: list[int]) 
 
 
 @given(st.binary(max_size=80), PACKETS, st.binary(max_size=80), PACKETS)
-def test_noise_hides_no_packet(before: bytes, one: Packet, between: bytes, other: Packet) -> None:
+def test_noise_costs_at_most_the_frame_behind_it(before: bytes, one: Packet, between: bytes, other: Packet) -> None:
     frames = FrameScanner(SYNC, end_of).feed(before + encode(one) + between + encode(other))
     found = [decode(frame) for frame in frames]
     begun = SYNC in before + between or any((before + b"|" + between).endswith(SYNC[:n]) for n in range(1, 4))
@@ -91,7 +96,7 @@ def test_noise_hides_no_packet(before: bytes, one: Packet, between: bytes, other
 
 
 @given(PACKETS, st.data())
-def test_a_damaged_packet_is_none(packet: Packet, data: st.DataObject) -> None:
+def test_a_damaged_frame_is_never_believed(packet: Packet, data: st.DataObject) -> None:
     whole = encode(packet)
     at = data.draw(st.integers(0, len(whole) - 1))
     damaged = whole[:at] + bytes([whole[at] ^ data.draw(st.integers(1, 255))]) + whole[at + 1 :]
@@ -99,13 +104,13 @@ def test_a_damaged_packet_is_none(packet: Packet, data: st.DataObject) -> None:
 
 
 @given(st.binary(max_size=300))
-def test_any_bytes_are_survived(data: bytes) -> None:
+def test_no_bytes_raise(data: bytes) -> None:
     for frame in FrameScanner(SYNC, end_of).feed(data):
         decode(frame)
 
 
 @pytest.mark.parametrize("packet", [Packet(255, 1), Packet(1, 3, bytes(2000))])
-def test_what_no_packet_can_carry_is_refused(packet: Packet) -> None:
+def test_what_does_not_fit_is_refused(packet: Packet) -> None:
     with pytest.raises(ValueError, match="a packet has an id"):
         encode(packet)
 

@@ -102,7 +102,7 @@ def test_worked_bytes_of_commands(text: str, command: protocol.Command) -> None:
     assert Decoder(from_base=False).feed(data) == [[command]]
 
 
-def test_worked_bytes_of_feedback() -> None:
+def test_worked_bytes_of_messages() -> None:
     basic = Basic(1000, bumper=2, left_encoder=65530, right_encoder=10, left_pwm=12, right_pwm=12, battery_dv=163)
     assert Decoder().feed(FEEDBACK) == [[basic]]
     assert encode(basic) == FEEDBACK
@@ -117,7 +117,7 @@ def test_a_normal_frame_has_81_bytes() -> None:
 
 @given(parts=st.lists(feedback(), min_size=1, max_size=6))
 @settings(max_examples=80)
-def test_feedback_comes_back(parts: list[Feedback]) -> None:
+def test_messages_come_back(parts: list[Feedback]) -> None:
     assert Decoder().feed(encode(*parts)) == [parts]
 
 
@@ -176,7 +176,7 @@ def test_old_firmware_states_its_version_in_two_bytes(number: int, version: str)
     assert str(found.version) == version
 
 
-def test_numbers_that_do_not_fit_are_refused() -> None:
+def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(ValueError, match="do not fit"):
         encode(BaseControl(40_000, 0))
 

@@ -60,7 +60,7 @@ def packets() -> st.SearchStrategy[bytes]:
 @pytest.mark.parametrize(
     ("data", "code", "device_ms"), [(MM, POSITION_MM, 123_456), (MM_UNIX, POSITION_MM_UNIX, 1_700_000_000_123)]
 )
-def test_worked_bytes_of_positions(data: bytes, code: int, device_ms: int) -> None:
+def test_worked_bytes_of_messages(data: bytes, code: int, device_ms: int) -> None:
     (packet,) = Decoder().feed(data)
     found = parse(packet)
     assert isinstance(found, Position)
@@ -99,7 +99,7 @@ def test_packets_about_something_else_say_nothing(code: int) -> None:
 
 @given(position=positions())
 @settings(max_examples=60)
-def test_a_position_comes_back_within_its_packets_unit(position: Position) -> None:
+def test_messages_come_back(position: Position) -> None:
     (packet,) = Decoder().feed(encode(position))
     found = parse(packet)
     assert isinstance(found, Position)
@@ -127,7 +127,7 @@ def test_a_position_comes_back_within_its_packets_unit(position: Position) -> No
         Position(0x0003, 0, 0.0, 0.0, 0.0, address=1),
     ],
 )
-def test_what_does_not_fit_a_packet_is_refused(position: Position) -> None:
+def test_what_does_not_fit_is_refused(position: Position) -> None:
     with pytest.raises(ValueError, match="packet"):
         encode(position)
 
@@ -142,9 +142,7 @@ def test_a_packet_has_at_most_255_bytes() -> None:
     cuts=st.lists(st.integers(1, 60), max_size=40),
 )
 @settings(max_examples=80)
-def test_every_packet_is_found_between_noise_however_the_bytes_are_torn(
-    pieces: list[tuple[bytes, bytes]], cuts: list[int]
-) -> None:
+def test_a_stream_may_be_cut_anywhere(pieces: list[tuple[bytes, bytes]], cuts: list[int]) -> None:
     stream = b"".join(noise + packet for noise, packet in pieces)
     decoder = Decoder()
     found: list[Packet] = []
@@ -159,7 +157,7 @@ def test_every_packet_is_found_between_noise_however_the_bytes_are_torn(
 
 @given(position=positions(), bit=st.integers(0, 8 * len(MM_UNIX) - 1))
 @settings(max_examples=60)
-def test_a_flipped_bit_costs_that_packet_alone(position: Position, bit: int) -> None:
+def test_a_damaged_frame_is_never_believed(position: Position, bit: int) -> None:
     good = encode(position)
     bit %= 8 * len(good)
     bad = bytearray(good)
@@ -170,7 +168,7 @@ def test_a_flipped_bit_costs_that_packet_alone(position: Position, bit: int) -> 
 
 @given(data=st.lists(st.binary(max_size=300), max_size=10))
 @settings(max_examples=60)
-def test_any_bytes_are_taken_and_none_are_hoarded(data: list[bytes]) -> None:
+def test_no_bytes_raise(data: list[bytes]) -> None:
     decoder = Decoder()
     taken = 0
     for piece in data:
@@ -181,6 +179,6 @@ def test_any_bytes_are_taken_and_none_are_hoarded(data: list[bytes]) -> None:
     assert 0 <= total - decoder.skipped - taken < MAX_FRAME
 
 
-def test_noise_that_looks_like_a_long_packet_holds_back_none() -> None:
+def test_noise_costs_at_most_the_frame_behind_it() -> None:
     """The next packet arrives 1/8 s later: waiting for 255 bytes of noise would cost most of a second."""
     assert [frame(packet) for packet in Decoder().feed(b"\xff\x47\x99\x99\xff" + MM)] == [MM]

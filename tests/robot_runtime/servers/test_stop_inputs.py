@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import struct
+import termios
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from open_room import fake_robot, make_task
@@ -16,8 +18,9 @@ from raising import raises_naming
 from robot_runtime.common.clock import SystemClock, wait_for
 from robot_runtime.errors import ConfigError, DeviceFault
 from robot_runtime.hal import Halt, Robot
-from robot_runtime.hal.stop_inputs import StopButton, StopInputs, StopSwitch
+from robot_runtime.hal.stop_inputs import StopButton, StopInputs, StopLine, StopPin, StopSwitch
 from robot_runtime.robots.loader import RobotContext, load_robot
+from robot_runtime.servers import stop_inputs
 from robot_runtime.servers.emergency_stop import carry_out
 from robot_runtime.servers.stop_inputs import StopInputMonitor
 
@@ -129,3 +132,61 @@ def test_a_robots_file_names_its_inputs(tmp_path: Path) -> None:
     file.write_text(text + "{button: []}\n", encoding="utf-8")
     with raises_naming(ConfigError, "stop_inputs.button", "buttons"):
         load_robot(str(file), RobotContext(None, None, seed=0))
+
+
+@contextmanager
+def monitored(inputs: StopInputs) -> Iterator[tuple[Robot, list[str]]]:
+    said: list[str] = []
+    with fake_robot(make_task()) as robot:
+        robot = replace(robot, stop_inputs=inputs)
+        with StopInputMonitor(robot, said.append):
+            yield robot, said
+
+
+def held(robot: Robot) -> bool:
+    return wait_for(SystemClock(), lambda: halt(robot) is Halt.E_STOP or None, PATIENCE_S, 0.005) or False
+
+
+def test_a_switch_at_a_serial_port_stops_when_its_circuit_opens(monkeypatch: pytest.MonkeyPatch) -> None:
+    levels = [termios.TIOCM_CTS]
+    monkeypatch.setattr(stop_inputs.fcntl, "ioctl", lambda *_: struct.pack("i", levels[0]))
+    with monitored(StopInputs(lines=(StopLine("/dev/null"),))) as (robot, said):
+        assert halt(robot) is not Halt.E_STOP
+        levels[0] = termios.TIOCM_DSR
+        assert held(robot)
+        assert "cts of /dev/null is pressed" in said[0]
+
+
+def test_a_port_without_such_lines_is_refused() -> None:
+    main, far = os.openpty()
+    inputs = StopInputs(lines=(StopLine(os.ttyname(far), "dsr"),))
+    with raises_naming(DeviceFault, "dsr of", "stop_inputs"), monitored(inputs):
+        pass
+    os.close(main)
+    os.close(far)
+
+
+def test_a_switch_at_a_pin_stops_when_its_circuit_opens(monkeypatch: pytest.MonkeyPatch) -> None:
+    gpiod = pytest.importorskip("gpiod")
+    levels = {17: gpiod.line.Value.INACTIVE}
+    released: list[bool] = []
+    request = SimpleNamespace(get_value=levels.__getitem__, release=lambda: released.append(True))
+    asked: list[object] = []
+
+    def request_lines(chip: str, settings: dict[int, object], consumer: str) -> SimpleNamespace:
+        asked.append((chip, *settings))
+        return request
+
+    monkeypatch.setattr(gpiod, "request_lines", request_lines)
+    with monitored(StopInputs(pins=(StopPin("/dev/gpiochip0", 17),))) as (robot, _):
+        assert halt(robot) is not Halt.E_STOP
+        levels[17] = gpiod.line.Value.ACTIVE
+        assert held(robot)
+    assert asked == [("/dev/gpiochip0", 17)]
+    assert released
+
+
+def test_a_missing_chip_is_refused() -> None:
+    pytest.importorskip("gpiod")
+    with raises_naming(DeviceFault, "pin 3 of /dev/no_chip"), monitored(StopInputs(pins=(StopPin("/dev/no_chip", 3),))):
+        pass

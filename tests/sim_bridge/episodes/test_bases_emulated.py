@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import pytest
 import yaml
-from open_room import make_episode, make_task
+from open_room import Witness, make_episode, make_task
 
 from robot_runtime.cli.main import run_command
 from robot_runtime.common.geometry import SE2
@@ -18,7 +18,7 @@ from robot_runtime.hal import Robot
 from robot_runtime.policies import load_policy
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import EndReason
-from robot_runtime.robots.loader import RobotContext, build_robot, load_robot, read_robot_file
+from robot_runtime.robots.loader import RobotContext, build_robot, read_robot_file
 from robot_runtime.runtime import run_episode
 from robot_runtime.scenes.scene import Scene
 
@@ -67,15 +67,19 @@ class TestCreate2ContactConformance(_AtWall, ContactConformance):
 @pytest.mark.slow
 @pytest.mark.parametrize("preset", ["locobot-kobuki", "locobot-create2"])
 def test_an_episode_has_the_score_of_the_simulation_in_process(room: Scene, preset: str) -> None:
+    """The same robot with the same motors, commanded by calls and by bytes."""
     scores = []
-    for name in ("sim", preset):
+    path, file = read_robot_file(preset)
+    for part in (replace(file, base=None, head=None), file):
         task = make_task(max_steps=20)
-        robot = load_robot(name, RobotContext(room, task.camera, seed=1, images=False))
-        with robot, Env(robot, task, room) as env:
-            end = run_episode(env, load_policy("oracle"), make_episode(goal=(0.6, 0.4), scene=room.name), seed=0)
+        robot = build_robot(part, str(path), RobotContext(room, task.camera, seed=1, images=False))
+        witness = Witness()
+        with robot, Env(robot, task, room, subscribers=(witness,)) as env:
+            end = run_episode(env, load_policy("oracle"), make_episode(goal=(0.5, 0.8), scene=room.name), seed=0)
             scores.append({**env.get_metrics(), "steps": end.steps, "reason": end.reason})
+            scores[-1]["actions"] = [step.action for step in witness.steps]
     plain, by_bytes = scores
-    for name in ("success", "steps", "reason", "collisions"):
+    for name in ("success", "steps", "reason", "collisions", "actions"):
         assert by_bytes.get(name) == plain.get(name), name
     assert plain["success"]
     for name in ("distance_to_goal", "path_length_m", "spl"):
