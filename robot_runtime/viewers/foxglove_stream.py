@@ -174,13 +174,13 @@ class FoxgloveServer:
         with self._lock:
             requests, self._requests = self._requests, []
             joined, self._joined = self._joined, False
-        for request in requests:
-            self._follow(request)
         if self._live:
             for chunk in self._log.new_chunks():
                 self._send(chunk)
         else:
-            self._play(elapsed_s)
+            self._play(elapsed_s)  # before the requests, which hold from now on
+        for request in requests:
+            self._follow(request)
         if joined:
             self._send_shown()
 

@@ -22,18 +22,21 @@ from robot_runtime.viewers.foxglove_stream import FoxgloveServer
 PATIENCE_S = 20.0
 MESSAGE = struct.Struct("<BIQ")
 PROTOCOL = "foxglove.sdk.v1"
-PLAYBACK_REQUEST = 3
+PLAYBACK_REQUEST, PLAYBACK_STATE = 3, 5
 PLAY, PAUSE = 0, 1
+STATE = struct.Struct("<BBQ")
+PLAYING, PAUSED = 0, 1
 
 
 class Viewer:
-    """A client that subscribes to every channel, and keeps what it gets by topic."""
+    """A client that subscribes to every channel, and keeps messages and reports of the playback."""
 
     def __init__(self, connection: ClientConnection, update: Callable[[], None]) -> None:
         self._connection, self._update = connection, update
         self._topics: dict[int, str] = {}
         self.info: dict[str, Any] = {}
         self.messages: list[tuple[str, int, bytes]] = []
+        self.states: list[tuple[int, int]] = []
 
     def until(self, done: Callable[[], bool]) -> None:
         """Read, and let the server work, until a condition holds."""
@@ -64,6 +67,9 @@ class Viewer:
         elif frame[0] == 1:
             _, number, stamp_ns = MESSAGE.unpack_from(frame)
             self.messages.append((self._topics[number], stamp_ns, frame[MESSAGE.size :]))
+        elif frame[0] == PLAYBACK_STATE:
+            _, status, time_ns = STATE.unpack_from(frame)
+            self.states.append((status, time_ns))
 
     def control(self, command: int, speed: float = 1.0, seek_ns: int | None = None) -> None:
         """Send a playback control as the app does."""
@@ -101,18 +107,23 @@ def test_a_log_is_played_byte_for_byte_at_its_own_pace(tmp_path: Path) -> None:
 def test_a_viewer_pauses_and_goes_back(tmp_path: Path) -> None:
     log = recorded_drive(tmp_path)
     with viewed(log) as (_, viewer, clock):
-        clock.sleep(10.0)
-        viewer.until(lambda: bool(viewer.topics("/end")))
+
+        def play_until(topic: str, data: bytes) -> None:
+            viewer.until(lambda: data in viewer.topics(topic) or clock.sleep(0.1) or False)
+
+        second, end = logged(log, "/step")[1], logged(log, "/end")[0]
+        play_until("/step", second)
         start_ns = min(stamp_ns for _, stamp_ns, _ in viewer.messages)
-        viewer.messages.clear()
         viewer.control(PAUSE, seek_ns=start_ns)
-        viewer.until(lambda: bool(viewer.topics("/map")))
+        viewer.until(lambda: (PAUSED, start_ns) in viewer.states)
         clock.sleep(10.0)
-        assert viewer.topics("/end") == []
+        viewer.messages.clear()
         viewer.control(PLAY)
-        viewer.until(lambda: "/step" in {topic for topic, _, _ in viewer.messages})
-        clock.sleep(10.0)
-        viewer.until(lambda: bool(viewer.topics("/end")))
+        play_until("/step", second)
+        assert viewer.topics("/end") == [], "time that passed while it was paused is not played"
+        play_until("/end", end)
+        viewer.control(PLAY, seek_ns=start_ns)
+        viewer.until(lambda: (PLAYING, start_ns) in viewer.states)
 
 
 def test_a_log_that_is_being_written_is_shown_as_it_grows(tmp_path: Path) -> None:
