@@ -12,7 +12,7 @@ from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import PlacementFailed
 from robot_runtime.hal import Placer, Robot
 from robot_runtime.placement.driving import DrivingPlacer
-from robot_runtime.placement.guide import Guide
+from robot_runtime.placement.guide import Guide, Guided
 from robot_runtime.placement.offset import Tolerance
 from robot_runtime.placement.operator import OperatorPlacer
 from robot_runtime.scenes.objects import ObjectPose
@@ -33,6 +33,17 @@ class AskingPlacer(Placer):
     def __init__(self, first: Placer | None, second: Placer, say: Say) -> None:
         self._first, self._second, self._say = first, second, say
         self.way = second.way
+
+    @property
+    def guide(self) -> Guide:
+        """Messages to the person who helps; none where nobody can."""
+        return self._second.guide if isinstance(self._second, Guided) else Guide()
+
+    @guide.setter
+    def guide(self, guide: Guide) -> None:
+        for placer in (self._first, self._second):
+            if isinstance(placer, Guided):
+                placer.guide = guide
 
     @override
     def fitted(self, robot: Robot) -> Self:
@@ -61,20 +72,30 @@ class AskingPlacer(Placer):
 
 
 def placer_of(
-    planned: PlannedRobot, robot: Robot, scene: Scene, tolerance: Tolerance, guide: Guide, say: Say
+    planned: PlannedRobot, robot: Robot, scene: Scene, tolerance: Tolerance, guide: Guide, say: Say, steered: bool
 ) -> Placer:
     """The placer that a plan wants for a connected robot.
 
-    In simulation nobody can push the robot: where a person would, it is set down. A simulated robot that drives begins
-    where the scene has most room.
+    In simulation nobody can push the robot: where a person would, it is set down unless the person can steer it. A
+    simulated robot that drives or is driven begins where the scene has most room.
+
+    Args:
+        planned: the robot.
+        robot: connected.
+        scene: of the episodes.
+        tolerance: of a placement.
+        guide: output for the person.
+        say: as of :class:`AskingPlacer`.
+        steered: whether the person has a page from which the robot can be driven.
     """
     if planned.placing == "own":
         return robot.placer
+    steered = steered and planned.placing == "person"
     parts = (robot.clock, robot.base, robot.head, robot.localizer, robot.referee, tolerance, guide)
-    person: Placer = OperatorPlacer(*parts) if robot.placer.way != "teleport" else robot.placer
-    if planned.placing == "person":
-        return AskingPlacer(None, person, say)
-    if robot.placer.way == "teleport":
+    person: Placer = OperatorPlacer(*parts) if steered or robot.placer.way != "teleport" else robot.placer
+    if robot.placer.way == "teleport" and (steered or planned.placing == "drive"):
         robot.placer.place(SE2(*scene.map.most_open_point(), 0.0), 0.0)
         robot.clock.sleep(1.0)
+    if planned.placing == "person":
+        return AskingPlacer(None, person, say)
     return AskingPlacer(DrivingPlacer(*parts, occupancy=scene.map), person, say)

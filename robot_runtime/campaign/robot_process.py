@@ -110,8 +110,10 @@ class Operation(Protocol):
     def supervised(self, policy: Policy) -> Policy:
         """The policy, which the operator can pause and overrule."""
 
-    def episode(self, episode: Episode, number: int, total: int) -> AbstractContextManager[None]:
-        """The context of an episode."""
+    def episode(
+        self, episode: Episode, number: int, total: int, reference: Path | None
+    ) -> AbstractContextManager[None]:
+        """The context of an episode; ``reference`` is a picture of an earlier run's start."""
 
 
 Operate = Callable[[Robot, Recorder, int, Callable[[str], None]], AbstractContextManager[Operation]]
@@ -165,7 +167,8 @@ class RobotSession:
         robot = stack.enter_context(load_robot(planned.robot, context, parts))
         stack.enter_context(StopServer(robot, self._tell))
         self.picture = StartPicture(robot)
-        placer = placer_of(planned, robot, scene, plan.pairs.placement, self.picture, self._channel.say)
+        steered = self._operate is not None
+        placer = placer_of(planned, robot, scene, plan.pairs.placement, self.picture, self._channel.say, steered)
         self.robot = replace(robot, placer=placer)
         self._recorder = Recorder(Path())
         stack.callback(self._recorder.close)
@@ -184,13 +187,14 @@ class RobotSession:
         folder = Path(request.folder)
         folder.mkdir(parents=True, exist_ok=True)
         self._recorder.folder = folder
-        self.picture.write_to(folder, None if request.reference is None else Path(request.reference))
+        reference = None if request.reference is None else Path(request.reference)
+        self.picture.write_to(folder, reference)
         wait_for_release(self.robot, lambda text: self._channel.say("asks", text=text))
         policy, episode = self._policy(request.policy), self._episodes[request.episode]
         if self._operation is None:
             run_episode(self._env, policy, episode, request.seed)
             return
-        with self._operation.episode(episode, request.episode, len(self._episodes)):
+        with self._operation.episode(episode, request.episode + 1, len(self._episodes), reference):
             run_episode(self._env, policy, episode, request.seed)
 
     def battery(self) -> float | None:

@@ -33,6 +33,7 @@ class RobotProcess:
         number: of the robot in the plan.
         folder: of the campaign.
         command: that starts the process.
+        environment: variables beside this process's own.
 
     Attributes:
         attempt: the run that it carries out; empty for none.
@@ -41,8 +42,15 @@ class RobotProcess:
         deaths: in a row, without a run that ended.
     """
 
-    def __init__(self, plan: Plan, number: int, folder: Path, command: Sequence[str] = COMMAND) -> None:
-        self.number, self._command = number, command
+    def __init__(
+        self,
+        plan: Plan,
+        number: int,
+        folder: Path,
+        command: Sequence[str] = COMMAND,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        self.number, self._command, self._environment = number, command, {**os.environ, **(environment or {})}
         self._plan, self._folder = plan, folder
         self._process: subprocess.Popen[bytes] | None = None
         self._rest = b""
@@ -134,6 +142,7 @@ class RobotProcess:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,
+            env=self._environment,
             start_new_session=True,
         )
 

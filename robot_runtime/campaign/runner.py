@@ -63,6 +63,7 @@ class Runner:
         tell: gets lines for people.
         on_change: called after each line of the ledger.
         make_robot: makes the campaign's side of a robot's process.
+        judged: whether people judge while it runs: it ends when they have, not with ``to_judge``.
     """
 
     def __init__(
@@ -72,6 +73,7 @@ class Runner:
         tell: Callable[[str], None],
         on_change: Callable[[State], None] | None = None,
         make_robot: Callable[[Plan, int, Path], RobotProcess] = RobotProcess,
+        judged: bool = False,
     ) -> None:
         self.plan, self._ledger, self._tell = plan, ledger, tell
         self._on_change = on_change or (lambda _: None)
@@ -82,7 +84,7 @@ class Runner:
         self._waiting: dict[int, tuple[int, Stopwatch]] = {}
         self._since_status = Stopwatch()
         self._maps = Maps()
-        self._stop = ""
+        self._stop, self._judged = "", judged
         self._decided_after = 0
 
     def run(self) -> Ending:
@@ -126,9 +128,10 @@ class Runner:
             if not (found.ends or self._stop):
                 busy = [self._assign(robot) for robot in self._robots]
                 if idle and not any(busy):
-                    if self.state.to_judge:
+                    if not self.state.to_judge:
+                        return Ending("all_run", replace(found, decision="undecided") if self.plan.compared else found)
+                    if not self._judged:
                         return Ending("to_judge", found)
-                    return Ending("all_run", replace(found, decision="undecided") if self.plan.compared else found)
             self._check_patience()
             self._wait()
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import sys
+import secrets
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from robot_runtime.cli import options
+from robot_runtime.cli.operator import ConsoleOptions
+from robot_runtime.cli.option_groups import grouped_options
+from robot_runtime.errors import ConfigError
 
 if TYPE_CHECKING:
     from robot_runtime.campaign.plan import Plan
@@ -56,28 +60,26 @@ def plan(plan: PlanFile) -> None:
     console.print(f"{len(starts)} starts, {runs} runs at most, {ends}; plan {read.digest[:12]}", soft_wrap=True)
 
 
+@grouped_options
 def run(
     plan: PlanFile,
+    *,
     out: Out = None,
     sign: Annotated[
         Path | None, typer.Option(metavar="KEY", help="Private key to sign each line with; see `campaign key`.")
     ] = None,
-    page: Annotated[
-        str | None,
-        typer.Option(
-            "--console",
-            metavar="[HOST:]PORT",
-            help="Page with live images, STOP and take-over; of each further robot two ports on. Needs [console].",
-        ),
-    ] = None,
+    page: ConsoleOptions,
 ) -> None:
     """Run a plan, or go on with it where it stopped: the next morning, after Ctrl-C, after kill -9.
 
     It ends when the question is answered, or when everything has been run. What a person must do is asked for here, in
     the console, and as the plan's `help` says.
 
-    Example:
+    With --console, every robot has a page, from which the others can be reached; each needs two ports.
+
+    Examples:
         robot-runtime campaign run plan.yaml
+        robot-runtime campaign run plan.yaml --console 0.0.0.0:8900 --attended
     """
     from robot_runtime.campaign.opening import check_plan, folder_of, open_campaign
     from robot_runtime.campaign.outcomes import sentence
@@ -86,6 +88,7 @@ def run(
     from robot_runtime.cli.stop import tell
     from robot_runtime.common.console import console, progress_bar
 
+    page.check()
     read = load_plan(plan)
     folder = folder_of(read, out)
     check_plan(read)
@@ -95,7 +98,7 @@ def run(
         def show(state: State) -> None:
             progress.update(bar, total=len(state.starts), completed=len(state.finished), note=_note(read, state))
 
-        ending = Runner(read, ledger, tell, show, _robots(page)).run()
+        ending = Runner(read, ledger, tell, show, _robots(read, page), judged=page.console is not None).run()
     words = {
         "decided": "answered",
         "undecided": "ended",
@@ -206,15 +209,23 @@ def _signer(key: Path | None, public: str) -> Any:
     return None if key is None else signer(key, public)
 
 
-def _robots(console: str | None) -> Callable[[Plan, int, Path], RobotProcess]:
-    """What makes the campaign's side of a robot's process, with a console or without."""
+def _robots(plan: Plan, page: ConsoleOptions) -> Callable[[Plan, int, Path], RobotProcess]:
+    """Factory of the campaign's side of a robot's process, with a console or without."""
     from functools import partial
 
     from robot_runtime.campaign.robots import RobotProcess
 
-    if console is None:
+    if page.console is None:
         return RobotProcess
-    return partial(RobotProcess, command=(sys.executable, "-m", "robot_runtime.cli.campaign_robot", console))
+    from robot_runtime.cli.campaign_robot import command
+
+    if page.address[1] == 0 and len(plan.robots) > 1:
+        raise ConfigError("--console 0 gives several robots no ports that are known", "name a port")
+    # One token for as long as the command runs: a robot's process that is started again keeps its page.
+    page = replace(page, console_token=page.console_token or secrets.token_urlsafe(16))
+    names = [f"{number}: {planned.robot}" for number, planned in enumerate(plan.robots)]
+    process, environment = command(page, names)
+    return partial(RobotProcess, command=process, environment=environment)
 
 
 def _note(plan: Plan, state: State) -> str:

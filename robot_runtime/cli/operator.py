@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,7 +16,7 @@ from robot_runtime.cli.stop import tell
 from robot_runtime.errors import ConfigError, DriverMissing, RuntimeFault
 
 if TYPE_CHECKING:
-    from robot_runtime.console.console import Console
+    from robot_runtime.console.console import Console, ConsoleSettings
     from robot_runtime.hal import Robot
     from robot_runtime.policy import Policy
     from robot_runtime.recording.writer import Recorder
@@ -26,8 +27,8 @@ TOKEN_VARIABLE = "ROBOT_RUNTIME_CONSOLE_TOKEN"
 
 
 @dataclass(frozen=True)
-class OperatorOptions:
-    """The console and the gamepad of a run."""
+class ConsoleOptions:
+    """The console of a run or a campaign."""
 
     console: Annotated[
         str | None,
@@ -45,20 +46,68 @@ class OperatorOptions:
     attended: Annotated[
         bool, typer.Option("--attended", help="No episode begins before the operator starts it on the page.")
     ] = False
+    console_silence_s: Annotated[
+        float, typer.Option(min=0.2, max=30, help="Silence of the operator's page after which the robot is stopped.")
+    ] = 0.5
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Host and port. Raises ``ConfigError``."""
+        text = self.console or ""
+        host, _, port = text.rpartition(":")
+        if not (port.isdecimal() and 0 <= int(port) < 65535):
+            raise ConfigError(
+                f"--console {text!r} has no port", "write a port, or HOST:PORT, as in --console 0.0.0.0:8900"
+            )
+        return host.strip("[]") or "127.0.0.1", int(port)
+
+    def check(self) -> None:
+        """Raise ``ConfigError`` for options that do not fit each other, ``DriverMissing`` without ``[console]``."""
+        if self.console is None:
+            if self.attended:
+                raise ConfigError("--attended waits for the page of a console", "add --console 8900")
+            return
+        try:
+            importlib.import_module("robot_runtime.console.console")
+        except ModuleNotFoundError as error:
+            raise DriverMissing(f"the console needs {error.name!r}", "pip install 'robot-runtime[console]'") from error
+        if self.console_token is not None:
+            check_token(self.console_token, self.address[0])
+        if (self.console_certificate is None) != (self.console_key is None):
+            raise ConfigError("--console-certificate and --console-key belong together", "give both, or neither")
+
+    def settings(self) -> ConsoleSettings:
+        """Settings of the console; after :meth:`check`."""
+        from robot_runtime.console.console import ConsoleSettings
+
+        return ConsoleSettings(
+            *self.address,
+            token=self.console_token or "",
+            certificate=self.console_certificate,
+            key=self.console_key,
+            attended=self.attended,
+            silence_s=self.console_silence_s,
+        )
+
+
+@dataclass(frozen=True)
+class OperatorOptions(ConsoleOptions):
+    """The console and the gamepad of a run."""
+
+    notify_desktop: Annotated[
+        bool, typer.Option("--notify-desktop", help="Show a desktop notification when a person is needed.")
+    ] = False
+    notify_hook: Annotated[str | None, typer.Option(metavar="URL", help="Post JSON there when a person is needed.")] = (
+        None
+    )
     gamepad: Annotated[
         Path | None,
         typer.Option(metavar="DEVICE", help="Gamepad for --agent human: /dev/input/eventN, or auto."),
     ] = None
 
     @contextmanager
-    def operated(
-        self,
-        robot: Robot,
-        policy: Policy | None,
-        recorder: Recorder,
-        campaign: Callable[[], dict[str, Any]] | None = None,
-    ) -> Iterator[Operation]:
-        """The operator's devices while a robot runs a policy; ``campaign`` as of the console.
+    def operated(self, robot: Robot, policy: Policy, recorder: Recorder) -> Iterator[Operation]:
+        """The operator's devices while a robot runs a policy.
 
         Raises:
             RuntimeFault: a device or an address is not available.
@@ -66,41 +115,36 @@ class OperatorOptions:
         from robot_runtime.teleop.gamepad import Gamepad, find_gamepad
         from robot_runtime.teleop.human import Human
 
+        self.check()
         with ExitStack() as stack:
             if self.gamepad is not None:
                 if not isinstance(policy, Human):
                     raise ConfigError("--gamepad drives a robot without a policy", "add --agent human")
                 path = find_gamepad() if str(self.gamepad) == "auto" else self.gamepad
                 stack.enter_context(Gamepad(path, policy.inbox, _stop(robot)))
-            yield Operation(self._console(stack, robot, policy, recorder, campaign))
+            if self.console is None:
+                yield Operation(None)
+                return
+            from robot_runtime.console.console import Console
 
-    def _console(
-        self,
-        stack: ExitStack,
-        robot: Robot,
-        policy: Policy | None,
-        recorder: Recorder,
-        campaign: Callable[[], dict[str, Any]] | None,
-    ) -> Console | None:
-        if self.console is None:
-            if self.attended:
-                raise ConfigError("--attended waits for the page of a console", "add --console 8900")
-            return None
-        try:
-            from robot_runtime.console.console import Console, ConsoleSettings
-        except ModuleNotFoundError as error:
-            raise DriverMissing(f"the console needs {error.name!r}", "pip install 'robot-runtime[console]'") from error
-        host, port = _address(self.console)
-        if self.console_token is not None:
-            check_token(self.console_token, host)
-        if (self.console_certificate is None) != (self.console_key is None):
-            raise ConfigError("--console-certificate and --console-key belong together", "give both, or neither")
-        settings = ConsoleSettings(
-            host, port, self.console_token or "", self.console_certificate, self.console_key, self.attended
-        )
-        console = stack.enter_context(Console(robot, settings, tell, policy, lambda: recorder.path, campaign))
-        tell(f"console: {console.url.replace(f'//{host}:', f'//{reached_as(host)}:')}")
-        return console
+            console = Console(robot, self.settings(), tell, policy, lambda: recorder.path, notify=self._notify())
+            stack.enter_context(console)
+            tell(f"console: {shown(console)}")
+            yield Operation(console)
+
+    def _notify(self) -> Callable[[str], None]:
+        from robot_runtime.campaign.asking import Notifier
+        from robot_runtime.campaign.plan import Help
+        from robot_runtime.common.config import parse
+
+        notifier = Notifier(parse({"desktop": self.notify_desktop, "hook": self.notify_hook}, Help, "--notify"), tell)
+        return lambda text: notifier.ask(text, {})
+
+
+def shown(console: Console) -> str:
+    """The console's address as browsers reach it."""
+    host = console.settings.host
+    return console.url.replace(f"//{host}:", f"//{reached_as(host)}:")
 
 
 @dataclass(frozen=True)
@@ -118,9 +162,11 @@ class Operation:
         """The policy under the operator."""
         return policy if self.console is None else self.console.supervised(policy)
 
-    def episode(self, episode: Episode, number: int, total: int) -> AbstractContextManager[None]:
-        """The context of an episode."""
-        return nullcontext() if self.console is None else self.console.episode(episode, number, total)
+    def episode(
+        self, episode: Episode, number: int, total: int, reference: Path | None = None
+    ) -> AbstractContextManager[None]:
+        """The context of an episode; ``reference`` as of the console."""
+        return nullcontext() if self.console is None else self.console.episode(episode, number, total, reference)
 
 
 def press_key(policy: Policy) -> Callable[[str], object] | None:
@@ -151,10 +197,3 @@ def _stop(robot: Robot) -> Callable[[str], None]:
             tell(error.message)
 
     return stop
-
-
-def _address(text: str) -> tuple[str, int]:
-    host, _, port = text.rpartition(":")
-    if not (port.isdecimal() and 0 <= int(port) < 65535):
-        raise ConfigError(f"--console {text!r} has no port", "write a port, or HOST:PORT, as in --console 0.0.0.0:8900")
-    return host.strip("[]") or "127.0.0.1", int(port)

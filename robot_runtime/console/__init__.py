@@ -5,8 +5,12 @@
 ``protocol``     messages of the page
 ``stops``        emergency stops, each carried out once whichever way it comes
 ``control``      server of the operator: stop, heartbeat, commands; in the robot's process
+``placing``      the way to the start, and driving there
+``judging``      verdicts and notes
 ``supervision``  pause, end, take over, in the robot's loop
 ``feed``         what the robot does, from its loop to the page's process
+``forecast``     minutes that battery and disk last
+``alerts``       what needs a person
 ``live_video``   pictures between the steps
 ``web``          server of the page and its pictures; in a process of its own
 ===============  ======================================================================================================

@@ -19,22 +19,21 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import Self, override
 
-from robot_runtime.common.geometry import SE2
+from robot_runtime.campaign.statements import annotate
 from robot_runtime.console.control import SILENCE_S, ControlServer
 from robot_runtime.console.feed import Feed
+from robot_runtime.console.judging import Judging
 from robot_runtime.console.live_video import live_video
+from robot_runtime.console.placing import PageGuide
 from robot_runtime.console.protocol import Message
 from robot_runtime.console.stops import Stops
 from robot_runtime.console.supervision import Supervised, Supervision
-from robot_runtime.console.web import WebSettings, serve_pages
+from robot_runtime.console.web import Neighbor, WebSettings, serve_pages
 from robot_runtime.errors import ConfigError
 from robot_runtime.hal import RgbdFrame, Robot
-from robot_runtime.placement.guide import Guide
-from robot_runtime.placement.offset import Offset, Tolerance
-from robot_runtime.placement.placer import GuidedPlacer
+from robot_runtime.placement.guide import Guided
 from robot_runtime.policies.remote.encryption import server_context
 from robot_runtime.policy import Policy
-from robot_runtime.recording.annotations import add_annotation
 from robot_runtime.records import EpisodeEnd, StepRecord, Subscriber
 from robot_runtime.tasks.episode import Episode
 from robot_runtime.teleop.human import Human
@@ -59,6 +58,8 @@ class ConsoleSettings:
         certificate: PEM file; None without encryption.
         key: PEM file; None without encryption.
         attended: whether no episode begins before the operator starts it.
+        name: of the robot among them; empty for its preset's.
+        others: consoles of other robots that the page shows beside this one.
         silence_s: silence of the operator's page after which the robot is stopped.
     """
 
@@ -68,6 +69,8 @@ class ConsoleSettings:
     certificate: Path | None = None
     key: Path | None = None
     attended: bool = False
+    name: str = ""
+    others: tuple[Neighbor, ...] = ()
     silence_s: float = SILENCE_S
 
 
@@ -81,6 +84,8 @@ class Console(Subscriber):
         policy: that will run; the agent ``human`` is driven from the page.
         log: returns the file of the present or last log; None where nothing is recorded.
         campaign: returns the status of the campaign that the run belongs to; None without one.
+        answer: answers a campaign's question, by its number and a person's pseudonym.
+        notify: called with a line when a person is needed.
 
     Attributes:
         url: of the page, with the token.
@@ -98,22 +103,23 @@ class Console(Subscriber):
         policy: Policy | None = None,
         log: Callable[[], Path | None] = lambda: None,
         campaign: Callable[[], dict[str, Any]] | None = None,
+        answer: Callable[[int, str], str] | None = None,
+        notify: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.settings = replace(settings, token=settings.token or secrets.token_urlsafe(16))
         human = policy if isinstance(policy, Human) else None
         self._robot, self._tell, self._log, self._human = robot, tell, log, human
-        self._campaign = campaign
+        self._campaign, self._answer, self._notify = campaign, answer, notify
         self._named = human is not None and bool(human.operator)
         inbox = human.inbox if human is not None else ActionInbox()
         self.supervision = Supervision(inbox, "all" if human is None else human.view, human is not None)
+        self.supervision.continuous = human is not None and human.continuous
         self.supervision.paused = settings.attended
         self.stops = Stops(robot, tell)
         self._feed: Feed | None = None
         self._stack = ExitStack()
         self._references: dict[str, NDArray[np.uint8]] = {}
-        self._logs: dict[str, Path] = {}
-        self._judged: dict[str, list[str]] = {}
-        self._judging = threading.Lock()
+        self._judging = Judging()
         self._last: StepRecord | None = None
         self._episode: Episode | None = None
         self.url = ""
@@ -157,14 +163,16 @@ class Console(Subscriber):
             self.supervision,
             self._start_web(stack, control.port, listening, files),
             self._tell,
+            self._notify,
             self._campaign,
             self._log,
         )
         stack.callback(feed.close)
         feed.start()
         stack.enter_context(live_video(self._robot, feed.show, lambda: feed.viewers > 0))
-        if isinstance(self._robot.placer, GuidedPlacer):
-            self._robot.placer.guide = PageGuide(feed, self._robot.placer.guide, self.supervision)
+        placer = self._robot.placer
+        if isinstance(placer, Guided):
+            placer.guide = PageGuide(feed, placer.guide, self.supervision, self._robot.base)
         self.control_port = control.port
         scheme = "http" if encryption is None else "https"
         self.url = f"{scheme}://{settings.host}:{port}/#token={settings.token}"
@@ -176,7 +184,9 @@ class Console(Subscriber):
         context = multiprocessing.get_context("spawn")
         theirs, ours = context.Pipe(duplex=False)
         requests, asking = context.Pipe()
-        settings = WebSettings(self.settings.token, control_port, **files)
+        settings = WebSettings(
+            self.settings.token, control_port, self.settings.name or self._robot.name, self.settings.others, **files
+        )
         process = context.Process(
             target=serve_pages, args=(settings, listening, theirs, asking), name="console", daemon=True
         )
@@ -228,8 +238,16 @@ class Console(Subscriber):
         return Supervised(policy, self.supervision)
 
     @contextmanager
-    def episode(self, episode: Episode, number: int = 1, total: int = 1) -> Iterator[None]:
+    def episode(
+        self, episode: Episode, number: int = 1, total: int = 1, reference: Path | None = None
+    ) -> Iterator[None]:
         """The context of an episode, from before its start until it is over; waits first while the run is paused.
+
+        Args:
+            episode: to be run.
+            number: from 1.
+            total: number of episodes.
+            reference: picture of the start of an earlier run, if this console has shown none.
 
         Raises:
             EpisodeAborted: the operator ended the episode.
@@ -237,7 +255,11 @@ class Console(Subscriber):
         assert self._feed is not None
         self._episode, self._last = episode, None
         self.supervision.begin()
-        self._feed.begin(episode, number, total, self._references.get(episode.key))
+        earlier = self._references.get(episode.key)
+        if earlier is None and reference is not None:
+            read = cv2.imread(str(reference), cv2.IMREAD_COLOR)
+            earlier = None if read is None else read[..., ::-1].astype(np.uint8)
+        self._feed.begin(episode, number, total, earlier)
         try:
             self.supervision.wait_while_paused()
             yield
@@ -266,14 +288,12 @@ class Console(Subscriber):
         log, feed, supervision = self._log(), self._feed, self.supervision
         if log is None or self._last is None or feed is None or self._episode is None:
             return
-        self._logs[log.name] = log.resolve()
-        self._judged[log.name] = []
-        feed.put("final", (log.name, self._last.frame.rgb))
-        feed.put("judge", {"logs": self._judged.copy(), "newest": log.name})
+        name = self._judging.offer(log)
+        feed.put("final", (name, self._last.frame.rgb))
+        feed.put("judge", {"logs": self._judging.judges, "newest": name})
         if supervision.interventions:
             steps = ", ".join(map(str, supervision.interventions[:20]))
-            who = supervision.operator or "operator"
-            add_annotation(log, who, note=f"decided at steps {steps}", intervention=True)
+            annotate(log, supervision.helper, note=f"decided at steps {steps}", intervention="takeover")
 
     # --- commands of pages, in their threads ------------------------------------------------------------------------
 
@@ -287,7 +307,12 @@ class Console(Subscriber):
     def _command(self, message: Message) -> str:
         do, supervision = message.do, self.supervision
         if do == "verdict":
-            return self._judge(message)
+            text = self._judging.judge(message)
+            assert self._feed is not None
+            self._feed.put("judge", {"logs": self._judging.judges, "newest": message.log})
+            return text
+        if do == "answer" and self._answer is not None:
+            return self._answer(message.ask, message.by)
         if do == "release":
             return self.stops.release()
         if do == "pause":
@@ -312,56 +337,12 @@ class Console(Subscriber):
             inbox.release()
         elif message.action is None:
             raise ConfigError("an action is missing", "reload the page")
-        elif self._human is None and self.supervision.taken_over is None:
+        elif self._human is None and self.supervision.taken_over is None and not self.supervision.steers:
             raise ConfigError("the policy decides", "take over first")
         elif message.do == "hold":
-            inbox.hold(Choice(message.action, "console"))
+            inbox.hold(Choice(message.action, "console", message.stick))
         else:
             inbox.press(Choice(message.action, "console"))
-
-    def _judge(self, message: Message) -> str:
-        log = self._logs.get(message.log)
-        if log is None:
-            raise ConfigError("that episode is not known here", "reload the page")
-        with self._judging:
-            if message.by in self._judged[log.name]:
-                raise ConfigError(f"{message.by} has judged this episode", "let somebody else be the second judge")
-            add_annotation(log, message.by, message.visible, None, message.note, message.judgment)
-            self._judged[log.name].append(message.by)
-        if self._feed is not None:
-            self._feed.put("judge", {"logs": self._judged.copy(), "newest": log.name})
-        return f"{log.name}: {message.judgment or 'noted'}"
-
-
-class PageGuide(Guide):
-    """Messages of a placement to the page, and to the guide that was there.
-
-    Args:
-        feed: of the page.
-        other: the guide that was there.
-        supervision: by which the operator can end the placement.
-    """
-
-    def __init__(self, feed: Feed, other: Guide, supervision: Supervision) -> None:
-        super().__init__()
-        self._feed, self._other, self._supervision = feed, other, supervision
-        self._tolerance = Tolerance()
-
-    @override
-    def begin(self, goal: SE2, tolerance: Tolerance, drives: bool) -> None:
-        self._tolerance = tolerance
-        self._other.begin(goal, tolerance, drives)
-
-    @override
-    def show(self, now_ns: int, offset: Offset | None, note: str) -> None:
-        self._supervision.check()
-        self._feed.show_offset(offset, note, self._tolerance)
-        self._other.show(now_ns, offset, note)
-
-    @override
-    def done(self, offset: Offset) -> None:
-        self._feed.show_offset(offset, "placed", self._tolerance)
-        self._other.done(offset)
 
 
 def _listen(host: str, port: int) -> socket.socket:

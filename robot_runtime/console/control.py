@@ -53,7 +53,7 @@ class ControlServer:
         address: host and port; port 0 for any free one.
         token: that pages must show.
         stops: of the robot.
-        command: for what the page in control asks beyond stops, and for verdicts of any page.
+        command: for what the page in control asks beyond stops, and for verdicts and answers of any page.
         on_operator: called with the pseudonym of the person in control, or None.
         encryption: None for none.
         silence_s: see ``SILENCE_S``.
@@ -187,7 +187,7 @@ class ControlServer:
         if message.do == "leave":
             self._lose(page, f"the operator's page is {message.why or 'gone'}")
             return self._beat(-1, page)
-        if message.do != "verdict" and self._page != page:
+        if message.do not in ("verdict", "answer") and self._page != page:
             raise ConfigError("another page is in control", "take control first")
         return {"kind": "done", "do": message.do, "text": self._command(message)}
 

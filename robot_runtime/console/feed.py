@@ -18,6 +18,7 @@ from typing_extensions import override
 
 from robot_runtime.common.clock import Stopwatch, ns_to_seconds
 from robot_runtime.common.geometry import SE2
+from robot_runtime.console.alerts import alerts
 from robot_runtime.console.forecast import Forecast
 from robot_runtime.console.live_video import RATE_HZ
 from robot_runtime.console.stops import Stops
@@ -38,6 +39,9 @@ FULL_DISK_BYTES = 200e6
 CAMPAIGN_S = 10.0
 """Period at which a campaign's status is read."""
 
+CAMPAIGN = ("title", "done", "total", "eta_s", "answer", "rows", "asks")
+"""What the page shows of a campaign's status; nothing of it names a sealed policy."""
+
 DEPTH_WIDTH = 320
 """Least width to which depth is thinned out for the page."""
 
@@ -53,6 +57,7 @@ class Feed(Subscriber):
         supervision: of its loop.
         connection: to the page's process.
         on_lost: called once with a line when that process has ended.
+        notify: called with a line when a person is needed.
         campaign: returns the status of the campaign that the run belongs to (``campaign.status``); None without one.
         log: returns the file of the present or last log; None where nothing is recorded.
 
@@ -67,12 +72,14 @@ class Feed(Subscriber):
         supervision: Supervision,
         connection: Connection,
         on_lost: Callable[[str], None],
+        notify: Callable[[str], None],
         campaign: Callable[[], dict[str, Any]] | None = None,
         log: Callable[[], Path | None] = lambda: None,
     ) -> None:
         self.viewers = 0
         self._robot, self._stops, self._supervision = robot, stops, supervision
         self._connection, self._on_lost, self._campaign = connection, on_lost, campaign
+        self._notify, self._alerts = notify, dict[str, str]()
         self._sending, self._lock, self._ended = threading.Lock(), threading.Lock(), threading.Event()
         self._waiting: dict[str, Any] = {}
         self._frame: RgbdFrame | None = None
@@ -214,7 +221,9 @@ class Feed(Subscriber):
         shown: RgbdFrame | None = None
         since, asked = Stopwatch(), None
         while not self._ended.wait(1 / STATE_HZ):
-            self.send("state", self._state())
+            state = self._state()
+            self._alert(alerts(state))
+            self.send("state", state | {"alerts": list(self._alerts.values())})
             if self._campaign is not None and (asked is None or asked.elapsed_s() >= CAMPAIGN_S):
                 asked = Stopwatch()
                 self.send("campaign", _campaign(self._campaign))
@@ -229,6 +238,11 @@ class Feed(Subscriber):
                 every = max(1, frame.depth_m.shape[1] // DEPTH_WIDTH)
                 self.send("frame", (frame.rgb, frame.depth_m[::every, ::every] if self.shows_depth else None))
 
+    def _alert(self, found: dict[str, str]) -> None:
+        for kind in found.keys() - self._alerts.keys():
+            self._notify(f"{self._robot.name}: {found[kind]}")
+        self._alerts = found
+
     def _state(self) -> dict[str, Any]:
         base, record, supervision = self._stops.state(), self._record, self._supervision
         state = {
@@ -241,6 +255,8 @@ class Feed(Subscriber):
             "offset": self._offset,
             "paused": supervision.paused,
             "waits": supervision.waits,
+            "steers": supervision.steers,
+            "continuous": supervision.continuous,
             "asks": supervision.inbox.waits,
             "taken_over": supervision.taken_over,
             "interventions": len(supervision.interventions),
@@ -287,8 +303,8 @@ def _campaign(status: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     try:
         found = status()
     except RuntimeFault as error:
-        found = {"title": "campaign", "done": 0, "total": 0, "eta_s": None, "answer": error.message, "rows": []}
-    return {name: found[name] for name in ("title", "done", "total", "eta_s", "answer", "rows")}
+        found = dict.fromkeys(CAMPAIGN) | {"title": "campaign", "answer": error.message}
+    return {name: found[name] for name in CAMPAIGN}
 
 
 def goal_text(episode: Episode) -> str:

@@ -16,6 +16,7 @@ MAX_BYTES = 4096
 
 Word = Annotated[str, Field(max_length=64)]
 Text = Annotated[str, Field(max_length=2000)]
+Share = Annotated[float, Field(ge=-1, le=1, allow_inf_nan=False)]
 
 Kind = Literal[
     "hello",
@@ -34,6 +35,7 @@ Kind = Literal[
     "hold",
     "let_go",
     "verdict",
+    "answer",
 ]
 
 Judgment = Literal["success", "fail", "invalid"]
@@ -56,10 +58,13 @@ class Message:
         want: of ``control``: whether to take or to give up control.
         why: of ``leave``: what happened to the page.
         action: of ``press`` and ``hold``.
+        stick: of ``hold``: shares of the largest forward and turning velocity, -1 to 1, left positive.
         log: of a verdict: the log's name, as the page got it.
         judgment: of a verdict.
         visible: of a verdict.
+        helped: of a verdict: whether a person helped the robot.
         note: of a verdict.
+        ask: of ``answer``: number of the campaign's question.
     """
 
     do: Kind
@@ -70,10 +75,13 @@ class Message:
     want: bool = True
     why: Word = ""
     action: Action | None = None
+    stick: tuple[Share, Share] | None = None
     log: Annotated[str, Field(max_length=300)] = ""
     judgment: Judgment | None = None
     visible: bool | None = None
+    helped: bool = False
     note: Text = ""
+    ask: int = 0
 
     __pydantic_config__ = config.STRICT
 

@@ -15,8 +15,8 @@ from robot_runtime.hal import BaseState
 from robot_runtime.policy import Answer, Observation, Policy, World
 from robot_runtime.records import EpisodeHeader, StepRecord, Subscriber
 from robot_runtime.tasks.task import Task
-from robot_runtime.teleop.human import await_choice, choice_record
-from robot_runtime.teleop.inbox import ActionInbox
+from robot_runtime.teleop.human import await_choice, choice_record, decision_of
+from robot_runtime.teleop.inbox import ActionInbox, Choice
 
 PAUSE_LIMIT_S = 3600.0
 """Longest pause; then the episode is ended."""
@@ -31,19 +31,22 @@ class Supervision(Subscriber):
         inbox: of the person who drives.
         view: what that person sees, for the log.
         human: whether the agent of the run is a person anyway.
+        continuous: whether that person drives with velocities; a person who takes over does as the policy did.
 
     Attributes:
         paused: whether the operator has paused the run.
         waits: whether the loop waits because of that.
+        steers: whether the operator may drive the robot to its start.
         operator: pseudonym of the person in control.
         taken_over: pseudonym of the person whose actions count instead of the policy's; None for nobody's.
         interventions: steps of the present episode that a person decided instead of the policy.
+        helper: pseudonym of that person, the last one if there were several.
     """
 
-    def __init__(self, inbox: ActionInbox, view: str, human: bool = False) -> None:
-        self.inbox, self.view, self.human = inbox, view, human
-        self.operator = ""
-        self.paused = self.waits = False
+    def __init__(self, inbox: ActionInbox, view: str, human: bool = False, continuous: bool = False) -> None:
+        self.inbox, self.view, self.human, self.continuous = inbox, view, human, continuous
+        self.operator = self.helper = ""
+        self.paused = self.waits = self.steers = False
         self.taken_over: str | None = None
         self.interventions: list[int] = []
         self._aborted: str | None = None
@@ -58,7 +61,7 @@ class Supervision(Subscriber):
 
     def take_over(self, by: str) -> None:
         """Let a person decide from the next step on."""
-        self.taken_over = by
+        self.taken_over = self.helper = by
 
     def hand_back(self) -> None:
         """Let the policy decide from the next step on."""
@@ -74,7 +77,7 @@ class Supervision(Subscriber):
 
     def finish(self) -> None:
         """End an episode."""
-        self._runs = False
+        self._runs = self.steers = False
 
     def check(self) -> None:
         """Raise ``EpisodeAborted`` if the operator has ended the episode."""
@@ -122,13 +125,19 @@ class Supervision(Subscriber):
         if by is None:
             return proposed, {}
 
+        self.continuous = not isinstance(proposed, Action) and task.control is not None and bool(task.control.velocity)
+
+        def known(one: Choice) -> Decision | None:
+            return decision_of(one, task, self.continuous)
+
         choice, reaction_s = await_choice(
-            self.inbox, lambda one: one.action in task.actions, lambda: self.taken_over is None
+            self.inbox, lambda one: known(one) is not None, lambda: self.taken_over is None
         )
-        if choice is None:
+        decision = None if choice is None else known(choice)
+        if choice is None or decision is None:
             return proposed, {}
         pose = self._pose or SE2()
-        return choice.action, {
+        return decision, {
             **choice_record(choice, reaction_s, by, self.view),
             "intervention": True,
             "proposed": str(proposed.action if not isinstance(proposed, Action) else proposed),

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import html
 import json
 import signal
 import socket
 import threading
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from itertools import count
 from multiprocessing.connection import Connection
@@ -21,13 +22,15 @@ import numpy as np
 import uvicorn
 from numpy.typing import NDArray
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Response
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 PAGE = Path(__file__).parent / "page"
-FILES = {"/app.js": "text/javascript", "/style.css": "text/css"}
+FILES = {"/app.js": "text/javascript", "/link.js": "text/javascript", "/style.css": "text/css"}
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; connect-src *; "
     "manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -47,18 +50,37 @@ _HEADERS = {"Content-Security-Policy": POLICY, "X-Content-Type-Options": "nosnif
 
 
 @dataclass(frozen=True)
+class Neighbor:
+    """Console of another robot, on the same host and with the same token.
+
+    Attributes:
+        name: of the robot.
+        port: of its page.
+        control_port: of its operator's server.
+    """
+
+    name: str
+    port: int
+    control_port: int
+
+
+@dataclass(frozen=True)
 class WebSettings:
     """Settings of the server.
 
     Attributes:
         token: that pages must show.
         control_port: of the operator's server.
+        name: of the robot.
+        others: consoles of other robots.
         certificate: PEM file; None without encryption.
         key: PEM file; None without encryption.
     """
 
     token: str
     control_port: int
+    name: str
+    others: tuple[Neighbor, ...] = ()
     certificate: str | None = None
     key: str | None = None
 
@@ -103,7 +125,13 @@ class Web:
                 Route("/stop", self._stop, methods=["POST"]),
                 Route("/final/{log}", self._final),
                 WebSocketRoute("/live", self._live),
-            ]
+            ],
+            # The page of another robot stops this one, too; what it may do depends on the token alone.
+            middleware=[
+                Middleware(
+                    CORSMiddleware, allow_origins=["*"], allow_methods=["GET", "POST"], allow_headers=["Authorization"]
+                )
+            ],
         )
 
     async def put(self, kind: str, message: str | bytes) -> None:
@@ -128,7 +156,13 @@ class Web:
 
     async def _page(self, request: Request) -> Response:
         text = (PAGE / "index.html").read_text(encoding="utf-8")
-        return HTMLResponse(text.replace("{control_port}", str(self._settings.control_port)), headers=_HEADERS)
+        others = html.escape(json.dumps([asdict(one) for one in self._settings.others]))
+        text = (
+            text.replace("{name}", html.escape(self._settings.name))
+            .replace("{control_port}", str(self._settings.control_port))
+            .replace("{others}", others)
+        )
+        return HTMLResponse(text, headers=_HEADERS)
 
     async def _stop(self, request: Request) -> Response:
         if not self._knows(request.headers.get("Authorization", "").removeprefix("Bearer ")):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable
+from typing import Protocol, runtime_checkable
 
 from robot_runtime.common.clock import seconds_to_ns
 from robot_runtime.common.geometry import SE2
@@ -45,6 +46,13 @@ class Guide:
         """Announce that the robot stands at the goal."""
         degrees = math.degrees(abs(offset.turn_rad))
         self._write(f"The robot stands at the start, {100 * offset.distance_m:.1f} cm and {degrees:.1f}° off.")
+
+
+@runtime_checkable
+class Guided(Protocol):
+    """A placer with messages to the operator."""
+
+    guide: Guide
 
 
 def _to_stderr(line: str) -> None:

@@ -56,9 +56,10 @@ class Annotation:
     def __post_init__(self) -> None:
         if not self.who.strip():
             raise ValueError("an annotation needs the name of its author")
-        if self.visible is None and not self.objects and self.judgment is None and self.intervention is None:
+        said = (self.visible, self.objects or None, self.judgment, self.intervention, self.note.strip() or None)
+        if all(one is None for one in said):
             raise ValueError(
-                "an annotation needs a judgment, an intervention, a verdict on visibility, or poses of objects"
+                "an annotation needs a judgment, an intervention, a verdict on visibility, poses of objects, or a note"
             )
         for name, pose in self.objects.items():
             _check_pose(name, pose)

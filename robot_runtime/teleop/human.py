@@ -84,9 +84,9 @@ class Human(Policy):
         """
         assert self._task is not None
         task = self._task
-        choice, reaction_s = await_choice(self.inbox, lambda one: self._decision(one, task) is not None)
+        choice, reaction_s = await_choice(self.inbox, lambda one: decision_of(one, task, self.continuous) is not None)
         assert choice is not None
-        decision = self._decision(choice, task)
+        decision = decision_of(choice, task, self.continuous)
         assert decision is not None
         mode = "discrete" if isinstance(decision, Action) else "continuous"
         self._info = choice_record(choice, reaction_s, self.operator, self.view) | {"mode": mode}
@@ -96,20 +96,27 @@ class Human(Policy):
     def info(self) -> dict[str, Any]:
         return {"operator": self._info}
 
-    def _decision(self, choice: Choice, task: Task) -> Decision | None:
-        """The decision in a task; None if it has no such action."""
-        if choice.stick is None and not (self.continuous and choice.action in _SHARES):
-            return choice.action if choice.action in task.actions else None
-        velocity = None if task.control is None else task.control.velocity
-        if not self.continuous or velocity is None:
-            return None
-        linear, angular, tilt = _SHARES[choice.action] if choice.stick is None else (*choice.stick, 0.0)
-        return VelocityCommand(
-            _share(linear, velocity.linear_m_s),
-            _share(angular, velocity.angular_rad_s),
-            _share(tilt, velocity.tilt_rad_s),
-            PERIOD_S,
-        )
+
+def decision_of(choice: Choice, task: Task, continuous: bool) -> Decision | None:
+    """The decision that a choice is in a task; None if the task has no such action.
+
+    Args:
+        choice: of a person.
+        task: of the episode.
+        continuous: whether keys and sticks become velocities.
+    """
+    if choice.stick is None and not (continuous and choice.action in _SHARES):
+        return choice.action if choice.action in task.actions else None
+    velocity = None if task.control is None else task.control.velocity
+    if not continuous or velocity is None:
+        return None
+    linear, angular, tilt = _SHARES[choice.action] if choice.stick is None else (*choice.stick, 0.0)
+    return VelocityCommand(
+        _share(linear, velocity.linear_m_s),
+        _share(angular, velocity.angular_rad_s),
+        _share(tilt, velocity.tilt_rad_s),
+        PERIOD_S,
+    )
 
 
 def await_choice(

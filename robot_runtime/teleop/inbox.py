@@ -43,6 +43,11 @@ class ActionInbox:
         """Whether the robot waits for an action now."""
         return self._waits
 
+    @property
+    def held(self) -> Choice | None:
+        """What is asked for until :meth:`release`, for loops that do not wait."""
+        return self._held
+
     def press(self, choice: Choice) -> bool:
         """Ask for an action once; return whether the robot waits for one and takes it."""
         with self._changed:

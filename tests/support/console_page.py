@@ -13,7 +13,7 @@ from websockets.sync.client import ClientConnection, connect
 from robot_runtime.common.clock import SystemClock, wait_for
 
 TOKEN = "a" * 16
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 
 class Page:

@@ -1,95 +1,72 @@
 "use strict";
-// The page shows the robot's state, as the robot reports it, and never what was asked for.
-const $ = (id) => document.getElementById(id);
-const BEAT_MS = 100, SILENT_MS = 700, RETRY_MS = 1000;
-const token = new URLSearchParams(location.hash.slice(1)).get("token") || sessionStorage.getItem("token") || "";
-if (token) sessionStorage.setItem("token", token);
-history.replaceState(null, "", location.pathname);
-const secure = location.protocol === "https:" ? "s" : "";
-const controlPort = document.querySelector("meta[name=control-port]").content;
+// The page of one robot at a time; of the others it shows whether they are held, and can stop them.
+let link = null, live = null, state = {}, extent = null, mapImage = null, path = [], hasReference = false, judged = {}, campaign = null;
+let known = new Set();
+const links = [];
 
-let control = null, live = null, mine = false, eStop = null, heardAt = 0, roundTrip = null, beats = new Map(), beat = 0;
-let state = {}, extent = null, mapImage = null, path = [], hasReference = false, judged = {}, held = null;
-const presses = new Map();
+// --- robots --------------------------------------------------------------------------------------------------------------
 
-// --- the operator's connection ------------------------------------------------------------------------------------------
-
-function openControl() {
-  control = new WebSocket(`ws${secure}://${location.hostname}:${controlPort}/`);
-  control.onopen = () => control.send(JSON.stringify({ do: "hello", token }));
-  control.onmessage = (event) => heard(JSON.parse(event.data));
-  control.onclose = (event) => {
-    mine = false; eStop = null; showStop();
-    if (event.code === 1008) { say(`the robot refused this page: ${event.reason}`); return; }
-    setTimeout(openControl, RETRY_MS);
-  };
+function changed(one) {
+  showRobots();
+  if (one === link) { showStop(); showWho(); }
 }
 
-function send(message) {
-  if (control && control.readyState === WebSocket.OPEN) { control.send(JSON.stringify(message)); return true; }
-  say("no connection to the robot");
-  return false;
-}
-
-function heard(message) {
-  heardAt = performance.now();
-  if (message.kind === "beat") {
-    if (beats.has(message.n)) { roundTrip = heardAt - beats.get(message.n); beats.delete(message.n); }
-    mine = message.yours; eStop = message.e_stop; state.operator = message.operator || "";
-    showStop(); showWho();
-  } else if (message.kind === "stopped") stopped(message, "WebSocket");
-  else if (message.kind === "refused") say(`${message.why}; ${message.remedy}`);
-  else if (message.kind === "done") say(message.do === "verdict" ? `judged: ${message.text}` : "");
-}
-
-setInterval(() => {
-  if (control && control.readyState === WebSocket.OPEN) {
-    beats.set(++beat, performance.now());
-    if (beats.size > 50) beats.delete(beats.keys().next().value);
-    control.send(JSON.stringify({ do: "beat", n: beat }));
+function showRobots() {
+  $("robots").hidden = links.length < 2;
+  if (links.length < 2) return;
+  if (!$("robots").children.length) {
+    for (const one of links) {
+      const button = document.createElement("button");
+      button.append(Object.assign(document.createElement("span"), { textContent: one.name }), document.createElement("small"));
+      button.onclick = () => choose(one);
+      $("robots").append(button);
+    }
+    const all = Object.assign(document.createElement("button"), { id: "stop-all", textContent: "STOP ALL" });
+    all.addEventListener("pointerdown", (event) => { event.preventDefault(); letGo(); for (const one of links) one.stop(myName()); });
+    $("robots").append(all);
   }
-  if (performance.now() - heardAt > SILENT_MS) { eStop = null; showStop(); }
-  showLink();
-}, BEAT_MS);
+  links.forEach((one, i) => {
+    const button = $("robots").children[i], word = one.eStop === null ? "silent" : one.eStop ? "stopped" : one.speed && one.speed.some(Boolean) ? "moves" : "rests";
+    button.className = word; button.lastChild.textContent = one.mine ? `${word}, yours` : word;
+    button.setAttribute("aria-pressed", one === link);
+  });
+}
+
+function choose(one) {
+  if (one === link) return;
+  letGo();
+  link = one;
+  state = {}; extent = mapImage = campaign = null; path = []; hasReference = false; judged = {}; known = new Set();
+  for (const id of ["depth", "map", "judge", "campaign", "overlay"]) $(id).hidden = true;
+  for (const id of ["color-img", "depth-img", "final"]) $(id).removeAttribute("src");
+  if (live) { live.onclose = null; live.close(); }
+  openLive(); changed(one);
+}
+
+setInterval(() => { for (const one of links) one.sendBeat(); showLink(); }, BEAT_MS);
 
 // --- stop ----------------------------------------------------------------------------------------------------------------
+
+const myName = () => $("name").value.trim();
 
 function pressStop(event) {
   if (event) event.preventDefault();
   letGo();
-  const id = crypto.getRandomValues(new Uint32Array(4)).join("-");
-  presses.set(id, performance.now());
-  if (control && control.readyState === WebSocket.OPEN) {
-    control.send(JSON.stringify({ do: "stop", id, by: $("name").value.trim() }));
-  }
-  fetch("/stop", { method: "POST", headers: { Authorization: `Bearer ${token}` }, body: JSON.stringify({ id }), keepalive: true })
-    .then((answer) => answer.json()).then((answer) => stopped({ id, ...answer }, "HTTP"))
-    .catch(() => { if (presses.has(id)) say("STOP has not reached the robot over HTTP"); });
-  $("trip").textContent = "STOP sent, no answer yet";
+  link.stop(myName());
 }
-
-function stopped(answer, way) {
-  if (!presses.has(answer.id)) return;
-  if (!answer.done) { say(`STOP over ${way}: ${answer.text}`); return; }
-  const took = performance.now() - presses.get(answer.id);
-  presses.delete(answer.id);
-  $("trip").textContent = `stopped: answer after ${took.toFixed(0)} ms over ${way}`;
-  if (navigator.vibrate && navigator.userActivation && navigator.userActivation.hasBeenActive) navigator.vibrate(200);
-}
-
 $("stop").addEventListener("pointerdown", pressStop);
-$("stop").addEventListener("keydown", (event) => { if (!event.repeat && (event.key === " " || event.key === "Enter")) pressStop(event); });
+$("stop").addEventListener("keydown", (event) => { if (!event.repeat && (event.key === " " || event.key === "Enter")) { event.stopPropagation(); pressStop(event); } });
 
 function showStop() {
   const button = $("stop");
-  button.className = eStop === null ? "unknown" : eStop ? "held" : "";
-  button.textContent = eStop ? "STOPPED" : "STOP";
-  $("release").disabled = !eStop;
+  button.className = link.eStop === null ? "unknown" : link.eStop ? "held" : "";
+  button.textContent = link.eStop ? "STOPPED" : "STOP";
+  $("release").disabled = !link.eStop;
 }
 
 function leave(why) {
   letGo();
-  if (mine && control.readyState === WebSocket.OPEN) control.send(JSON.stringify({ do: "leave", why }));
+  for (const one of links) one.leave(why);
 }
 document.addEventListener("visibilitychange", () => { if (document.hidden) leave("hidden"); });
 addEventListener("pagehide", () => leave("closed"));
@@ -97,53 +74,69 @@ document.addEventListener("freeze", () => leave("frozen"));
 
 // --- driving: hold to run ------------------------------------------------------------------------------------------------
 
-const KEYS = { w: "move_forward", arrowup: "move_forward", a: "turn_left", arrowleft: "turn_left", j: "turn_left", d: "turn_right", arrowright: "turn_right", l: "turn_right", z: "look_up", i: "look_up", c: "look_down", k: "look_down", f: "stop", g: "grab_release" };
-const driving = () => mine && !$("pad").hidden;
+const KEYS = { w: "move_forward", arrowup: "move_forward", s: "move_backward", arrowdown: "move_backward", a: "turn_left", arrowleft: "turn_left", j: "turn_left", d: "turn_right", arrowright: "turn_right", l: "turn_right", z: "look_up", i: "look_up", c: "look_down", k: "look_down", f: "stop", g: "grab_release" };
+const STICKS = { move_forward: [1, 0], move_backward: [-1, 0], turn_left: [0, 1], turn_right: [0, -1] };
+let held = [];  // actions, the newest last
+const driving = () => link.mine && !$("pad").hidden;
+const withSticks = () => state.steers || state.continuous;
 
 function hold(action) {
-  if (!driving() || held === action) return;
-  held = action;
-  send(action === "stop" ? { do: "press", action } : { do: "hold", action });
-  showPad();
+  if (!driving() || held.includes(action)) return;
+  if (action === "stop") { if (!state.steers) link.send({ do: "press", action }); return; }
+  held.push(action);
+  sendHeld();
 }
-function letGo() {
-  if (held === null) return;
-  held = null;
-  if (mine) send({ do: "let_go" });
-  showPad();
+function letGo(action) {
+  const before = held.length;
+  held = action ? held.filter((one) => one !== action) : [];
+  if (held.length < before) sendHeld();
 }
-function showPad() { for (const button of document.querySelectorAll("#pad button")) button.classList.toggle("held", button.dataset.action === held); }
+function sendHeld() {
+  showPad();
+  if (!link.mine) return;
+  const newest = held[held.length - 1];
+  if (!newest) link.send({ do: "let_go" });
+  else if (withSticks() && newest in STICKS) {
+    const sum = (axis) => Math.max(-1, Math.min(1, held.reduce((total, one) => total + (STICKS[one] || [0, 0])[axis], 0)));
+    link.send({ do: "hold", action: "velocity_control", stick: [sum(0), sum(1)] });
+  } else if (newest !== "move_backward") link.send({ do: "hold", action: newest });
+}
+function showPad() { for (const button of document.querySelectorAll("#pad button")) button.classList.toggle("held", held.includes(button.dataset.action)); }
 
 for (const button of document.querySelectorAll("#pad button")) {
   button.addEventListener("pointerdown", (event) => { event.preventDefault(); button.setPointerCapture(event.pointerId); hold(button.dataset.action); });
-  for (const end of ["pointerup", "pointercancel", "lostpointercapture"]) button.addEventListener(end, letGo);
+  for (const end of ["pointerup", "pointercancel", "lostpointercapture"]) button.addEventListener(end, () => letGo(button.dataset.action));
 }
 addEventListener("keydown", (event) => {
-  if (event.target.matches("input, select") || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.target.matches("input:not([type=checkbox]), select") || event.ctrlKey || event.metaKey || event.altKey) return;
   const action = KEYS[event.key.toLowerCase()];
-  if (event.key === " ") { if (!event.repeat) pressStop(event); return; }
+  if (event.key === " ") { if (!event.repeat) pressStop(event); else event.preventDefault(); return; }
   if (action && driving()) { event.preventDefault(); if (!event.repeat) hold(action); }
 });
-addEventListener("keyup", (event) => { if (KEYS[event.key.toLowerCase()] === held) letGo(); });
-addEventListener("blur", letGo);
+addEventListener("keyup", (event) => { const action = KEYS[event.key.toLowerCase()]; if (action) letGo(action); });
+addEventListener("blur", () => letGo());
 
 // --- buttons -------------------------------------------------------------------------------------------------------------
 
 $("name").value = localStorage.getItem("name") || "";
-$("take").onclick = () => { localStorage.setItem("name", $("name").value); send({ do: "control", by: $("name").value.trim() }); };
-$("give").onclick = () => send({ do: "control", want: false });
-for (const name of ["release", "pause", "resume", "abort", "takeover", "handback"]) $(name).onclick = () => send({ do: name });
-for (const button of document.querySelectorAll("[data-judgment]")) {
-  button.onclick = () => send({ do: "verdict", by: $("name").value.trim(), log: $("judge-log").value, judgment: button.dataset.judgment, note: $("note").value });
+$("take").onclick = () => { localStorage.setItem("name", $("name").value); link.send({ do: "control", by: myName() }); };
+$("give").onclick = () => link.send({ do: "control", want: false });
+for (const name of ["release", "pause", "resume", "abort", "takeover", "handback"]) $(name).onclick = () => link.send({ do: name });
+function judge(said) {
+  link.send({ do: "verdict", by: myName(), log: $("judge-log").value, note: $("note").value, ...said });
+  $("note").value = "";
 }
+for (const button of document.querySelectorAll("[data-judgment]")) button.onclick = () => judge({ judgment: button.dataset.judgment });
+$("noted").onclick = () => judge({});
+$("helped").onclick = () => judge({ helped: true });
+$("allow").onclick = () => Notification.requestPermission().then(showNotify);
 $("judge-log").onchange = showFinal;
 $("show-overlay").onchange = showPlacement;
-const say = (text) => { $("said").textContent = text; };
 
 // --- the live connection -------------------------------------------------------------------------------------------------
 
 function openLive() {
-  live = new WebSocket(`ws${secure}://${location.host}/live`);
+  live = new WebSocket(`ws${secure}://${link.host}/live`);
   live.binaryType = "arraybuffer";
   live.onopen = () => live.send(token);
   live.onmessage = (event) => typeof event.data === "string" ? told(JSON.parse(event.data)) : pictured(event.data);
@@ -164,17 +157,17 @@ function show(id, bytes) {
 }
 
 function told(message) {
-  if (message.kind === "state") { state = message; if (!mine && performance.now() - heardAt > SILENT_MS) eStop = message.e_stop; showState(); }
+  if (message.kind === "state") { state = message; showState(); }
   else if (message.kind === "path") path = message.points;
   else if (message.kind === "extent") extent = message;
   else if (message.kind === "judge") { judged = message.logs; showJudge(message.newest); }
-  else if (message.kind === "campaign") showCampaign(message);
+  else if (message.kind === "campaign") { campaign = message; showCampaign(message); showAlerts(); }
 }
 
 function light(id, text, level) { const item = $(id); item.querySelector("b").textContent = text; item.className = level; }
 function showLink() {
-  const silent = performance.now() - heardAt;
-  if (heardAt === 0 || silent > SILENT_MS) light("l-link", heardAt ? `silent ${(silent / 1000).toFixed(1)} s` : "none", "bad");
+  const { silentMs, heardAt, roundTrip } = link;
+  if (heardAt === 0 || silentMs > SILENT_MS) light("l-link", heardAt ? `silent ${(silentMs / 1000).toFixed(1)} s` : "none", "bad");
   else light("l-link", roundTrip === null ? "–" : `${roundTrip.toFixed(0)} ms`, roundTrip > 150 ? "warn" : "good");
 }
 
@@ -206,18 +199,40 @@ function showState() {
   $("frame-age").textContent = s.frame_age_s > 1 ? `${s.frame_age_s.toFixed(1)} s old` : "";
   $("pause").hidden = s.paused; $("resume").hidden = !s.paused; $("resume").textContent = s.stage === "running" ? "Go on" : "Start";
   const human = s.human;
-  $("takeover").hidden = human || !!s.taken_over; $("handback").hidden = !s.taken_over;
-  $("pad").hidden = !(s.taken_over || human);
-  for (const button of document.querySelectorAll("#pad button")) button.disabled = !!s.actions && !s.actions.includes(button.dataset.action);
-  showWho(); showPlacement(); drawMap();
-  if (!mine) showStop();
+  $("takeover").hidden = human || !!s.taken_over || s.stage !== "running"; $("handback").hidden = !s.taken_over;
+  $("pad").hidden = !(s.taken_over || human || s.steers);
+  if ($("pad").hidden) letGo();
+  for (const button of document.querySelectorAll("#pad button")) {
+    const action = button.dataset.action, sticks = withSticks() && action in STICKS;
+    button.hidden = action === "move_backward" && !sticks;
+    button.disabled = !sticks && (s.steers || (!!s.actions && !s.actions.includes(action)));
+  }
+  $("keys-help").textContent = s.steers ? "hold to drive to the start: buttons, or w a s d and arrows" : "hold to drive: buttons, or w a d z c and arrows; f is done";
+  showWho(); showPlacement(); drawMap(); showAlerts();
 }
 
 function showWho() {
+  const { mine, operator } = link;
+  document.body.classList.toggle("mine", mine);
   $("operate").hidden = !mine; $("give").hidden = !mine; $("take").hidden = mine;
-  $("take").disabled = !!state.operator && !mine;
-  $("operator").textContent = mine ? "you are in control: a page that is hidden, closed or silent for 0.5 s stops the robot" : state.operator ? `${state.operator} is in control` : "nobody is in control";
+  $("take").disabled = !link.isOpen || (!!operator && !mine);
+  $("operator").textContent = mine ? "you are in control: a page that is hidden, closed or silent stops the robot" : operator ? `${operator} is in control` : "nobody is in control";
 }
+
+// Conditions that need a person: shown, and told by the browser where it may.
+function showAlerts() {
+  const asks = (campaign && campaign.asks) || [];
+  const texts = [...(state.alerts || []), ...asks.map((ask) => ask.text)];
+  $("alerts").hidden = !texts.length;
+  if ($("alerts").textContent !== texts.join("")) $("alerts").replaceChildren(...texts.map((text) => Object.assign(document.createElement("li"), { textContent: text })));
+  document.title = texts.length ? `(${texts.length}) ${link.name}` : "Robot console";
+  const fresh = texts.filter((text) => !known.has(text.replace(/[0-9.]+/g, "")));
+  known = new Set(texts.map((text) => text.replace(/[0-9.]+/g, "")));
+  if (fresh.length && window.Notification && Notification.permission === "granted" && document.hidden) {
+    try { new Notification(link.name, { body: fresh.join("; ") }); } catch { /* phones have it for service workers only */ }
+  }
+}
+function showNotify() { $("notify").hidden = !(window.Notification && isSecureContext && Notification.permission === "default"); }
 
 function showPlacement() {
   const o = state.offset, placing = state.stage === "placing" && o;
@@ -245,13 +260,19 @@ function showJudge(newest) {
 function showFinal() {
   const log = $("judge-log").value;
   $("judged").textContent = (judged[log] || []).length ? `judged by ${judged[log].join(", ")}` : "nobody has judged it yet";
-  fetch(`/final/${encodeURIComponent(log)}`, { headers: { Authorization: `Bearer ${token}` } })
+  fetch(`${link.page}/final/${encodeURIComponent(log)}`, { headers: { Authorization: `Bearer ${token}` } })
     .then((answer) => answer.ok ? answer.arrayBuffer() : Promise.reject(new Error())).then((bytes) => show("final", bytes)).catch(() => setTimeout(() => $("judge-log").value === log && !$("final").src && showFinal(), 500));
 }
 
 function showCampaign(c) {
   $("campaign").hidden = false; $("campaign-title").textContent = c.title; $("campaign-bar").value = c.total ? c.done / c.total : 0;
   $("campaign-answer").textContent = [`${c.done} of ${c.total}`, c.eta_s && `${Math.round(c.eta_s / 60)} min left`, c.answer].filter(Boolean).join(" · ");
+  $("asks").replaceChildren(...(c.asks || []).map((ask) => {
+    const item = Object.assign(document.createElement("li"), { textContent: ask.text }), done = Object.assign(document.createElement("button"), { textContent: "Done" });
+    done.onclick = () => link.send({ do: "answer", ask: ask.id, by: myName() });
+    item.append(done);
+    return item;
+  }));
   $("campaign-rows").replaceChildren(...(c.rows || []).map((row) => { const item = document.createElement("li"); item.textContent = `${row.name}: ${row.state}`; return item; }));
 }
 
@@ -278,4 +299,6 @@ function drawMap() {
   $("pose-text").textContent = `x ${x.toFixed(2)} y ${y.toFixed(2)} m, ±${(200 * sigma).toFixed(0)} cm`;
 }
 
-showStop(); showWho(); openControl(); openLive();
+links.push(new Link(meta("name"), location.port || (secure ? 443 : 80), meta("control-port")));
+for (const other of JSON.parse(meta("others"))) links.push(new Link(other.name, other.port, other.control_port));
+choose(links[0]); showNotify();

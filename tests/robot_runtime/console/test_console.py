@@ -26,9 +26,11 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 
 from robot_runtime.common.geometry import SE2
-from robot_runtime.console.console import Console, ConsoleSettings, PageGuide
+from robot_runtime.console.console import Console, ConsoleSettings
+from robot_runtime.console.placing import PageGuide
 from robot_runtime.env import Env
 from robot_runtime.errors import ConfigError, EpisodeAborted
+from robot_runtime.hal import Halt, Velocity
 from robot_runtime.placement.guide import Guide
 from robot_runtime.placement.offset import Offset, Tolerance
 from robot_runtime.policies import load_policy
@@ -112,10 +114,10 @@ def test_an_episode_is_shown_judged_twice_and_its_start_kept_for_the_next_run(
     with live(console) as late:  # gets all that there is
         assert cv2.imdecode(np.frombuffer(until(late, "m"), np.uint8), cv2.IMREAD_GRAYSCALE).shape == (120, 120)
     (log,) = tmp_path.glob("*.mcap")
-    eventually(lambda: get(f"{origin(console)}/final/{log.name}", TOKEN)[0] == 200)
-    assert get(f"{origin(console)}/final/{log.name}", "wrong")[0] == 401
+    eventually(lambda: get(f"{origin(console)}/final/episode%201", TOKEN)[0] == 200)
+    assert get(f"{origin(console)}/final/episode%201", "wrong")[0] == 401
     with page(control_port(console)) as judge:
-        verdict = {"do": "verdict", "log": log.name, "judgment": "success"}
+        verdict = {"do": "verdict", "log": "episode 1", "judgment": "success"}
         assert judge.ask(**verdict, by="ada")["kind"] == "done"
         assert "ada" in judge.ask(**verdict, by="ada")["why"]
         assert judge.ask(**verdict | {"judgment": "fail"}, by="bob", note="too far")["kind"] == "done"
@@ -166,12 +168,13 @@ def test_a_console_on_a_port_that_is_taken_is_named(opened: tuple[Console, Env])
         pass
 
 
-def test_a_placement_by_hand_is_shown_and_can_be_ended(opened: tuple[Console, Env]) -> None:
-    console, _ = opened
+def test_a_placement_by_hand_is_shown_driven_and_can_be_ended(opened: tuple[Console, Env]) -> None:
+    console, env = opened
+    base, clock = env.robot.base, env.robot.clock
     said: list[str] = []
     feed = console._feed
     assert feed is not None
-    guide = PageGuide(feed, Guide(said.append), console.supervision)
+    guide = PageGuide(feed, Guide(said.append), console.supervision, env.robot.base)
     guide.begin(SE2(1.0, 0.0), Tolerance(), drives=False)
     with live(console) as viewer, console.episode(make_episode()):
         guide.show(0, Offset.of(SE2(), SE2(0.3, -0.1)), "push")
@@ -180,6 +183,25 @@ def test_a_placement_by_hand_is_shown_and_can_be_ended(opened: tuple[Console, En
         assert state["stage"] == "placing"
         assert state["offset"] == state["offset"] | {"ahead_m": 0.3, "left_m": -0.1, "near": False, "note": "push"}
         assert len(said) == 2  # what was there before is told as well
+        with page(control_port(console)) as operator:
+            left = {"do": "hold", "action": "velocity_control", "stick": [0.0, 1.0]}
+            assert operator.ask(**left)["kind"] == "refused"  # not in control
+            operator.ask(do="control", by="ada")
+            assert operator.ask(do="hold", action="velocity_control", stick=[0, 7])["kind"] == "refused"
+            operator.ask(**left)
+            for tick in range(5):
+                guide.show(tick, None, "no pose")
+                clock.sleep(0.1)
+            assert base.state(1.0).velocity.angular_rad_s > 0
+            operator.ask(do="let_go")
+            guide.show(5, None, "no pose")
+            clock.sleep(0.5)
+            assert base.state(1.0).velocity == Velocity()
+            operator.ask(**left)
+            guide.show(6, None, "no pose")
+        eventually(lambda: base.state(1.0).halt is Halt.E_STOP)  # the page was closed
+        clock.sleep(0.5)
+        assert base.state(1.0).velocity == Velocity()
         console.supervision.abort("ada ended the episode")
         with raises_naming(EpisodeAborted, "ada"):
             guide.show(1, None, "no pose")
@@ -205,14 +227,14 @@ def test_a_person_who_is_to_see_the_camera_alone_sees_neither_depth_nor_map() ->
 
 
 def test_a_campaigns_status_is_shown_without_what_would_unblind_it() -> None:
-    status = {"title": "lab", "done": 1, "total": 4, "eta_s": 60.0, "answer": "not yet", "rows": [], "policies": ["x"]}
+    status = {"title": "lab", "done": 1, "total": 4, "eta_s": 60.0, "answer": "not yet", "rows": [], "asks": []}
+    settings = ConsoleSettings(port=0, token=TOKEN)
     with (
         fake_robot(make_task()) as robot,
-        Console(robot, ConsoleSettings(port=0, token=TOKEN), lambda _: None, campaign=lambda: status) as console,
+        Console(robot, settings, lambda _: None, campaign=lambda: status | {"policies": ["x"]}) as console,
         live(console) as viewer,
     ):
         shown = until(viewer, "campaign")
-    del status["policies"]
     assert shown == status | {"kind": "campaign"}
 
 

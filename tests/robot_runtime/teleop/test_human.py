@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
+from console_page import eventually
 from open_room import Witness, fake_robot, make_episode, make_scene, make_task
 from raising import raises_naming
 
@@ -91,11 +92,16 @@ def test_an_episode_by_a_person_says_who_decided_how_fast_and_with_which_view() 
 def test_a_person_who_ends_the_episode_leaves_an_interrupted_log_and_resting_wheels() -> None:
     task, seen, agent = make_task(), Witness(), Human()
     with fake_robot(task) as robot, Env(robot, task, make_scene(), (seen,)) as env:
-        timer = threading.Timer(0.05, lambda: agent.inbox.abort("p7 ended the episode"))
-        timer.start()
+
+        def end() -> None:
+            eventually(lambda: agent.inbox.waits)
+            agent.inbox.abort("p7 ended the episode")
+
+        thread = threading.Thread(target=end)
+        thread.start()
         with raises_naming(EpisodeAborted, "p7"):
             run_episode(env, agent, make_episode(), seed=0)
-        timer.join()
+        thread.join()
         assert env.end.reason is EndReason.INTERRUPTED
     assert seen.ends[0].detail == "p7 ended the episode"
 

@@ -19,7 +19,7 @@ from robot_runtime.common.clock import SimulatedClock, SystemClock, seconds_to_n
 from robot_runtime.recording.log_writer import LogWriter
 from robot_runtime.viewers.foxglove_stream import FoxgloveServer
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 MESSAGE = struct.Struct("<BIQ")
 PROTOCOL = "foxglove.sdk.v1"
 PLAYBACK_REQUEST, PLAYBACK_STATE = 3, 5
