@@ -28,7 +28,7 @@ FIRST_STATE_S = 4.0
 POLL_S = 0.02
 
 PAUSE_S = 1.0
-"""Rest after which a motion begins anew, as far as a critical battery is concerned."""
+"""Rest after which a motion begins anew, as far as a critical battery is concerned; after a stop it does at once."""
 
 log = logging.getLogger(__name__)
 
@@ -154,6 +154,7 @@ class GuardedBase(Base):
 
     def stop(self) -> None:
         guard = self._connected()
+        self._moved_ns = self._clock.now_ns() - seconds_to_ns(PAUSE_S)  # what comes next is another motion
         if guard.fault is None:
             self._request(guard, STOP)
 

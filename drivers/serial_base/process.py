@@ -23,7 +23,7 @@ from robot_runtime.common.clock import SystemClock, ns_to_seconds, seconds_to_ns
 from robot_runtime.errors import DeviceFault
 
 SILENT_S = 1.0
-"""Time after opening the port within which the first reading must come."""
+"""Time without a reading after which the base is reported as silent."""
 
 REOPEN_S = 0.25
 """Pause between two attempts to open a port that was lost."""
@@ -207,9 +207,11 @@ class GuardProcess:
                 self._begin_call(now_ns)
         except DeviceFault as fault:
             self._lose(fault, now_ns)
-        if not (heard or self._troubled) and ns_to_seconds(now_ns - self._opened_ns) >= SILENT_S:
-            self._troubled = True
-            self._tell(Trouble.of(self._silence(), final=False))
+        last_ns = guard.heard_ns if heard and guard.heard_ns is not None else self._opened_ns
+        silent = ns_to_seconds(now_ns - last_ns) >= SILENT_S
+        if silent is not self._troubled:
+            self._troubled = silent
+            self._tell(Trouble.of(self._silence(heard), final=False) if silent else Trouble("", ""))
 
     def _begin_call(self, now_ns: int) -> None:
         """Ask a base that may talk at another baud rate to change it; greet one that knows no other."""
@@ -226,9 +228,9 @@ class GuardProcess:
             self._port.change_baud_rate(self._wire.baud_rate)
         self._calling = False
 
-    def _silence(self) -> DeviceFault:
+    def _silence(self, heard: bool) -> DeviceFault:
         port, device, skipped = self._settings.port, self._wire.attachment.device, self._wire.skipped
-        if skipped:
+        if skipped and not heard:
             return DeviceFault(
                 f"port {port}: {skipped} bytes came, and none of them was a {device}'s message",
                 "another device is at this port: look for the right one with `robot-runtime find-port`",

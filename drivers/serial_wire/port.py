@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import os
+import select
 import termios
 from dataclasses import dataclass
 
@@ -15,7 +17,7 @@ READ_S = 0.1
 """Time limit of one read, and so of closing."""
 
 WRITE_S = 0.2
-"""Time limit of one write: a device that takes no bytes for so long is gone."""
+"""Time limit of a write: a device that takes no bytes for so long is gone."""
 
 
 @dataclass(frozen=True)
@@ -75,9 +77,15 @@ class Port:
             raise self._disconnected(error) from error
 
     def write(self, data: bytes) -> None:
-        """Write all bytes within :data:`WRITE_S`. Raises ``DeviceFault`` if the port was disconnected or is stuck."""
+        """Write all bytes. Raises ``DeviceFault`` if the port was disconnected, or takes none for :data:`WRITE_S`."""
+        left = memoryview(data)
         try:
-            self.serial.write(data)
+            # The library's own time limit counts the time for which a busy computer stopped this process.
+            while left:
+                _, ready, _ = select.select([], [self.serial], [], WRITE_S)
+                if not ready:
+                    raise serial.SerialTimeoutException("it takes no bytes")
+                left = left[os.write(self.fileno(), left) :]
         except (serial.SerialException, OSError, TypeError) as error:
             raise self._disconnected(error) from error
 

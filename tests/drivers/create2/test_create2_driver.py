@@ -83,7 +83,7 @@ def test_two_bumper_switches_make_three_zones(zone: int, found: Zone) -> None:
     assert Zone(bench(StuckBumper(zone=zone)).run(0.2).reading.bumper) == found
 
 
-def test_wheel_drops_keep_their_sides() -> None:
+def test_pycreate2_swap_wheel_drops_keep_their_sides() -> None:
     """pycreate2 swaps left and right."""
     for bits, zone in ((4, Zone.RIGHT), (8, Zone.LEFT), (12, Zone.LEFT | Zone.RIGHT)):
         wire = Create2Wire()

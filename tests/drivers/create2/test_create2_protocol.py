@@ -137,7 +137,7 @@ def test_speeds_saturate_and_are_exact_to_a_millimeter_per_second(left_m_s: floa
 
 
 @given(st.integers(-32768, 32767), st.integers(-32768, 32767))
-def test_encoders_wrap_around_in_both_directions(before: int, change: int) -> None:
+def test_libcreate_wrap_encoders_wrap_around_in_both_directions(before: int, change: int) -> None:
     """libcreate takes them for unsigned, and counts a step back over zero as 65535 forward."""
     after = (before + change + 32768) % 65536 - 32768
     assert difference(after, before) == change

@@ -59,7 +59,6 @@ def test_a_motion_under_way_is_finished_with_a_critical_battery_and_the_next_ref
         assert robot.base.state(0.1).battery_fraction < 0.05
         assert robot.body.pose.x_m > 0.3
         robot.base.stop()
-        robot.clock.sleep(1.5)
         with raises_naming(LowBattery, "critical") as caught:
             robot.base.command(FORWARD)
         assert "charge" in caught.value.remedy
@@ -96,6 +95,15 @@ def test_a_base_that_was_restarted_drives_on_when_it_is_commanded_anew(
         assert {found.what: found.detail for found in robot.base.diagnose()}["firmware"] in ("1.2.0", "3.3.0")
 
 
+def test_firmware_that_is_too_old_is_refused() -> None:
+    options = KobukiOptions(emulator=EmulatorOptions(firmware="1.1.0"))
+    with connected(KOBUKI_BASE, options) as robot:
+        with raises_naming(DeviceFault, "1.1.0") as caught:
+            robot.base.state(0.1)
+        assert "flash" in caught.value.remedy
+        assert robot.body.pose.x_m == 0
+
+
 def test_a_create_2_that_was_switched_on_with_clean_held_is_found_at_its_other_baud_rate() -> None:
     with connected(CREATE_2_BASE, Create2Options(emulator=EmulatorOptions(baud_rate=19_200))) as robot:
         robot.clock.sleep(1.0)
@@ -117,8 +125,8 @@ def test_a_base_that_is_gone_for_a_moment_is_stale_and_drives_on_afterwards(faul
         assert robot.body.pose.x_m > before_m + 0.02
 
 
-def test_a_base_that_stays_silent_says_what_to_do() -> None:
-    """kobuki #174: without data, the vendor's driver only says that it waits for them."""
+def test_kobuki_174_a_base_that_stays_silent_says_what_to_do() -> None:
+    """Without data, the vendor's driver only says that it waits for them."""
     with driven(Silent()) as robot:
         robot.clock.sleep(1.0)
         with raises_naming(StaleData, "silent") as caught:

@@ -37,8 +37,8 @@ def time_to_zero_s(driven: Bench, within_s: float = 2.0) -> float:
     return (driven.now_ns - begin_ns) / 1e9
 
 
-def test_a_command_expires_after_0_2_s() -> None:
-    """RVD #559: kobuki_node and its command multiplexer hold the last command for up to 2 s."""
+def test_rvd_559_a_command_expires_after_0_2_s() -> None:
+    """Robot Vulnerability Database, entry 559: kobuki_node and its multiplexer hold the last command for up to 2 s."""
     driven = bench()
     driven.run(1.0, 0.2)
     assert time_to_zero_s(driven) <= 0.22
@@ -57,8 +57,8 @@ def test_contact_stops_within_the_sensors_period() -> None:
     assert driven.run(0.2, 0.3).halt is Halt.CONTACT
 
 
-def test_a_silent_base_is_sent_zeros() -> None:
-    """kobuki #109: the vendor's driver notices after seconds that its base is silent; here it is 0.1 s."""
+def test_kobuki_109_a_silent_base_is_sent_zeros() -> None:
+    """The vendor's driver notices after seconds that its base is silent; here it is 0.1 s."""
     driven = bench(Silent(1.0, 2.0))
     driven.run(1.15, 0.2)
     driven.sent = b""

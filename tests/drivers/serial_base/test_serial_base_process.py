@@ -172,8 +172,8 @@ def test_unplugged_in_mid_motion_and_plugged_in_again(tmp_path: Path) -> None:
         assert any("was disconnected" in trouble or "no such device" in trouble for trouble in troubles)
 
 
-def test_base_that_is_switched_off_is_an_error_at_connecting(tmp_path: Path) -> None:
-    """RVD #556: kobuki_node starts normally with the base switched off."""
+def test_rvd_556_a_base_that_is_switched_off_is_an_error_at_connecting(tmp_path: Path) -> None:
+    """Robot Vulnerability Database, entry 556: kobuki_node starts normally with the base switched off."""
 
     with in_real_time(EmulatedKobuki, WIRE, tmp_path, Silent()) as (base, _):
         with raises_naming(DeviceFault, "silent") as caught:

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
 import pytest
-import yaml
 from open_room import Witness, make_episode, make_task
 
-from robot_runtime.cli.main import run_command
+from drivers.serial_base.base import GuardedBase
 from robot_runtime.common.geometry import SE2
 from robot_runtime.conformance import BaseConformance, ContactConformance
 from robot_runtime.env import Env
+from robot_runtime.errors import RuntimeFault
 from robot_runtime.hal import Robot
 from robot_runtime.policies import load_policy
 from robot_runtime.recording.reader import LogReader
-from robot_runtime.records import EndReason
+from robot_runtime.recording.writer import Recorder
+from robot_runtime.records import EndReason, StepRecord
 from robot_runtime.robots.loader import RobotContext, build_robot, read_robot_file
 from robot_runtime.runtime import run_episode
 from robot_runtime.scenes.scene import Scene
@@ -86,25 +89,63 @@ def test_an_episode_has_the_score_of_the_simulation_in_process(room: Scene, pres
         assert by_bytes[name] == pytest.approx(plain[name], abs=0.02), name
 
 
+class _Disturbed(Witness):
+    """Sends a signal to the guard process after the second step."""
+
+    def __init__(self, robot: Robot, number: signal.Signals) -> None:
+        super().__init__()
+        self._robot, self._number = robot, number
+
+    def on_step(self, record: StepRecord) -> None:
+        super().on_step(record)
+        if record.index == 2:
+            base = self._robot.base
+            assert isinstance(base, GuardedBase)
+            os.kill(base.guard_process_id, self._number)
+
+
 @pytest.mark.slow
-def test_a_cable_that_is_pulled_out_ends_the_episode_with_a_whole_log(tmp_path: Path) -> None:
-    _, file = read_robot_file("locobot-kobuki")
-    fault = {"kind": "unplugged", "from_s": 9.0}
-    robot = tmp_path / "robot.yaml"
-    document = {
-        "name": "unplugged",
-        "driver": file.driver,
-        "options": file.options,
-        "base": {"driver": "drivers.kobuki.driver.make_base", "options": {"emulator": {"faults": [fault]}}},
-    }
-    robot.write_text(yaml.safe_dump(document), encoding="utf-8")
-    logs = tmp_path / "logs"
-    run_command(["run", "--robot", str(robot), "--agent", "oracle", "--count", "1", "--out", str(logs)])
-    (path,) = logs.glob("*.mcap")
-    with LogReader(path) as log:
+@pytest.mark.parametrize(
+    ("part", "fault", "said"),
+    [
+        ("base", "unplugged", "no such device"),
+        ("base", "over_current", "draws more than 3 A"),
+        ("base", "low_voltage", "battery is critical"),
+        ("head", "silent", "does not answer"),
+        ("head", "latched_error", "overload"),
+        ("guard", "SIGKILL", "guard process"),
+        ("guard", "SIGSTOP", "guard process"),
+    ],
+)
+def test_a_fault_in_mid_episode_ends_it_with_its_remedy_and_a_whole_log(
+    room: Scene, tmp_path: Path, part: str, fault: str, said: str
+) -> None:
+    path, file = read_robot_file("locobot-kobuki")
+    if part != "guard":
+        device = getattr(file, part)
+        options = {**device.options, "emulator": {"faults": [{"kind": fault, "from_s": 4.0}]}}
+        file = replace(file, **{part: replace(device, options=options)})
+    task = make_task(max_steps=20)
+    robot = build_robot(file, str(path), RobotContext(room, task.camera, seed=1, images=False))
+    recorder = Recorder(tmp_path)
+    disturbed = (_Disturbed(robot, signal.Signals[fault]),) if part == "guard" else ()
+    with robot, Env(robot, task, room, subscribers=(recorder, *disturbed)) as env:
+        with pytest.raises(RuntimeFault, match=said) as caught:
+            run_episode(env, load_policy("oracle"), make_episode(goal=(2.0, 1.6), scene=room.name), seed=0)
+        assert caught.value.remedy
+        robot.clock.sleep(1.0)
+        simulation = robot.simulation
+        assert simulation is not None
+        before = simulation.pose()
+        robot.clock.sleep(1.0)
+        # The last command of a base without a cable persists: nobody can stop it.
+        after = simulation.pose()
+        assert fault == "unplugged" or (after.x_m, after.y_m) == pytest.approx((before.x_m, before.y_m), abs=1e-6)
+    (log_path,) = tmp_path.glob("*.mcap")
+    with LogReader(log_path) as log:
         assert log.complete
         assert log.end is not None
         assert log.end.reason is EndReason.FAULT
-        assert "no such device" in log.end.detail
+        assert said in log.end.detail
         indices = [record.index for record in log.steps(verify=True)]
     assert indices == list(range(len(indices)))
