@@ -89,10 +89,10 @@ def _write_logs(folder: Path, count: int) -> None:
     recorder = Recorder(folder)
     originals = []
     for number in range(DIFFERENT):
-        header = _header(number)
+        header = bench_header(number)
         recorder.on_episode_start(header)
         last = None
-        for last in _steps(header):
+        for last in bench_steps(header):
             recorder.on_step(last)
         assert last is not None
         recorder.on_episode_end(EpisodeEnd(EndReason.STOP, last.index, last.times.observed_ns))
@@ -102,7 +102,8 @@ def _write_logs(folder: Path, count: int) -> None:
         shutil.copyfile(originals[number % DIFFERENT], folder / f"copy{number:05d}.mcap")
 
 
-def _header(number: int) -> EpisodeHeader:
+def bench_header(number: int) -> EpisodeHeader:
+    """Header of an episode of PointNav through a hall."""
     task = Task(
         name="bench",
         kind="pointnav",
@@ -138,7 +139,7 @@ def _hall() -> OccupancyMap:
     return OccupancyMap(cells, resolution_m, 0.0, 0.0)
 
 
-def _steps(header: EpisodeHeader) -> Iterator[StepRecord]:
+def bench_steps(header: EpisodeHeader) -> Iterator[StepRecord]:
     """Steps straight ahead, with deviations of some centimeters, and a stop."""
     camera, now_ns = header.task.camera, header.start_ns
     random = np.random.default_rng(header.seed)

@@ -279,6 +279,8 @@ class Runner:
     # --- people -----------------------------------------------------------------------------------------------------
 
     def _ask(self, robot: int, text: str, what: str = "help") -> None:
+        if robot in self._waiting:  # it asks for the next thing once the last one is done
+            self._append("answered", ask=self._waiting.pop(robot)[0], by="the robot")
         entry = self._append("asked", robot=robot, text=text, what=what)
         self._waiting[robot] = entry.n, Stopwatch()
         self._notifier.ask(text, {"campaign": self.plan.name, "ask": entry.n, "robot": robot, "what": what})

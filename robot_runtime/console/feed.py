@@ -36,7 +36,7 @@ STATE_HZ = 5.0
 FULL_DISK_BYTES = 200e6
 """Space at which recording counts as in danger; ``campaign`` begins no run below it."""
 
-CAMPAIGN_S = 10.0
+CAMPAIGN_S = 3.0
 """Period at which a campaign's status is read."""
 
 CAMPAIGN = ("title", "done", "total", "eta_s", "answer", "rows", "asks")

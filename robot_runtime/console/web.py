@@ -6,6 +6,7 @@ import asyncio
 import hmac
 import html
 import json
+import os
 import signal
 import socket
 import threading
@@ -38,6 +39,9 @@ POLICY = (
 """Content security policy. The page connects to a second port, whose host the server does not know."""
 
 STOP_S = 2.0
+NICE = 5
+"""Lower priority than the robot's: pictures wait for its loop, not the other way round."""
+
 MAX_BODY = 1000
 MAX_VIEWERS = 64
 SEND_S = 5.0
@@ -255,6 +259,7 @@ def serve_pages(settings: WebSettings, listening: socket.socket, feed: Connectio
     """
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # the robot's process decides when this one ends
         signal.signal(number, signal.SIG_IGN)
+    os.nice(NICE)
     cv2.setNumThreads(1)
     ready = threading.Event()
     held: dict[str, Any] = {}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 
-from robot_runtime.benchmarks import console_rows
+from robot_runtime.benchmarks import console_logs, console_rows
 
 
 def test_a_press_lasts_until_the_next_time_at_zero() -> None:
@@ -26,3 +27,10 @@ def test_stops_and_lost_pages_are_measured(monkeypatch: pytest.MonkeyPatch, many
     lost_ms = rows["page_lost_to_zero_ms"].value
     assert lost_ms is not None
     assert lost_ms > 400
+
+
+@pytest.mark.slow  # the learned policy is loaded
+def test_recorded_frames_are_counted_only_if_they_are_in_the_log_bit_by_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert 0 < (console_logs.log_row(0.5).value or 0) <= console_logs.HZ
+    monkeypatch.setattr(np, "array_equal", lambda *_: False)
+    assert console_logs.log_row(0.1).value == 0
