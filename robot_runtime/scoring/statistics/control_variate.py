@@ -19,6 +19,10 @@ from scipy.special import ndtri
 from robot_runtime.scoring.statistics.intervals import CONFIDENCE, SEED, Interval
 from robot_runtime.scoring.statistics.sequential import ConfidenceSequence
 
+_PRIOR_PAIRS, _PRIOR_SLOPE = 4, 0.5
+"""Imagined pairs of successes, half of them 1, and their regression of reality on simulation. They make the weights of
+the first episodes useful where simulation is good, and are outvoted where it is not."""
+
 
 @dataclass(frozen=True)
 class ControlVariate:
@@ -96,11 +100,12 @@ def control_variate(
 def _weights(y: NDArray[np.float64], f: NDArray[np.float64], each: int) -> tuple[NDArray[np.float64], float, float]:
     """Weight of each episode from those before it, that of the next, and the correlation of all.
 
-    The least-squares weight, multiplied by 1 - 1 / (n r^2) or 0: without correlation an estimated weight would add
-    noise, whose share of the variance is about 1/n.
+    The least-squares weight of the past and of :data:`_PRIOR_PAIRS` imagined pairs, multiplied by 1 - 1 / (n r^2) or 0:
+    without correlation an estimated weight would add noise, whose share of the variance is about 1/n.
     """
     weights = np.zeros(y.size + 1)
     count = mean_y = mean_f = square_y = square_f = product = 0.0
+    prior = _PRIOR_PAIRS / 4
     correlation = math.nan
     for number, (real, twin) in enumerate(zip(y, f, strict=True)):
         weights[number + 1] = weights[number]
@@ -112,11 +117,14 @@ def _weights(y: NDArray[np.float64], f: NDArray[np.float64], each: int) -> tuple
         square_y += off_y * (real - mean_y)
         square_f += off_f * (twin - mean_f)
         product += off_y * (twin - mean_f)
-        if not each or not square_y > 0 or not square_f > 0:
+        if square_y > 0 and square_f > 0:
+            correlation = product / math.sqrt(square_y * square_f)
+        if not each:
             continue
-        correlation = product / math.sqrt(square_y * square_f)
-        shrunk = max(0.0, 1 - 1 / (count * correlation**2)) if correlation else 0.0
-        weights[number + 1] = min(1.0, max(-1.0, shrunk * product / (square_f * (1 + 1 / each))))
+        expected, spread = product + _PRIOR_SLOPE * prior, square_f + prior
+        squared = expected**2 / (spread * (square_y + prior))
+        shrunk = max(0.0, 1 - 1 / ((count + _PRIOR_PAIRS) * squared)) if squared else 0.0
+        weights[number + 1] = min(1.0, max(-1.0, shrunk * expected / (spread * (1 + 1 / each))))
     return weights[:-1], float(weights[-1]), correlation
 
 
