@@ -9,10 +9,21 @@ from robot_runtime.campaign.facts import Facts
 from robot_runtime.campaign.plan import Battery
 
 
-def consumptions(runs: Iterable[Facts]) -> list[float]:
-    """Charge that each run took, parts of 1, where it is known."""
-    pairs = ((facts.battery, facts.battery_end) for facts in runs)
-    return [max(0.0, begin - end) for begin, end in pairs if begin is not None and end is not None]
+def consumptions(runs: Iterable[tuple[int, Facts]]) -> list[float]:
+    """Charge that each run took, with the way to its start, parts of 1, where it is known.
+
+    Args:
+        runs: number of the robot and facts of the run, in order.
+    """
+    taken: list[float] = []
+    last: dict[int, float] = {}
+    for robot, facts in runs:
+        if facts.battery is None or facts.battery_end is None:
+            continue
+        before = max(facts.battery, last.get(robot, 0.0))  # less than the last run's end where it was charged since
+        taken.append(max(0.0, before - facts.battery_end))
+        last[robot] = facts.battery_end
+    return taken
 
 
 def expected(taken: Sequence[float], rules: Battery) -> float:
@@ -23,7 +34,7 @@ def expected(taken: Sequence[float], rules: Battery) -> float:
 
 
 def must_charge(charge: float | None, runs: int, taken: Sequence[float], rules: Battery) -> bool:
-    """Whether the robot must charge before it begins.
+    """Whether the robot must charge before it begins; one that is charged enough to go on never must.
 
     Args:
         charge: now, 0 to 1; None if unknown, which is never too little.
@@ -31,7 +42,7 @@ def must_charge(charge: float | None, runs: int, taken: Sequence[float], rules: 
         taken: by each run so far.
         rules: of the plan.
     """
-    return charge is not None and charge - runs * expected(taken, rules) < rules.least
+    return charge is not None and not charged(charge, rules) and charge - runs * expected(taken, rules) < rules.least
 
 
 def charged(charge: float | None, rules: Battery) -> bool:

@@ -13,11 +13,15 @@ def test_a_robot_begins_if_its_charge_lasts_for_all_runs_of_the_start() -> None:
     assert not must_charge(0.41, 2, [], RULES)
     assert must_charge(0.39, 2, [], RULES)
     assert not must_charge(0.39, 1, [], RULES)
+    assert not must_charge(0.8, 9, [0.5], RULES)  # it was charged, and would ask for ever
 
 
 def test_the_expectation_follows_what_runs_took() -> None:
-    taken = consumptions([facts(battery=0.9, battery_end=0.85), facts(battery=0.8, battery_end=0.75), facts()])
-    assert taken == pytest.approx([0.05, 0.05])
+    runs = [facts(battery=0.9, battery_end=0.85), facts(), facts(battery=0.95, battery_end=0.9)]
+    taken = consumptions([(0, one) for one in runs] + [(1, facts(battery=0.8, battery_end=0.75))])
+    assert taken == pytest.approx([0.05, 0.05, 0.05])
+    way = [(0, facts(battery=0.9, battery_end=0.8)), (0, facts(battery=0.7, battery_end=0.65))]
+    assert consumptions(way) == pytest.approx([0.1, 0.15])
     assert expected(taken, RULES) == pytest.approx(0.05)
     assert expected([0.05, 0.15], RULES) > 0.15
 
