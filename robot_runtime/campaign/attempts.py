@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 
 from robot_runtime.campaign.facts import Facts
 from robot_runtime.campaign.ledger import Entry
-from robot_runtime.campaign.plan import Kind, Plan
+from robot_runtime.campaign.plan import Counting, Kind
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a judge said of an attempt; None where nothing was said."""
+    """A judge's word on an attempt; None where nothing was said."""
 
     by: str
     success: bool | None = None
@@ -34,6 +34,7 @@ class Attempt:
         facts: of its log; None likewise.
         events: kinds of interventions that people reported.
         verdicts: in order.
+        remarks: what people wrote of it, each with its author.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Attempt:
     facts: Facts | None = None
     events: list[Kind] = field(default_factory=list)
     verdicts: list[Verdict] = field(default_factory=list)
+    remarks: list[tuple[str, str]] = field(default_factory=list)
 
     @property
     def judges(self) -> dict[str, Verdict]:
@@ -61,14 +63,14 @@ class Attempt:
 
     @property
     def judged(self) -> int:
-        """How many people have judged its success."""
+        """Number of people who have judged its success."""
         return sum(verdict.success is not None or verdict.invalid for verdict in self.judges.values())
 
 
-def must_repeat(plan: Plan, kinds: Sequence[Kind]) -> str:
+def must_repeat(counting: Counting, kinds: Sequence[Kind]) -> str:
     """The first kind for which the strict or the lenient result needs another run; empty for none."""
     for kind in kinds:
-        if "repeat" in (plan.counting.rule(kind, "strict"), plan.counting.rule(kind, "lenient")):
+        if "repeat" in (counting.rule(kind, "strict"), counting.rule(kind, "lenient")):
             return kind
     return ""
 

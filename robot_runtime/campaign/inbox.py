@@ -55,8 +55,20 @@ class EventMessage:
 
 
 @dataclass(frozen=True)
+class NoteMessage:
+    """A remark on an attempt, which does not count."""
+
+    kind: Literal["note"]
+    attempt: Name
+    by: Name
+    note: Annotated[str, Field(min_length=1, max_length=2000)]
+
+    __pydantic_config__ = config.STRICT
+
+
+@dataclass(frozen=True)
 class AnswerMessage:
-    """What was asked for is done."""
+    """An answer: the thing that was asked for is done."""
 
     kind: Literal["answer"]
     ask: int
@@ -76,10 +88,11 @@ class EndMessage:
     __pydantic_config__ = config.STRICT
 
 
-Message = Union[VerdictMessage, EventMessage, AnswerMessage, EndMessage]  # noqa: UP007 (pydantic)
+Message = Union[VerdictMessage, EventMessage, NoteMessage, AnswerMessage, EndMessage]  # noqa: UP007 (pydantic)
 _KINDS: dict[str, Any] = {
     "verdict": VerdictMessage,
     "event": EventMessage,
+    "note": NoteMessage,
     "answer": AnswerMessage,
     "end": EndMessage,
 }

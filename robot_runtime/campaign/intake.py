@@ -6,7 +6,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from robot_runtime.campaign.attempts import Attempt
-from robot_runtime.campaign.inbox import AnswerMessage, EventMessage, Message, VerdictMessage, messages
+from robot_runtime.campaign.inbox import (
+    AnswerMessage,
+    EventMessage,
+    Message,
+    NoteMessage,
+    VerdictMessage,
+    messages,
+)
 from robot_runtime.campaign.ledger import Entry, Ledger, sha256_of
 from robot_runtime.campaign.sealing import Key, SealedPolicy, check_commitments
 from robot_runtime.campaign.state import State, stored_plan
@@ -20,7 +27,8 @@ Append = Callable[..., Entry]
 def take_messages(ledger: Ledger, state: State, append: Append, tell: Callable[[str], None]) -> Iterator[Entry]:
     """Write each waiting message into the ledger, once, and yield its line.
 
-    A message that does not fit is written down as ``refused_message``, with the reason.
+    A message that does not fit is written down as ``refused_message``, with the reason. A verdict on a run that has not
+    ended waits.
 
     Args:
         ledger: open.
@@ -33,6 +41,8 @@ def take_messages(ledger: Ledger, state: State, append: Append, tell: Callable[[
         return
     known = {entry.get("message") for entry in ledger.entries}
     for path, message in waiting:
+        if isinstance(message, VerdictMessage) and message.attempt in {one.name for one in state.unfinished}:
+            continue
         if path.stem not in known:
             try:
                 if isinstance(message, ConfigError):
@@ -49,14 +59,19 @@ def _take(message: Message, name: str, folder: Path, state: State, append: Appen
         if message.ask not in state.asks:
             raise ConfigError(f"nothing is asked under number {message.ask}", "see `robot-runtime campaign status`")
         return append("answered", ask=message.ask, by=message.by, message=name)
-    if isinstance(message, (VerdictMessage, EventMessage)):
+    if isinstance(message, (VerdictMessage, EventMessage, NoteMessage)):
         attempt = state.attempts.get(message.attempt)
         if attempt is None:
             raise ConfigError(f"there is no attempt {message.attempt!r}", "see `robot-runtime campaign status`")
-        if isinstance(message, EventMessage):
-            return append(
-                "event", attempt=attempt.name, what=message.what, by=message.by, note=message.note, message=name
+        stated = {"attempt": attempt.name, "by": message.by, "note": message.note, "message": name}
+        if isinstance(message, NoteMessage):
+            return append("note", **stated)
+        if state.closed is not None:
+            raise ConfigError(
+                f"the campaign has ended, {attempt.name} counts as it is", "add a note to the run instead"
             )
+        if isinstance(message, EventMessage):
+            return append("event", what=message.what, **stated)
         return _verdict(message, attempt, name, folder, append)
     return append("end", by=message.by, note=message.note, message=name)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from robot_runtime.campaign.ledger import FILE, Ledger, Sign, sha256_of
-from robot_runtime.campaign.plan import Plan, load_plan
+from robot_runtime.campaign.plan import Plan, changed, load_plan
 from robot_runtime.campaign.schedule import EpisodeName
 from robot_runtime.campaign.state import stored_plan
 from robot_runtime.common.clock import utc_now_iso
@@ -122,11 +122,9 @@ def open_campaign(
 
 def check_same(plan: Plan, stored: Plan, folder: Path) -> None:
     """Raise ``ConfigError`` that names what differs between a plan and the one with which a campaign began."""
-    here, there = plan.document(), stored.document()
-    changed = sorted(name for name in {*here, *there} if here.get(name) != there.get(name))
-    if changed:
+    if names := changed(plan.document(), stored.document()):
         raise ConfigError(
-            f"plan {plan.name!r} was changed since its campaign began in {folder}: {', '.join(changed)}",
+            f"plan {plan.name!r} was changed since its campaign began in {folder}: {', '.join(names)}",
             "run the plan as it was, or give the new one another name",
         )
 

@@ -85,30 +85,66 @@ class Answer:
         return {name: rounded(part) for name, part in vars(self).items()}
 
 
+class RunningAnswer:
+    """The answer of the plan's test after each finished start.
+
+    Args:
+        plan: of the campaign.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._begin()
+
+    def add(self, start: Mapping[str, float]) -> Answer:
+        """Add the values of the next finished start, by policy, and return the answer."""
+        self._found.append(start)
+        for policy, one in start.items():
+            total, count = self._totals.get(policy, (0.0, 0))
+            self._totals[policy] = total + one, count + 1
+        if self._plan.compared is None:
+            self._pairs += 1
+        elif self._decision == "continue" or self._pairs < self._plan.test.least:
+            first, second = self._plan.compared
+            self._decision = self._test.add(start[first], start[second])
+            self._pairs += 1
+        return self.answer
+
+    def after(self, found: Sequence[Mapping[str, float]]) -> Answer:
+        """The answer after these starts; quick if they begin with those of the last call."""
+        if found[: len(self._found)] != self._found:
+            self._begin()
+        for start in found[len(self._found) :]:
+            self.add(start)
+        return self.answer
+
+    @property
+    def answer(self) -> Answer:
+        """The answer so far."""
+        plan, test, pairs = self._plan, self._test, self._pairs
+        means = {policy: total / count for policy, (total, count) in sorted(self._totals.items())}
+        if plan.compared is None:
+            return Answer("single" if len(plan.policies) == 1 else "several", pairs, None, None, None, None, means)
+        early = pairs < plan.test.least and self._decision != "undecided"
+        decision = "continue" if early else self._decision
+        named = dict(zip("AB", plan.compared, strict=True)).get(decision, decision)
+        if not pairs:
+            return Answer(named, 0, None, None, None, None, means)
+        interval = test.interval
+        return Answer(named, pairs, test.p_value, interval.low, interval.mean, interval.high, means)
+
+    def _begin(self) -> None:
+        rule = self._plan.test
+        self._test = SequentialPairedTest(rule.metric, alpha=rule.alpha, sides=rule.sided, max_pairs=rule.largest)
+        self._found: list[Mapping[str, float]] = []
+        self._totals: dict[str, tuple[float, int]] = {}
+        self._decision: str = "continue"
+        self._pairs = 0
+
+
 def answer(plan: Plan, found: Sequence[Mapping[str, float]]) -> Answer:
     """The answer of the plan's test to the values of finished starts, in order."""
-    by_policy: dict[str, list[float]] = {}
-    for start in found:
-        for policy, one in start.items():
-            by_policy.setdefault(policy, []).append(one)
-    means = {policy: sum(numbers) / len(numbers) for policy, numbers in sorted(by_policy.items())}
-    if plan.compared is None:
-        return Answer("single" if len(plan.policies) == 1 else "several", len(found), None, None, None, None, means)
-    first, second = plan.compared
-    test = SequentialPairedTest(
-        plan.test.metric, alpha=plan.test.alpha, sides=plan.test.sided, max_pairs=plan.test.largest
-    )
-    decision, pairs = "continue", 0
-    for start in found:
-        if decision != "continue" and pairs >= plan.test.least:
-            break
-        decision, pairs = test.add(start[first], start[second]), pairs + 1
-    if pairs < plan.test.least and decision != "undecided":
-        decision = "continue"
-    named = {"A": first, "B": second}.get(decision, decision)
-    interval = test.interval if pairs else None
-    low, mean, high = (None, None, None) if interval is None else (interval.low, interval.mean, interval.high)
-    return Answer(named, pairs, test.p_value if pairs else None, low, mean, high, means)
+    return RunningAnswer(plan).after(found)
 
 
 def rounded(part: Any) -> Any:

@@ -20,7 +20,7 @@ from robot_runtime.policy import PolicySource
 from robot_runtime.tasks.task import Task, load_task
 
 Counts = Literal["failure", "repeat", "ignore"]
-"""How a run with an intervention or a fault counts: as failed, not at all (it is run again), or as scored."""
+"""Effect of an intervention or a fault on a run: it counts as failed, not at all (it is run again), or as scored."""
 
 Kind = Literal[
     "help",
@@ -59,7 +59,7 @@ STRICT: dict[Kind, Counts] = {
     "invalid": "repeat",
     "other": "repeat",
 }
-"""Every help is a failure."""
+"""Strict rules: every help is a failure."""
 
 LENIENT: dict[Kind, Counts] = STRICT | {
     "help": "ignore",
@@ -69,7 +69,7 @@ LENIENT: dict[Kind, Counts] = STRICT | {
     "localization_lost": "repeat",
     "other": "ignore",
 }
-"""What the policy did not cause does not count against it."""
+"""Lenient rules: nothing counts against a policy that it did not cause."""
 
 SECRETS = ("token",)
 PRESETS = "campaigns"
@@ -245,7 +245,7 @@ class Counting:
     __pydantic_config__ = config.STRICT
 
     def rule(self, kind: Kind, view: Literal["strict", "lenient"]) -> Counts:
-        """How a kind counts."""
+        """The effect of a kind."""
         return (STRICT | self.strict if view == "strict" else LENIENT | self.lenient)[kind]
 
 
@@ -413,6 +413,11 @@ def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]
 def digest(value: Any) -> str:
     """SHA-256 of a JSON value, whatever the order of its keys."""
     return hashlib.sha256(json.dumps(value, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def changed(here: Mapping[str, Any], there: Mapping[str, Any]) -> list[str]:
+    """Names whose values differ between two mappings."""
+    return sorted(name for name in {*here, *there} if here.get(name) != there.get(name))
 
 
 def finite(value: float | None) -> float | None:

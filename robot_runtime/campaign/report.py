@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from robot_runtime.campaign.attempts import Attempt
 from robot_runtime.campaign.facts import METRICS
-from robot_runtime.campaign.outcomes import VIEWS, Answer, View, answer, sentence, value, values
+from robot_runtime.campaign.outcomes import VIEWS, Answer, RunningAnswer, View, answer, sentence, value, values
 from robot_runtime.campaign.plan import Plan
 from robot_runtime.campaign.state import State
 from robot_runtime.campaign.verification import Verification
@@ -139,6 +139,7 @@ def _page(verified: Verification) -> str:
         policies=[(name, _policy(state, name)) for name in names],
         kinds=_kinds(state, names),
         judges=_judges(state),
+        remarks=[(one.name, by, text) for one in state.attempts.values() for by, text in one.remarks],
         starts=[_start(state, number, names) for number in sorted(state.by_start)],
         plan_text=yaml.safe_dump(plan.document(), sort_keys=False, allow_unicode=True),
     )
@@ -169,8 +170,8 @@ def _result(view: str, found: Answer, names: list[str], plan: Plan) -> dict[str,
 def _plots(state: State) -> list[Markup]:
     """Interval and p-value after each start, as they were known then."""
     plan = state.plan
-    found = values(state, plan.test.counts)
-    after = [answer(plan, found[:count]) for count in range(1, len(found) + 1)]
+    running = RunningAnswer(plan)
+    after = [running.add(start) for start in values(state, plan.test.counts)]
     xs = [float(one.pairs) for one in after]
     last = max(2.0, xs[-1])
     difference = Chart(f"difference in {plan.test.metric}, and its interval at any time", (1.0, last), (-1.0, 1.0))

@@ -20,7 +20,7 @@ from robot_runtime.campaign.facts import Facts, facts_of
 from robot_runtime.campaign.intake import take_messages
 from robot_runtime.campaign.ledger import Entry, Ledger, check_space, sha256_of
 from robot_runtime.campaign.opening import LOGS
-from robot_runtime.campaign.outcomes import VIEWS, Answer, answer, values
+from robot_runtime.campaign.outcomes import VIEWS, Answer, RunningAnswer, View, values
 from robot_runtime.campaign.plan import Plan
 from robot_runtime.campaign.robot_process import RunRequest
 from robot_runtime.campaign.robots import RobotProcess, wait_until_free
@@ -43,7 +43,7 @@ _CONFIGURATION = frozenset({"ConfigError", "DriverMissing", "SceneError", "Episo
 
 @dataclass(frozen=True)
 class Ending:
-    """How a session ended.
+    """End of a session.
 
     Attributes:
         reason: ``decided``, ``undecided``, ``all_run`` (closed for good), ``to_judge``, ``stopped`` (to be continued).
@@ -86,6 +86,7 @@ class Runner:
         self._maps = Maps()
         self._stop, self._judged = "", judged
         self._decided_after = 0
+        self._answers = {view: RunningAnswer(plan) for view in VIEWS}
 
     def run(self) -> Ending:
         """Run until the question is answered, nothing is left to run, or a person ends it.
@@ -118,9 +119,9 @@ class Runner:
 
     def _loop(self) -> Ending:
         while True:
-            self._take_messages()
             for robot in self._robots:
-                self._hear(robot)
+                self._take_replies(robot)
+            self._take_messages()
             found = self._answer()
             idle = not any(robot.attempt for robot in self._robots)
             if (found.ends or self._stop) and idle:
@@ -166,7 +167,9 @@ class Runner:
             return True
         begun = self.state.by_start.get(start.number)
         runs = len(start.policies) - len(self.state.progress(start.number).valid)
-        taken = charging.consumptions(one.facts for one in self.state.attempts.values() if one.facts is not None)
+        taken = charging.consumptions(
+            (one.robot, one.facts) for one in self.state.attempts.values() if one.facts is not None
+        )
         if charging.must_charge(robot.battery, runs, taken, self.plan.battery):
             percent = 100 * (robot.battery or 0.0)
             self._ask(robot.number, f"robot {robot.number}: charge it, its battery is at {percent:.0f} %", "charge")
@@ -187,41 +190,41 @@ class Runner:
         path = self.folder / LOGS / attempt.name / START
         return str(path) if path.is_file() else None
 
-    def _hear(self, robot: RobotProcess) -> None:
-        for heard in robot.answers():
-            word = heard["is"]
-            if word in ("ended", "refused", "interrupted") and robot.attempt:
+    def _take_replies(self, robot: RobotProcess) -> None:
+        for reply in robot.answers():
+            kind = reply["is"]
+            if kind in ("ended", "refused", "interrupted") and robot.attempt:
                 attempt, robot.attempt = robot.attempt, ""
-                self._finish(attempt, heard, refused=word == "refused")
-                if word == "refused":
-                    self._ask_about(robot, heard)
-            elif word == "asks":
-                self._ask(robot.number, f"robot {robot.number}: {heard['text']}", "place")
-            elif word in ("answered", "begun") and robot.number in self._waiting:
+                self._finish(attempt, reply, refused=kind == "refused")
+                if kind == "refused":
+                    self._ask_about(robot, reply)
+            elif kind == "asks":
+                self._ask(robot.number, f"robot {robot.number}: {reply['text']}", "place")
+            elif kind in ("answered", "begun") and robot.number in self._waiting:
                 self._append("answered", ask=self._waiting.pop(robot.number)[0], by="the robot")
-            elif word == "note":
-                self._tell(f"robot {robot.number}: {heard['text']}")
-            elif word == "failed":
-                self._failed(robot, heard)
-            elif word == "gone":
+            elif kind == "note":
+                self._tell(f"robot {robot.number}: {reply['text']}")
+            elif kind == "failed":
+                self._failed(robot, reply)
+            elif kind == "gone":
                 self._waiting.pop(robot.number, None)
                 if robot.attempt:
                     attempt, robot.attempt = robot.attempt, ""
                     self._finish(attempt, {"message": "the robot's process died"})
 
-    def _failed(self, robot: RobotProcess, heard: Mapping[str, Any]) -> None:
-        if heard["error"] in _CONFIGURATION:
-            raise ConfigError(f"robot {robot.number}: {heard['message']}", heard["remedy"])
-        self._ask_about(robot, heard)
+    def _failed(self, robot: RobotProcess, reply: Mapping[str, Any]) -> None:
+        if reply["error"] in _CONFIGURATION:
+            raise ConfigError(f"robot {robot.number}: {reply['message']}", reply["remedy"])
+        self._ask_about(robot, reply)
 
-    def _ask_about(self, robot: RobotProcess, heard: Mapping[str, Any]) -> None:
-        if heard.get("error") == "LowBattery":
+    def _ask_about(self, robot: RobotProcess, reply: Mapping[str, Any]) -> None:
+        if reply.get("error") == "LowBattery":
             robot.battery = robot.battery or 0.0
-            self._ask(robot.number, f"robot {robot.number}: {heard['message']}", "charge")
-        elif heard.get("error") in ("InvalidStart", "UnreachableGoal", "EpisodeError"):
-            raise ConfigError(f"robot {robot.number}: {heard['message']}", heard["remedy"])
+            self._ask(robot.number, f"robot {robot.number}: {reply['message']}", "charge")
+        elif reply.get("error") in ("InvalidStart", "UnreachableGoal", "EpisodeError"):
+            raise ConfigError(f"robot {robot.number}: {reply['message']}", reply["remedy"])
         else:
-            self._ask(robot.number, f"robot {robot.number}: {heard.get('message')}; {heard.get('remedy')}")
+            self._ask(robot.number, f"robot {robot.number}: {reply.get('message')}; {reply.get('remedy')}")
 
     # --- ledger -----------------------------------------------------------------------------------------------------
 
@@ -240,14 +243,14 @@ class Runner:
         for ask in list(self.state.asks):
             self._append("answered", ask=ask, by="a new session")
 
-    def _finish(self, name: str, heard: Mapping[str, Any], recovered: bool = False, refused: bool = False) -> None:
+    def _finish(self, name: str, reply: Mapping[str, Any], recovered: bool = False, refused: bool = False) -> None:
         logs = sorted((self.folder / LOGS / name).glob("*.mcap"))
         log: dict[str, str | None] = {"log": None, "sha256": None}
-        facts = Facts(None, str(heard.get("message", "")), "killed")
+        facts = Facts(None, str(reply.get("message", "")), "killed")
         if logs:
             facts = facts_of(self.plan, logs[0], self._maps)
             log = {"log": str(logs[0].relative_to(self.folder)), "sha256": sha256_of(logs[0])}
-        note = {"error": heard["error"]} if "error" in heard else {}
+        note = {"error": reply["error"]} if "error" in reply else {}
         self._append("ended", attempt=name, **log, facts=facts.document(), recovered=recovered, refused=refused, **note)
         self._decide()
 
@@ -257,7 +260,7 @@ class Runner:
             return
         done = len(self.state.finished)
         last = self.state.last_decision
-        stated: dict[str, Any] = {view: answer(self.plan, values(self.state, view)).document() for view in VIEWS}
+        stated: dict[str, Any] = {view: self._answer_in(view).document() for view in VIEWS}
         stated["starts"] = done
         self._decided_after = len(self._ledger.entries)
         if done == 0 if last is None else all(last[name] == one for name, one in stated.items()):
@@ -266,7 +269,10 @@ class Runner:
         self._notifier.post({"campaign": self.plan.name, "line": entry.n, "head": self._ledger.head})
 
     def _answer(self) -> Answer:
-        return answer(self.plan, values(self.state, self.plan.test.counts))
+        return self._answer_in(self.plan.test.counts)
+
+    def _answer_in(self, view: View) -> Answer:
+        return self._answers[view].after(values(self.state, view))
 
     def _take_messages(self) -> None:
         for taken in take_messages(self._ledger, self.state, self._append, self._tell):

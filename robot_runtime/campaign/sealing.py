@@ -30,7 +30,7 @@ FIRST_PORT = 8800
 
 @dataclass(frozen=True)
 class SealedPolicy:
-    """What the key says of one sealed name.
+    """A sealed name in the key.
 
     Attributes:
         name: that the organizer gave it.
@@ -147,7 +147,7 @@ def served(
 
 
 def check_commitments(plan: Plan, policies: Mapping[str, SealedPolicy]) -> list[str]:
-    """What contradicts the commitments of a plan in what an unblinding states; empty if nothing does."""
+    """Contradictions between the commitments of a plan and the statement of an unblinding; empty for none."""
     found = [
         f"policy {name}: is not the one to which the plan is committed"
         for name, planned in plan.policies.items()

@@ -18,7 +18,7 @@ from robot_runtime.errors import ConfigError
 
 @dataclass(frozen=True)
 class Progress:
-    """What is known of one start.
+    """Progress of one start.
 
     Attributes:
         valid: the attempt that counts, by policy.
@@ -73,7 +73,7 @@ class State:
             ) from error
 
     def progress(self, number: int) -> Progress:
-        """What is known of a start."""
+        """Progress of a start."""
         if number not in self._progress:
             self._progress[number] = _fold(self.plan, self.starts[number], self.by_start.get(number, ()))
         return self._progress[number]
@@ -143,10 +143,16 @@ class State:
 
     def _on_event(self, entry: Entry) -> None:
         self._attempt(entry).events.append(entry["what"])
+        self._on_note(entry)
+
+    def _on_note(self, entry: Entry) -> None:
+        if entry.get("note"):
+            self.attempts[entry["attempt"]].remarks.append((entry["by"], entry["note"]))
 
     def _on_verdict(self, entry: Entry) -> None:
         verdict = Verdict(entry["by"], entry["success"], entry["invalid"], entry.n)
         self._attempt(entry).verdicts.append(verdict)
+        self._on_note(entry)
 
     def _on_asked(self, entry: Entry) -> None:
         self.asks[entry.n] = entry
@@ -178,7 +184,7 @@ def _fold(plan: Plan, start: Start, attempts: Sequence[Attempt]) -> Progress:
     for attempt in attempts:
         if attempt.facts is None or attempt.ended is None:
             return Progress(valid, None, False, "", tuple(repeats))
-        reason = must_repeat(plan, attempt.kinds)
+        reason = must_repeat(plan.counting, attempt.kinds)
         if reason:
             repeats.append(f"{attempt.name}: {reason}")
             if attempt.ended["recovered"]:  # the campaign's own end is no try of the policy

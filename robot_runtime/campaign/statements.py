@@ -1,4 +1,4 @@
-"""Statements of people about runs of a campaign: verdicts, interventions and notes, entered in its ledger."""
+"""Statements of people about runs of a campaign, entered in its ledger: verdicts, interventions and notes."""
 
 from __future__ import annotations
 

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from robot_runtime.campaign.ledger import CLOCK_TOLERANCE_S, FILE, Entry, parse_line
-from robot_runtime.campaign.outcomes import VIEWS, answer, rounded, same, values
-from robot_runtime.campaign.plan import Plan, digest
+from robot_runtime.campaign.outcomes import VIEWS, RunningAnswer, rounded, same, values
+from robot_runtime.campaign.plan import Plan, changed, digest
 from robot_runtime.campaign.sealing import check_commitments, sealed_policies
 from robot_runtime.campaign.signing import is_signed
 from robot_runtime.campaign.state import State, stored_plan
@@ -70,6 +70,7 @@ class Verification:
         self._entries = self._read_ledger()
         self.plan = stored_plan(self._entries)
         self.state = State(self.plan, ())
+        self._answers = {view: RunningAnswer(self.plan) for view in VIEWS}
         self._logs = LogCheck(folder, self.plan, self._find)
         self._check_plan(plan)
         self._check_heads(heads or {})
@@ -104,7 +105,7 @@ class Verification:
             "signed": bool(self.plan.signer),
             "ended": None if state.closed is None else state.closed.get("reason"),
             "findings": [asdict(finding) for finding in self.findings],
-            "answer": {view: answer(self.plan, values(state, view)).document() for view in VIEWS},
+            "answer": {view: self._answers[view].after(values(state, view)).document() for view in VIEWS},
             "starts": starts,
             "attempts": {
                 name: {"kinds": attempt.kinds, "facts": None if attempt.facts is None else attempt.facts.document()}
@@ -147,8 +148,7 @@ class Verification:
         if first.get("plan_sha256") != digest(first.get("plan")):
             self._find("changed", "line 1", "the plan is not the one of its hash")
         if published is not None and published.digest != self.plan.digest:
-            here, there = published.document(), self.plan.document()
-            names = sorted(name for name in {*here, *there} if here.get(name) != there.get(name))
+            names = changed(published.document(), self.plan.document())
             self._find("changed", "line 1", f"the plan differs from the one given: {', '.join(names)}")
         if any(entry.kind == "plan" for entry in self._entries[1:]):
             self._find("changed", "ledger", "there is more than one plan")
@@ -241,7 +241,7 @@ class Verification:
         if entry["starts"] != done:
             self._find("answer", where, f"counts {entry['starts']} starts, {done} are finished")
         for view in VIEWS:
-            if not same(entry[view], answer(self.plan, values(self.state, view)).document()):
+            if not same(entry[view], self._answers[view].after(values(self.state, view)).document()):
                 self._find("answer", where, f"the {view} answer is not the one of the runs")
 
     def _check_end(self) -> None:

@@ -31,7 +31,7 @@ Note = Annotated[str, typer.Option(help="Anything else that is worth knowing.")]
 
 def register(groups: dict[str, typer.Typer]) -> None:
     """Add the commands."""
-    for command in (plan, run, status, judge, event, answer):
+    for command in (plan, run, status, judge, event, note, answer):
         groups["campaign"].command(command.__name__)(command)
 
 
@@ -152,7 +152,7 @@ def judge(
         robot-runtime campaign judge plan.yaml 0012-P1-1 --by Ada --success
     """
     document = {"success": success, "visible": visible, "invalid": invalid, "note": note}
-    _send(plan, out, {"kind": "verdict", "attempt": attempt, "by": by, **document})
+    _submit(plan, out, {"kind": "verdict", "attempt": attempt, "by": by, **document})
 
 
 def event(
@@ -168,7 +168,22 @@ def event(
     Example:
         robot-runtime campaign event plan.yaml 0012-P1-1 help --by Ada --note "freed a wheel from the carpet"
     """
-    _send(plan, out, {"kind": "event", "attempt": attempt, "what": what, "by": by, "note": note})
+    _submit(plan, out, {"kind": "event", "attempt": attempt, "what": what, "by": by, "note": note})
+
+
+def note(
+    plan: Campaign,
+    attempt: AttemptName,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="What is worth knowing of the run.")],
+    by: By,
+    out: Out = None,
+) -> None:
+    """Add a remark to a run: it is in the report, and does not count.
+
+    Example:
+        robot-runtime campaign note plan.yaml 0012-P1-1 "took the long way around the table" --by Ada
+    """
+    _submit(plan, out, {"kind": "note", "attempt": attempt, "by": by, "note": text})
 
 
 def answer(
@@ -182,25 +197,16 @@ def answer(
     Example:
         robot-runtime campaign answer plan.yaml 31 --by Ada
     """
-    _send(plan, out, {"kind": "answer", "ask": ask, "by": by})
+    _submit(plan, out, {"kind": "answer", "ask": ask, "by": by})
 
 
-def _send(plan: Path, out: Path | None, message: dict[str, Any]) -> None:
-    """Put a message into a campaign's inbox, and take it into the ledger if no other process does."""
-    from robot_runtime.campaign.inbox import send
-    from robot_runtime.campaign.intake import take_alone
-    from robot_runtime.campaign.ledger import is_running, read_ledger
+def _submit(plan: Path, out: Path | None, message: dict[str, Any]) -> None:
+    """Enter a message in a campaign's ledger, and print what became of it."""
     from robot_runtime.campaign.opening import located
+    from robot_runtime.campaign.statements import submit
     from robot_runtime.common.console import console
 
-    folder = located(plan, out)
-    read_ledger(folder)
-    send(folder, message)
-    if is_running(folder):
-        console.print("handed to the process that runs the campaign")
-        return
-    for line in take_alone(folder):
-        console.print(line, soft_wrap=True, markup=False)
+    console.print(submit(located(plan, out), message), soft_wrap=True, markup=False)
 
 
 def _signer(key: Path | None, public: str) -> Any:

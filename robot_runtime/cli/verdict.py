@@ -39,15 +39,18 @@ def verdict(
 ) -> None:
     """Add what you saw to logs: it goes into NAME.evidence.yaml beside each, and scores use it and say so.
 
+    For a log of a campaign, it goes into the campaign's ledger, too, as with `campaign judge` and `campaign event`.
+
     Examples:
         robot-runtime verdict logs/run/0002_lab_mug.mcap --by Ada --fail --note "stopped at the neighbors' mug"
         robot-runtime verdict logs/run/0003_lab_mug.mcap --by Ada --visible
         robot-runtime verdict logs/run/0004_lab_mug.mcap --by Ada --not-visible --note "behind the bottle"
         robot-runtime verdict logs/run/0005_lab_tidy.mcap --by Ada --objects measured.yaml
     """
+    from robot_runtime.campaign.statements import annotate
     from robot_runtime.common.console import console
     from robot_runtime.errors import ConfigError
-    from robot_runtime.recording.annotations import Judgment, add_annotation, annotations_path, read_objects
+    from robot_runtime.recording.annotations import Judgment, read_objects
     from robot_runtime.scoring.summary import find_logs
 
     if sum((success is not None, invalid, intervention)) > 1:
@@ -57,6 +60,5 @@ def verdict(
         judgment = "success" if success else "fail"
     poses = read_objects(objects) if objects is not None else {}
     for log in find_logs(logs):
-        count = len(add_annotation(log, by, visible, poses, note, judgment, intervention or None).statements)
-        line = f"{annotations_path(log)}: {count} statement{'' if count == 1 else 's'}"
-        console.print(line, soft_wrap=True, markup=False)
+        said = annotate(log, by, visible, poses, note, judgment, "help" if intervention else None)
+        console.print(said, soft_wrap=True, markup=False)

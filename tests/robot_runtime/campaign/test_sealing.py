@@ -1,17 +1,21 @@
 from __future__ import annotations
 
 import stat
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import pytest
 import yaml
+from mcap.reader import make_reader
 from small_campaign import WrittenCampaign, plan
+from websockets.sync.client import connect
 
 from robot_runtime.benchmarks.simulated_campaigns import run_campaign, state_of, write_plan
 from robot_runtime.campaign.intake import unblind
 from robot_runtime.campaign.plan import PlannedPolicy
+from robot_runtime.campaign.report import write_report
 from robot_runtime.campaign.sealing import SealedPolicy, check_commitments, read_key, seal, served
 from robot_runtime.campaign.supervision import ContactCount, SupervisedPolicy
 from robot_runtime.campaign.verification import Verification
@@ -73,6 +77,20 @@ def test_another_policy_does_not_fit_the_commitment(tmp_path: Path) -> None:
     assert len(check_commitments(sealed, policies | {"P1": other})) == 1
 
 
+def everything_in(folder: Path) -> Iterator[bytes]:
+    """Names and contents of all files, and of logs what is in their compressed chunks."""
+    for path in folder.rglob("*"):
+        yield str(path.relative_to(folder)).encode()
+        if path.is_file():
+            yield path.read_bytes()
+        if path.suffix == ".mcap":
+            with path.open("rb") as file:
+                reader = make_reader(file)
+                yield from (message.data for _, _, message in reader.iter_messages())
+                yield from (repr(one).encode() for one in reader.iter_metadata())
+                yield repr(reader.get_summary()).encode()
+
+
 @pytest.mark.slow  # servers and clients of two policies
 def test_no_file_of_a_blind_campaign_tells_who_is_who_until_it_is_unblinded(tmp_path: Path) -> None:
     open_plan = write_plan(tmp_path, 2, test={"largest": 2})
@@ -86,12 +104,19 @@ def test_no_file_of_a_blind_campaign_tells_who_is_who_until_it_is_unblinded(tmp_
         made = plan(**document)
         campaign = tmp_path / "campaign"
         assert run_campaign(made, campaign).reason in ("undecided", "all_run")
+        greetings = []
+        for address in addresses.values():
+            with connect(address) as connection:
+                greetings.append(connection.recv())
     secrets = [b"goal-follower", b"goal_follower", b"GoalFollower", b"baselines", b"blind:Random"]
     secrets += [one.salt.encode() for one in read_key(key_path).policies.values()]
-    for path in campaign.rglob("*"):
-        if path.is_file():
-            content = path.read_bytes()
-            assert [secret for secret in secrets if secret in content] == []
+    write_report(campaign, campaign / "report")
+    (tmp_path / "plan.yaml").write_text(yaml.safe_dump(document), encoding="utf-8")
+    readable = [*everything_in(campaign), *greetings, (tmp_path / "plan.yaml").read_bytes()]
+    assert [secret for secret in secrets for content in readable if secret in content] == []
+    seen = b"".join(readable)
+    assert b"sealed:P1" in seen  # which is in a compressed chunk
+    assert b"P2" in b"".join(greetings)
     assert {kind for attempt in state_of(campaign).attempts.values() for kind in attempt.kinds} == set()
     unblind(campaign, read_key(key_path))
     assert Verification(campaign).findings == []

@@ -23,9 +23,13 @@ from robot_runtime.campaign.outcomes import values
 from robot_runtime.campaign.report import write_report
 from robot_runtime.campaign.robot_process import RunRequest
 from robot_runtime.campaign.state import State
+from robot_runtime.campaign.statements import annotate, run_of
 from robot_runtime.campaign.status import list_campaigns, read_status
+from robot_runtime.campaign.verification import Verification
+from robot_runtime.cli.main import run_command
 from robot_runtime.errors import ConfigError, DeviceFault, RecordingError
 from robot_runtime.policy import Observation, Policy, World
+from robot_runtime.scenes.objects import ObjectPose
 from robot_runtime.tasks.task import Task
 
 
@@ -56,6 +60,22 @@ class Refusing(InlineRobot):
         super().run(request)
 
 
+class Draining(InlineRobot):
+    """A robot that loses a quarter of its charge before each run, and is charged as soon as that is asked for."""
+
+    charge = 1.0
+
+    def run(self, request: RunRequest) -> None:
+        assert self._session is not None
+        self.charge -= 0.25
+        self._session.robot.base._battery_fraction = self.charge  # type: ignore[attr-defined]  # the fake's constant
+        super().run(request)
+
+    def ask_status(self) -> None:
+        self.charge = 1.0
+        self._channel.say("status", battery=self.charge)
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     return tmp_path / "campaigns" / "small"
@@ -72,6 +92,65 @@ def test_a_robot_with_a_low_battery_asks_to_be_charged_and_goes_on_by_itself(
     assert "charge it, its battery is at 30 %" in asked["text"]
     assert next(entry for entry in entries if entry.kind == "answered")["by"] == "the battery"
     assert asked.n < next(entry.n for entry in entries if entry.kind == "begun")
+
+
+@pytest.mark.slow  # a robot that drives from start to start
+def test_a_robot_drives_to_its_starts_and_asks_only_for_its_charge_and_for_ways_that_it_does_not_find(
+    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("robot_runtime.campaign.runner.STATUS_S", 0.0)
+    plan = write_plan(tmp_path, 2, test={"largest": 2}, robots=[{"robot": "fake", "placing": "drive"}])
+    assert run_campaign(plan, folder, Draining).reason == "undecided"
+    entries = read_ledger(folder)
+    answers = {entry["ask"]: entry["by"] for entry in entries if entry.kind == "answered"}
+    asked = [(entry["what"], answers[entry.n]) for entry in entries if entry.kind == "asked"]
+    assert asked == [("charge", "the battery"), ("place", "the robot")]  # a robot without physics leaves the room
+    errors_m = [one.facts.placement_m for one in state_of(folder).attempts.values() if one.facts is not None]
+    assert len(errors_m) == 4
+    assert max(error_m or 0.0 for error_m in errors_m) < 0.1
+    assert Verification(folder).findings == []
+
+
+def test_what_people_say_on_the_page_or_the_command_line_is_in_the_ledger(tmp_path: Path, folder: Path) -> None:
+    plan = write_plan(tmp_path, 1, test={"largest": 1}, judging={"judges": 1})
+    page: list[str] = []
+
+    def judge_first(state: State) -> None:
+        ended = [one for one in state.attempts.values() if one.ended is not None]
+        if len(ended) == 1 and not page:
+            log = folder / ended[0].ended["log"]  # type: ignore[index]
+            page.append(annotate(log, "Ada", judgment="success", note="at the door"))
+            page.append(annotate(log, "Ada", note="decided at steps 2", intervention="takeover"))
+
+    assert run_campaign(plan, folder, on_change=judge_first).reason == "to_judge"
+    assert page == ["handed to the process that runs the campaign"] * 2
+    first, second = state_of(folder).attempts.values()
+    log = folder / second.ended["log"]  # type: ignore[index]
+    assert run_of(log) == (folder.resolve(), second.name)
+    assert run_command(["verdict", str(log), "--by", "Ada", "--fail"]) == 0
+    assert run_command(["campaign", "judge", str(folder), first.name, "--by", "Ben", "--fail"]) == 0
+    assert run_command(["campaign", "note", str(folder), first.name, "near the door", "--by", "Ben"]) == 0
+    with pytest.raises(ConfigError, match="no place for poses"):
+        annotate(log, "Ada", objects={"mug": ObjectPose((0.0, 0.0, 0.0))})
+
+    assert run_campaign(plan, folder).reason == "undecided"
+    assert "has ended" in annotate(log, "Ben", judgment="success")
+    first, second = state_of(folder).attempts.values()
+    assert {by: said.success for by, said in first.judges.items()} == {"Ada": True, "Ben": False}
+    assert first.kinds == ["takeover"]
+    assert first.remarks == [("Ada", "at the door"), ("Ada", "decided at steps 2"), ("Ben", "near the door")]
+    assert {by: said.success for by, said in second.judges.items()} == {"Ada": False}
+    assert Verification(folder).findings == []
+
+
+def test_a_verdict_on_a_run_that_has_not_ended_waits_for_its_end(tmp_path: Path, folder: Path) -> None:
+    def judge_early(state: State) -> None:
+        for attempt in state.unfinished:
+            send(folder, {"kind": "verdict", "attempt": attempt.name, "by": "Ada", "success": True})
+
+    plan = write_plan(tmp_path, 1, test={"largest": 1}, judging={"judges": 1})
+    assert run_campaign(plan, folder, on_change=judge_early).reason == "undecided"
+    assert not [entry for entry in read_ledger(folder) if entry.kind == "refused_message"]
 
 
 def test_what_only_a_person_can_mend_is_asked_for_and_posted(tmp_path: Path, folder: Path) -> None:
