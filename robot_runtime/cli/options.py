@@ -9,9 +9,10 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
 
 import typer
+from typing_extensions import override
 
 from robot_runtime.cli import completion
 from robot_runtime.common.clock import utc_now_iso
@@ -301,19 +302,40 @@ class LogOptions:
 
     out: Annotated[Path | None, typer.Option(help="Folder for the logs. Default: logs/TIME-AGENT-TASK.")] = None
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the logs in --out.")] = False
+    _remedy: ClassVar[str] = "choose another --out, or add --overwrite"
 
     def folder(self, agent: str, task: str) -> Path:
         """Return the folder, after deleting its logs if that is allowed. Raises ``ConfigError``."""
+        from robot_runtime.campaign.ledger import FILE
+
         out = self.out
         if out is None:
             stamp = utc_now_iso().split("+")[0].replace(":", "").replace("-", "")
             out = Path("logs") / f"{stamp}-{re.sub(r'[:/]+', '.', agent)}-{task}"
-        present = sorted(out.glob("*.mcap")) if out.is_dir() else []
+        present = [*sorted(out.glob("*.mcap")), *out.glob(FILE)] if out.is_dir() else []
         if present and not self.overwrite:
-            raise ConfigError(f"{out}: already holds {len(present)} logs", "choose another --out, or add --overwrite")
+            raise ConfigError(f"{out}: already holds logs, {present[0].name} among them", self._remedy)
         for log in present:
             log.unlink()
         return out
+
+
+@dataclass(frozen=True)
+class ResumableLogOptions(LogOptions):
+    """Folder of logs of a run that can go on where it was."""
+
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the run in --out: its episodes without a log that counts.")
+    ] = False
+    _remedy: ClassVar[str] = "add --resume to go on, or --overwrite to begin anew, or choose another --out"
+
+    @override
+    def folder(self, agent: str, task: str) -> Path:
+        if not self.resume:
+            return super().folder(agent, task)
+        if self.out is None or self.overwrite:
+            raise ConfigError("--resume needs the --out of the run, and no --overwrite", "repeat the command as it was")
+        return self.out
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from robot_runtime.errors import EpisodeAborted, RecordingError, RuntimeFault
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
+    from robot_runtime.campaign.single_run import RunLedger
     from robot_runtime.env import Env
     from robot_runtime.hal import Robot
     from robot_runtime.policy import Policy
@@ -39,6 +40,7 @@ Examples:
     robot-runtime run --task objectnav_robothor2021 --policy robothor:agents/random_agent.py --agent-python venv
     robot-runtime run --policy ws://gpu-machine:8000
     robot-runtime run --episodes val.json.gz --episode 3
+    robot-runtime run --episodes val.json.gz --out logs/val --resume
     robot-runtime run --task objectnav_habitat2020 --sensor semantic
     robot-runtime run --episodes val.json.gz --agent my_package.agents:MyAgent --agent-arg checkpoint=policy.onnx
     robot-runtime run --robot my_robot.yaml --real-time
@@ -122,7 +124,7 @@ def run(
         typer.Option(metavar="NAME", help="What logs call the agent: two variants of one become two policies."),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of episodes, agent and simulated noise.")] = 0,
-    output: options.LogOptions,
+    output: options.ResumableLogOptions,
     real_time: options.RealTime = False,
     localization_patience_s: options.LocalizationPatience = 30.0,
     operator: OperatorOptions,
@@ -155,7 +157,7 @@ def run_policy(
     scene: str,
     task: TaskOptions,
     episodes: options.EpisodeOptions,
-    output: options.LogOptions,
+    output: options.ResumableLogOptions,
     operator: OperatorOptions,
     *,
     name: str | None = None,
@@ -187,6 +189,7 @@ def run_policy(
     Raises:
         RuntimeFault: as ``run``.
     """
+    from robot_runtime.campaign.single_run import RunLedger
     from robot_runtime.env import Env
     from robot_runtime.policies.stepping import check_policy
     from robot_runtime.robots.loader import RobotContext
@@ -201,9 +204,22 @@ def run_policy(
         chosen = episodes.choose(seed, run_in, place, failures)
         folder = output.folder(label or loaded.name, run_in.name)
         config, context = robot.config(), RobotContext.of(run_in, place, chosen, seed, real_time)
+        settings = {
+            "task": run_in,
+            "scene": place.digest,
+            "robot": config,
+            "policy": (name or loaded.name, loaded.source),
+            "dataset": episodes.dataset,
+            "seed": seed,
+            "real_time": real_time,
+        }
+        ledger = stack.enter_context(RunLedger(folder, settings, [one.key for one in chosen], tell))
+        if not ledger.left:
+            _print_outcome(folder, len(chosen), failures or [])
+            return
         connected, recorder = stack.enter_context(recorded_robot(robot, context, folder, press_key(loaded)))
         operation = stack.enter_context(operator.operated(connected, loaded, recorder))
-        bar = stack.enter_context(_episode_bar(len(chosen), run_in.max_steps))
+        bar = stack.enter_context(_episode_bar(len(chosen), len(ledger.logs), run_in.max_steps))
         env = Env(
             connected,
             run_in,
@@ -214,7 +230,7 @@ def run_policy(
             dataset=episodes.dataset,
             localization_patience_s=localization_patience_s,
         )
-        _run_episodes(stack.enter_context(env), loaded, chosen, seed, name, bar, failures, operation)
+        _run_episodes(stack.enter_context(env), loaded, chosen, ledger, seed, name, bar, failures, operation)
     _print_outcome(folder, bar.begun, failures or [])
 
 
@@ -248,10 +264,9 @@ def recorded_robot(
 class _EpisodeBar:
     """Progress over episodes, and over the steps of the current one; without a terminal, a line for each episode."""
 
-    def __init__(self, progress: Progress, bar: TaskID, count: int, max_steps: int) -> None:
+    def __init__(self, progress: Progress, bar: TaskID, count: int, done: int, max_steps: int) -> None:
         self._progress, self._bar, self._count, self._max_steps = progress, bar, count, max_steps
-        self._finished = 0
-        self.begun = 0
+        self._finished = self.begun = done
 
     def finish_episode(self) -> None:
         """Count an episode."""
@@ -279,24 +294,25 @@ class _EpisodeBar:
 
 
 @contextmanager
-def _episode_bar(count: int, max_steps: int) -> Iterator[_EpisodeBar]:
+def _episode_bar(count: int, done: int, max_steps: int) -> Iterator[_EpisodeBar]:
     from robot_runtime.common.console import progress_bar
 
     with progress_bar() as progress:
-        yield _EpisodeBar(progress, progress.add_task("episodes", total=count, note=""), count, max_steps)
+        yield _EpisodeBar(progress, progress.add_task("episodes", total=count, note=""), count, done, max_steps)
 
 
 def _run_episodes(
     env: Env,
     policy: Policy,
     episodes: Sequence[Episode],
+    ledger: RunLedger,
     seed: int,
     name: str | None,
     bar: _EpisodeBar,
     failures: list[RuntimeFault] | None,
     operation: Operation,
 ) -> None:
-    """Run episodes; errors go to ``failures``, or end the run if that is None.
+    """Run the episodes that are left; errors go to ``failures``, or end the run if that is None.
 
     An episode that the operator ends is no error.
     """
@@ -304,11 +320,13 @@ def _run_episodes(
     from robot_runtime.runtime import run_episode
     from robot_runtime.servers.emergency_stop import wait_for_release
 
-    for index, episode in enumerate(episodes):
+    first, *_ = left = ledger.left
+    for index in left:
+        episode = episodes[index]
         try:
-            if index:  # by then the base has reported its state
+            if index != first:  # by then the base has reported its state
                 wait_for_release(env.robot, tell)
-            with operation.episode(episode, index + 1, len(episodes)):
+            with ledger.episode(index), operation.episode(episode, index + 1, len(episodes)):
                 run_episode(env, operation.supervised(policy), episode, seed + index, name or None)
         except EpisodeAborted as error:
             tell(f"episode {index + 1} of {len(episodes)}: {error.message}")

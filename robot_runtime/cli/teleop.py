@@ -58,7 +58,7 @@ def teleop(
     driver: DriverOptions,
     episodes: options.EpisodeOptions,
     seed: Annotated[int, typer.Option(min=0, help="Of episodes and simulated noise.")] = 0,
-    output: options.LogOptions,
+    output: options.ResumableLogOptions,
     localization_patience_s: options.LocalizationPatience = 30.0,
     operator: OperatorOptions,
 ) -> None:

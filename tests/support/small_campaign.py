@@ -45,12 +45,18 @@ def write_plan(folder: Path, episodes: int, **changes: Any) -> Path:
     starts = folder / "starts.yaml"
     scene, task = load_scene(find_scene("arena")), load_task(TASK)
     native_yaml.save(starts, generate_episodes(scene, task, episodes, 7))
-    light = config.unparse(task) | {"name": "light", "max_steps": 15}
-    light["camera"] |= {"width": 32, "height": 24}
-    (folder / "light.yaml").write_text(yaml.safe_dump(light), encoding="utf-8")
     path = folder / "plan.yaml"
-    made = document(episodes=str(starts), **{"task": str(folder / "light.yaml"), **changes})
+    made = document(episodes=str(starts), **{"task": str(write_light_task(folder)), **changes})
     path.write_text(yaml.safe_dump(made), encoding="utf-8")
+    return path
+
+
+def write_light_task(folder: Path) -> Path:
+    """A task of few steps and small images."""
+    light = config.unparse(load_task(TASK)) | {"name": "light", "max_steps": 15}
+    light["camera"] |= {"width": 32, "height": 24}
+    path = folder / "light.yaml"
+    path.write_text(yaml.safe_dump(light), encoding="utf-8")
     return path
 
 
