@@ -94,7 +94,11 @@ class RunningAnswer:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._begin()
+        self._test = self._new_test()
+        self._found: list[Mapping[str, float]] = []
+        self._totals: dict[str, tuple[float, int]] = {}
+        self._decision = "continue"
+        self._pairs = 0
 
     def add(self, start: Mapping[str, float]) -> Answer:
         """Add the values of the next finished start, by policy, and return the answer."""
@@ -113,7 +117,7 @@ class RunningAnswer:
     def after(self, found: Sequence[Mapping[str, float]]) -> Answer:
         """The answer after these starts; quick if they begin with those of the last call."""
         if found[: len(self._found)] != self._found:
-            self._begin()
+            self._test, self._found, self._totals, self._decision, self._pairs = self._new_test(), [], {}, "continue", 0
         for start in found[len(self._found) :]:
             self.add(start)
         return self.answer
@@ -133,13 +137,9 @@ class RunningAnswer:
         interval = test.interval
         return Answer(named, pairs, test.p_value, interval.low, interval.mean, interval.high, means)
 
-    def _begin(self) -> None:
+    def _new_test(self) -> SequentialPairedTest:
         rule = self._plan.test
-        self._test = SequentialPairedTest(rule.metric, alpha=rule.alpha, sides=rule.sided, max_pairs=rule.largest)
-        self._found: list[Mapping[str, float]] = []
-        self._totals: dict[str, tuple[float, int]] = {}
-        self._decision: str = "continue"
-        self._pairs = 0
+        return SequentialPairedTest(rule.metric, alpha=rule.alpha, sides=rule.sided, max_pairs=rule.largest)
 
 
 def answer(plan: Plan, found: Sequence[Mapping[str, float]]) -> Answer:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -21,12 +22,13 @@ from robot_runtime.campaign.state import State
 from robot_runtime.campaign.verification import Verification
 from robot_runtime.errors import ConfigError, RecordingError, writing
 from robot_runtime.metrics.settings import Rules
+from robot_runtime.scoring.failure_causes import FailureCause, cause_text
 from robot_runtime.scoring.report.charts import Chart
 from robot_runtime.scoring.report.export import write_json, write_parquet
 from robot_runtime.scoring.report.rendering import render
 from robot_runtime.scoring.report.submission import write_habitat, write_robothor
 from robot_runtime.scoring.statistics.agreement import agreement_lines
-from robot_runtime.scoring.summary import score_logs
+from robot_runtime.scoring.summary import EpisodeScore, score_logs
 
 PAGE = "index.html"
 RULES = Rules(policy_faults="failure")
@@ -49,22 +51,28 @@ def write_report(folder: Path, out: Path) -> list[str]:
     state, plan = verified.state, verified.plan
     with writing(out, "give another folder"):
         out.mkdir(parents=True, exist_ok=True)
-        (out / PAGE).write_text(_page(verified), encoding="utf-8")
         (out / "result.json").write_text(json.dumps(verified.document(), indent=2) + "\n", encoding="utf-8")
         (out / "runs.csv").write_text(_csv(state), encoding="utf-8")
+    scores = {policy: _scores(folder, state, policy) for policy in sorted(plan.policies)}
+    with writing(out / PAGE, "give another folder"):
+        (out / PAGE).write_text(_page(verified, scores), encoding="utf-8")
     missing: list[str] = []
-    for policy in sorted(plan.policies):
-        missing += _write_scores(folder, out, state, policy)
+    for policy, found in scores.items():
+        missing += _write_scores(folder, out, state, policy, found)
     return missing
 
 
-def _write_scores(folder: Path, out: Path, state: State, policy: str) -> list[str]:
-    """The files of one policy, of its runs that count."""
+def _scores(folder: Path, state: State, policy: str) -> list[EpisodeScore]:
+    """Scores of a policy's runs that count, with paths relative to the campaign's folder."""
     counted = [found.valid[policy] for _, found in state.finished if policy in found.valid]
     paths = [folder / attempt.ended["log"] for attempt in counted if attempt.ended is not None and attempt.ended["log"]]
-    if not paths:
+    return [replace(score, path=score.path.relative_to(folder)) for score in score_logs(paths, RULES)]
+
+
+def _write_scores(folder: Path, out: Path, state: State, policy: str, scores: list[EpisodeScore]) -> list[str]:
+    """Write the files of one policy."""
+    if not scores:
         return [f"{policy}: no run counts"]
-    scores = [replace(score, path=score.path.relative_to(folder)) for score in score_logs(paths, RULES)]
     write_json(out / f"{policy}.scores.json", scores)
     whole = [replace(score, path=folder / score.path) for score in scores]
     missing: list[str] = []
@@ -113,8 +121,9 @@ def _value(state: State, attempt: Attempt, view: View) -> float:
     return value(state.plan, tries, attempt, view)
 
 
-def _page(verified: Verification) -> str:
+def _page(verified: Verification, scores: Mapping[str, list[EpisodeScore]]) -> str:
     state, plan = verified.state, verified.plan
+    causes = {one.path.parent.name: one.cause for found in scores.values() for one in found if one.cause is not None}
     names = sorted(plan.policies)
     answers = {view: answer(plan, values(state, view)) for view in VIEWS}
     tested = answers[plan.test.counts]
@@ -137,10 +146,13 @@ def _page(verified: Verification) -> str:
         difference="-" if compared is None else f"{compared[1]} less {compared[0]}",
         plots=_plots(state) if compared is not None and state.finished else [],
         policies=[(name, _policy(state, name)) for name in names],
+        level=f"{100 * (1 - plan.test.alpha):g} %",
+        sessions=verified.sessions,
+        causes=_causes(state, causes, names),
         kinds=_kinds(state, names),
         judges=_judges(state),
         remarks=[(one.name, by, text) for one in state.attempts.values() for by, text in one.remarks],
-        starts=[_start(state, number, names) for number in sorted(state.by_start)],
+        starts=[_start(state, number, names, causes) for number in sorted(state.by_start)],
         plan_text=yaml.safe_dump(plan.document(), sort_keys=False, allow_unicode=True),
     )
 
@@ -214,6 +226,13 @@ def _kinds(state: State, names: list[str]) -> list[dict[str, Any]]:
     ]
 
 
+def _causes(state: State, causes: Mapping[str, FailureCause], names: list[str]) -> list[tuple[str, list[int]]]:
+    """Number of each policy's failed runs by cause, the most frequent first."""
+    counts = Counter((cause.name, state.attempts[name].policy) for name, cause in causes.items())
+    rows = [(cause_text(cause), [counts[cause, name] for name in names]) for cause in {one for one, _ in counts}]
+    return sorted(rows, key=lambda row: (-sum(row[1]), row[0]))
+
+
 def _judges(state: State) -> str:
     judged = [attempt for attempt in state.attempts.values() if attempt.judges]
     if not judged:
@@ -223,25 +242,28 @@ def _judges(state: State) -> str:
     return ". ".join([f"{len(judged)} runs were judged by {who}", *agreement_lines(given)]) + "."
 
 
-def _start(state: State, number: int, names: list[str]) -> dict[str, Any]:
+def _start(state: State, number: int, names: list[str], causes: Mapping[str, FailureCause]) -> dict[str, Any]:
     start, progress = state.starts[number], state.progress(number)
     repeats = [*progress.repeats, *([f"given up: {progress.given_up}"] if progress.given_up else [])]
     return {
         "number": number,
         "episode": start.episode.id,
         "order": " ".join(start.policies),
-        "runs": [_run(state, progress.valid.get(name)) for name in names],
+        "runs": [_run(state, progress.valid.get(name), causes) for name in names],
         "repeats": repeats,
     }
 
 
-def _run(state: State, attempt: Attempt | None) -> dict[str, str]:
+def _run(state: State, attempt: Attempt | None, causes: Mapping[str, FailureCause]) -> dict[str, str]:
     if attempt is None or attempt.facts is None:
-        return {"css": "", "text": "-", "detail": ""}
+        return {"css": "", "text": "-", "detail": "", "why": ""}
     strict, lenient = (_value(state, attempt, view) for view in VIEWS)
     text = f"{strict:.2f}" if strict == lenient else f"{strict:.2f} / {lenient:.2f}"
     facts = attempt.facts
     placed = "" if facts.placement_m is None else f", placed {100 * facts.placement_m:.0f} cm off"
     kinds = f", {', '.join(attempt.kinds).replace('_', ' ')}" if attempt.kinds else ""
-    detail = f"{facts.end}, {facts.metrics.get('steps') or 0:.0f} steps, {facts.duration_s:.0f} s{placed}{kinds}"
-    return {"css": "won" if strict >= 0.5 else "lost", "text": text, "detail": detail}
+    end = (facts.end or "no end").replace("_", " ")
+    detail = f"{end}, {facts.metrics.get('steps') or 0:.0f} steps, {facts.duration_s:.0f} s{placed}{kinds}"
+    cause = causes.get(attempt.name)
+    why = "" if cause is None else f"{cause.text}: {cause.evidence}"
+    return {"css": "won" if strict >= 0.5 else "lost", "text": text, "detail": detail, "why": why}

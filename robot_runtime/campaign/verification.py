@@ -82,6 +82,13 @@ class Verification:
         self._check_end()
         self._logs.check_files(self.state)
 
+    @property
+    def sessions(self) -> str:
+        """Time of the campaign, and number of its sessions and runs."""
+        count = sum(entry.kind == "session" for entry in self._entries)
+        first, last = (str(self._entries[place].get("at"))[:16].replace("T", " ") for place in (0, -1))
+        return f"{first} to {last} UTC, {count} session{'' if count == 1 else 's'}, {len(self.state.attempts)} runs"
+
     def document(self) -> dict[str, Any]:
         """Result as JSON, the same for every copy of the folder."""
         state = self.state

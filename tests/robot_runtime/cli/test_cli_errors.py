@@ -360,7 +360,7 @@ def test_overwrite_replaces_the_logs_and_nothing_else(empty_room: Path, tmp_path
     file = pointnav_file(tmp_path / "e.json.gz", start=(1.0, 1.0), goal=(2.0, 2.0))
     arguments = run_fake(empty_room, out, "--episodes", str(file), "--agent", "goal-follower", "--overwrite")
     assert run_command(arguments) == 0
-    assert sorted(path.name for path in out.iterdir()) == ["0000_room_only.mcap", "notes.txt"]
+    assert sorted(path.name for path in out.iterdir()) == ["0000_room_only.mcap", "ledger.jsonl", "notes.txt"]
 
 
 def test_scoring_something_that_is_no_log(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -384,7 +384,7 @@ def test_one_episode_of_a_file_is_run_by_its_number_or_id(
     for which in ("0", "only"):
         arguments = run_fake(empty_room, tmp_path / which, "--episodes", str(file), "--agent", "goal-follower")
         assert run_command([*arguments, "--episode", which]) == 0
-        assert [log.name for log in (tmp_path / which).iterdir()] == ["0000_room_only.mcap"]
+        assert sorted(log.name for log in (tmp_path / which).iterdir()) == ["0000_room_only.mcap", "ledger.jsonl"]
     fails(capsys, [*run_fake(empty_room, tmp_path / "x"), "--episodes", str(file), "--episode", "7"], 5, "'7'", "1")
     fails(capsys, run_fake(empty_room, tmp_path / "x", "--episode", "7", "--count", "2"), 2, "--count", "--episode")
 
