@@ -181,7 +181,7 @@ def main(arguments: list[str] | None = None) -> None:
     arguments = sys.argv[1:] if arguments is None else arguments
     # The working directory, as with `python -m`, so that module:Class finds an agent there; last, to shadow nothing.
     sys.path.append("")
-    with interrupted_by_signals():
+    with interrupted_by_signals(until_exit=True):
         code = run_command(arguments)
     sys.exit(code)
 

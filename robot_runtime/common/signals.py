@@ -17,11 +17,14 @@ _STANDARD_STREAMS = (0, 1, 2)
 
 
 @contextmanager
-def interrupted_by_signals() -> Iterator[None]:
+def interrupted_by_signals(until_exit: bool = False) -> Iterator[None]:
     """Raise ``KeyboardInterrupt`` in the main thread for SIGINT, SIGTERM and SIGHUP; its text says which one.
 
     A signal that the process was started to ignore (``nohup``, a script's background jobs) stays ignored. Repetitions
     do not interrupt the clean-up that the first one began; one that comes later than ``REPEATED_S`` does.
+
+    Args:
+        until_exit: whether the process ends with the context: a terminal closed after it does not change the exit code.
     """
     terminals = [stream for stream in _STANDARD_STREAMS if os.isatty(stream)]
     interrupted: Stopwatch | None = None
@@ -46,7 +49,7 @@ def interrupted_by_signals() -> Iterator[None]:
         yield
     finally:
         for number, handler in before.items():
-            signal.signal(number, handler)
+            signal.signal(number, signal.SIG_IGN if until_exit and number == signal.SIGHUP else handler)
 
 
 def _leave(terminals: list[int]) -> None:

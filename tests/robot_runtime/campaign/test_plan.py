@@ -1,16 +1,20 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
-from small_campaign import document, plan
+from small_campaign import plan, write_plan
 
 from robot_runtime.campaign.opening import check_plan, check_same
 from robot_runtime.campaign.plan import load_plan
 from robot_runtime.common import config
-from robot_runtime.errors import ConfigError, RuntimeFault
+from robot_runtime.common.geometry import SE2
+from robot_runtime.datasets import load_episodes, native_yaml
+from robot_runtime.errors import ConfigError, EpisodeError, RuntimeFault
 
+CAMPAIGNS_PAGE = Path(__file__).parents[3] / "docs/how-to/campaigns.md"
 PRESETS = dict(config.presets("campaigns"))
 REST = {
     "name": "mine",
@@ -28,6 +32,7 @@ def test_a_plan_on_every_preset_is_complete(tmp_path: Path, preset: str) -> None
     path = tmp_path / "plan.yaml"
     path.write_text(yaml.safe_dump({"preset": preset, **REST, "policies": SEALED}))
     read = load_plan(path)
+    assert f"| `{preset}` |" in CAMPAIGNS_PAGE.read_text(encoding="utf-8")
     assert read.order.seed == 1
     assert read.task == "objectnav_robothor2021"  # the plan goes before its preset
 
@@ -60,21 +65,33 @@ def test_a_plan_that_cannot_be_meant_is_refused(changes: dict[str, object], word
 
 
 @pytest.mark.parametrize(
-    "changes",
+    ("changes", "named"),
     [
-        {"policies": {"a": {"spec": "goal-folower"}, "b": {"spec": "random"}}},
-        {"robots": [{"robot": "no-such-robot"}]},
-        {"scenes": {"*": "no-such-scene"}},
-        {"episodes": "no-such-file.json.gz"},
-        {"task": "no-such-task"},
-        {"scenes": {"other": "arena"}},
+        ({"policies": {"a": {"spec": "goal-folower"}, "b": {"spec": "random"}}}, "goal-folower"),
+        ({"robots": [{"robot": "no-such-robot"}]}, "no-such-robot"),
+        ({"scenes": {"*": "no-such-scene"}}, "no-such-scene"),
+        ({"episodes": "no-such-file.json.gz"}, "no-such-file"),
+        ({"task": "no-such-task"}, "no-such-task"),
+        ({"scenes": {"other": "arena"}}, "arena"),
     ],
 )
-def test_what_a_plan_names_must_exist(tmp_path: Path, changes: dict[str, object]) -> None:
+def test_what_a_plan_names_must_exist(tmp_path: Path, changes: dict[str, object], named: str) -> None:
+    path = write_plan(tmp_path, 1)
+    assert len(check_plan(load_plan(path))) == 1
+    path.write_text(yaml.safe_dump(config.read_yaml(path) | changes))
+    with pytest.raises(RuntimeFault, match=named):
+        check_plan(load_plan(path))
+
+
+@pytest.mark.parametrize("name", ["start", "goal"])
+def test_a_start_or_goal_off_the_map_is_refused_before_anything_moves(tmp_path: Path, name: str) -> None:
+    read = load_plan(write_plan(tmp_path, 1))
     starts = tmp_path / "starts.yaml"
-    starts.write_text("- {id: a, scene: arena, start: {x_m: 2.0, y_m: 2.0}, goals: [{x_m: 3.0, y_m: 2.0}]}\n")
-    with pytest.raises(RuntimeFault):
-        check_plan(config.parse(document(**{"episodes": str(starts), **changes}), type(plan()), "plan"))
+    (episode,) = load_episodes(starts)
+    far = {"start": SE2(900.0, 2.0, 0.0)} if name == "start" else {"goals": (replace(episode.goals[0], x_m=900.0),)}
+    native_yaml.save(starts, [replace(episode, **far)])
+    with pytest.raises(EpisodeError, match="arena"):
+        check_plan(read)
 
 
 def test_the_digest_is_of_every_field_and_of_no_order() -> None:
