@@ -15,8 +15,12 @@ CROSS_GAIN_1_M2 = 30.0
 """Turning per speed and distance from the arc: with the gain of headings, damped well up to 0.5 m/s."""
 
 FINE_CALIBRATED = 0.2
-FINE_ASSUMED = 0.5
+FINE_ASSUMED = 0.1
 """Of the tolerances: a leg is driven until this little is left, by a model that was measured or assumed."""
+
+BEYOND_ASSUMED = 0.4
+"""Of the tolerances: how far beyond the goal the exponential ends by which an assumed model slows down. It is left at
+the goal: one that ended there would take long, and one that is left earlier makes every action short."""
 
 BRAKING = 0.95
 """Of the acceleration, what braking uses; the rest is for corrections, which the limits would otherwise cut off."""
@@ -104,8 +108,9 @@ class Drive:
         self._longest_m = max(map(abs, self._wheels_m))
         self._slow_1_s = max(profile.still_m_s, model.speed_quantum_m_s) / self._longest_m if self._longest_m else 0.0
         tolerances = ((profile.position_m, leg.forward_m), (profile.heading_rad, leg.turn_rad))
-        fine = FINE_CALIBRATED if calibrated or open_loop else FINE_ASSUMED
-        self._fine = fine * min(tolerance / abs(distance) for tolerance, distance in tolerances if distance)
+        tolerance = min(tolerance / abs(distance) for tolerance, distance in tolerances if distance)
+        self._fine = (FINE_CALIBRATED if calibrated or open_loop else FINE_ASSUMED) * tolerance
+        self._beyond = BEYOND_ASSUMED * tolerance
 
     def command(self, state: BaseState, now_ns: int) -> Velocity | None:
         """The command for the next tick; None if the rest of the leg is under way."""
@@ -183,7 +188,7 @@ class Drive:
             ramp = self._along((left.ramp_m(), right.ramp_m()))
             braking_1_s = braking_speed(lacking + ramp, target_1_s, accel_1_s2, period_s)
         else:
-            braking_1_s = approach_speed(lacking, accel_1_s2, TAIL_S)
+            braking_1_s = approach_speed(lacking + self._beyond, accel_1_s2, TAIL_S)
         return min(self._speed_1_s, target_1_s + 2 * accel_1_s2 * period_s, braking_1_s)
 
     def _velocity(self, speed_1_s: float, rest: SE2) -> Velocity:
