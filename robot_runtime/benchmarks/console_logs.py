@@ -11,7 +11,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +20,7 @@ import numpy as np
 from robot_runtime.benchmarks.log_scoring import bench_header, bench_steps
 from robot_runtime.benchmarks.report import Row, cpu_s
 from robot_runtime.common.clock import SystemClock, seconds_to_ns
+from robot_runtime.common.threads import background
 from robot_runtime.hal import Intrinsics, RgbdFrame
 from robot_runtime.policy import random_generator
 from robot_runtime.recording.reader import LogReader
@@ -114,20 +115,13 @@ def _deciding() -> Iterator[list[object]]:
         "compass": np.zeros(1, np.float32),
     }
     decisions: list[object] = []
-    ended = threading.Event()
 
-    def decide() -> None:
+    def decide(ended: threading.Event) -> None:
         while not ended.wait(1 / HZ):
             decisions.append(policy.act(observation))
 
-    thread = threading.Thread(target=decide, daemon=True)
-    thread.start()
-    try:
+    with closing(policy), background(decide, "policy"):
         yield decisions
-    finally:
-        ended.set()
-        thread.join()
-        policy.close()
 
 
 def _main(folder: Path, count: int) -> None:

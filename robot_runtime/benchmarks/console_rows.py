@@ -18,6 +18,7 @@ import numpy as np
 
 from robot_runtime.benchmarks.report import Row, cpu_s
 from robot_runtime.common.clock import SystemClock, seconds_to_ns
+from robot_runtime.common.threads import background
 from robot_runtime.hal import RgbdFrame, Robot, Velocity
 from robot_runtime.policy import random_generator
 
@@ -191,7 +192,7 @@ def _while_driving(loop: Loop, work: Callable[..., None], *arguments: Any, linge
 
 
 def _sleep_lateness_ms() -> list[float]:
-    """How much too long sleeps of 10 ms are, in milliseconds; for ``ROUND_S``."""
+    """Lateness of sleeps of 10 ms, in milliseconds; for ``ROUND_S``."""
     clock, late_ms = SystemClock(), list[float]()
     end_ns = clock.now_ns() + seconds_to_ns(ROUND_S)
     while (due_ns := clock.now_ns() + seconds_to_ns(0.01)) < end_ns:
@@ -235,19 +236,13 @@ def _video(watched: Console) -> Iterator[None]:
     rgb = np.ascontiguousarray(np.broadcast_to(ramp[None, :, None], (HEIGHT, WIDTH, 3)))
     rgb = rgb ^ random.integers(0, 16, rgb.shape, np.uint8)
     depth_m = random.uniform(0.5, 5.0, (HEIGHT, WIDTH)).astype(np.float32)
-    ended = threading.Event()
 
-    def show() -> None:
+    def show(ended: threading.Event) -> None:
         while not ended.wait(1 / VIDEO_HZ):
             watched.show(RgbdFrame(0, rgb, depth_m))
 
-    thread = threading.Thread(target=show, daemon=True)
-    thread.start()
-    try:
+    with background(show, "video"):
         yield
-    finally:
-        ended.set()
-        thread.join()
 
 
 @contextmanager
@@ -267,7 +262,7 @@ def _process(work: Callable[..., None], *arguments: Any) -> Iterator[Connection]
 
 
 def _received(connection: Connection) -> Iterator[Any]:
-    """What has arrived."""
+    """Messages that have arrived."""
     while connection.poll():
         yield connection.recv()
 

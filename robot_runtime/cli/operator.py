@@ -149,7 +149,7 @@ def shown(console: Console) -> str:
 
 @dataclass(frozen=True)
 class Operation:
-    """What the operator's devices add to a run."""
+    """Additions of the operator's devices to a run."""
 
     console: Console | None
 

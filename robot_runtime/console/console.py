@@ -145,17 +145,16 @@ class Console(Subscriber):
             encryption = server_context(settings.certificate, settings.key)
         listening = stack.enter_context(_listen(settings.host, settings.port))
         port = int(listening.getsockname()[1])
-        control = stack.enter_context(
-            ControlServer(
-                (settings.host, port + 1 if settings.port else 0),
-                settings.token,
-                self.stops,
-                self._command,
-                self._on_operator,
-                encryption,
-                settings.silence_s,
-            )
+        control = ControlServer(
+            (settings.host, port + 1 if settings.port else 0),
+            settings.token,
+            self.stops,
+            self._command,
+            self._on_operator,
+            encryption,
+            settings.silence_s,
         )
+        stack.callback(control.close)
         files = {} if encryption is None else {"certificate": str(settings.certificate), "key": str(settings.key)}
         feed = self._feed = Feed(
             self._robot,

@@ -15,10 +15,8 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import count
-from types import TracebackType
 from typing import Any
 
-from typing_extensions import Self
 from websockets.exceptions import ConnectionClosed
 from websockets.frames import CloseCode
 from websockets.sync.server import ServerConnection, serve
@@ -99,14 +97,6 @@ class ControlServer:
             ) from error
         self._thread = threading.Thread(target=self._server.serve_forever, name="console control", daemon=True)
         self._thread.start()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
-    ) -> None:
-        self.close()
 
     @property
     def port(self) -> int:

@@ -40,7 +40,7 @@ CAMPAIGN_S = 3.0
 """Period at which a campaign's status is read."""
 
 CAMPAIGN = ("title", "done", "total", "eta_s", "answer", "rows", "asks")
-"""What the page shows of a campaign's status; nothing of it names a sealed policy."""
+"""Fields of a campaign's status that the page shows; none of them names a sealed policy."""
 
 DEPTH_WIDTH = 320
 """Least width to which depth is thinned out for the page."""
@@ -299,7 +299,7 @@ def _minutes(seconds: float | None) -> int | None:
 
 
 def _campaign(status: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """What the page shows of a campaign's status; the reason if there is none."""
+    """The part of a campaign's status that the page shows; the reason if there is none."""
     try:
         found = status()
     except RuntimeFault as error:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from robot_runtime.common.clock import SimulatedClock, Stopwatch
+from robot_runtime.common.threads import background
 from robot_runtime.errors import RuntimeFault
 from robot_runtime.hal import Intrinsics, RgbdFrame, Robot
 from robot_runtime.hal.lens import Lens
@@ -42,14 +43,8 @@ def live_video(robot: Robot, show: Callable[[RgbdFrame], None], is_watched: Call
     if isinstance(robot.clock, SimulatedClock):
         yield
         return
-    ended = threading.Event()
-    thread = threading.Thread(target=_capture, args=(robot, show, is_watched, ended), name="live video", daemon=True)
-    thread.start()
-    try:
+    with background(lambda ended: _capture(robot, show, is_watched, ended), "live video"):
         yield
-    finally:
-        ended.set()
-        thread.join()
 
 
 class _Drawing:

@@ -18,7 +18,7 @@ _REMEMBERED = 256
 
 @dataclass(frozen=True, slots=True)
 class StopAnswer:
-    """What became of a stop.
+    """Outcome of a stop.
 
     Attributes:
         done: whether the base accepted it.

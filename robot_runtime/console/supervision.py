@@ -12,7 +12,8 @@ from robot_runtime.common.clock import Stopwatch, SystemClock, wait_for
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import EpisodeAborted
 from robot_runtime.hal import BaseState
-from robot_runtime.policy import Answer, Observation, Policy, World
+from robot_runtime.policies.wrapper import PolicyWrapper
+from robot_runtime.policy import Observation, Policy, World
 from robot_runtime.records import EpisodeHeader, StepRecord, Subscriber
 from robot_runtime.tasks.task import Task
 from robot_runtime.teleop.human import await_choice, choice_record, decision_of
@@ -25,7 +26,7 @@ _POLL_S = 0.05
 
 
 class Supervision(Subscriber):
-    """What the operator wants of the loop. The methods without ``on_`` are for any thread.
+    """Requests of the operator to the loop. The methods without ``on_`` are for any thread.
 
     Args:
         inbox: of the person who drives.
@@ -145,31 +146,25 @@ class Supervision(Subscriber):
         }
 
 
-class Supervised(Policy):
+class Supervised(PolicyWrapper):
     """A policy under an operator, who may pause it, end its episode, and decide in its place.
 
     Args:
-        policy: that decides otherwise; the caller closes it.
-        supervision: what the operator wants.
+        policy: that decides otherwise.
+        supervision: of the operator.
     """
 
     def __init__(self, policy: Policy, supervision: Supervision) -> None:
-        self.name, self.needs = policy.name, policy.needs  # type: ignore[misc]  # as of the policy
-        self.privileged, self.follows = policy.privileged, policy.follows  # type: ignore[misc]
-        self.task, self.source, self.directory = policy.task, policy.source, policy.directory
-        self._policy, self._supervision = policy, supervision
+        super().__init__(policy, policy.name)
+        self._supervision = supervision
         self._task: Task | None = None
         self._operator: dict[str, Any] = {}
         self._steps = 0
 
     @override
-    def check(self, task: Task) -> None:
-        self._policy.check(task)
-
-    @override
     def reset(self, task: Task, seed: int, world: World | None = None) -> None:
         self._task, self._operator, self._steps = task, {}, 0
-        self._policy.reset(task, seed, world)
+        super().reset(task, seed, world)
 
     @override
     def act(self, observation: Observation) -> Decision:
@@ -177,23 +172,15 @@ class Supervised(Policy):
         supervision = self._supervision
         self._steps += 1
         paused_s = supervision.wait_while_paused()
-        decision, self._operator = supervision.decide(self._policy.act(observation), self._task)
+        decision, self._operator = supervision.decide(super().act(observation), self._task)
         supervision.check()
         if self._operator:
             supervision.interventions.append(self._steps)
-            self._policy.overruled(decision)
+            self.overruled(decision)
         if paused_s:
             self._operator = {**self._operator, "paused_s": round(paused_s, 3)}
         return decision
 
     @override
-    def overruled(self, decision: Decision) -> None:
-        self._policy.overruled(decision)
-
-    @override
-    def answer(self, observation: Observation) -> Answer | None:
-        return self._policy.answer(observation)
-
-    @override
     def info(self) -> dict[str, Any]:
-        return {**self._policy.info(), **({"operator": self._operator} if self._operator else {})}
+        return {**super().info(), **({"operator": self._operator} if self._operator else {})}

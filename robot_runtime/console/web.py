@@ -309,7 +309,7 @@ def _take_answers(web: Web, loop: asyncio.AbstractEventLoop, requests: Connectio
 
 
 def _calls(web: Web, kind: str, content: Any) -> list[Any]:
-    """What the page's loop has to do about a message of the feed; pictures are encoded here, beside that loop."""
+    """Calls for the page's loop that a message of the feed asks for; pictures are encoded here, beside that loop."""
     if kind == "final":
         log, rgb = content
         return [web.put_final(log, jpeg(rgb))]

@@ -61,7 +61,7 @@ class _Frame:
 
 @dataclass(frozen=True, slots=True)
 class _Episode:
-    """What the data set's tables say of one log."""
+    """Rows of one log in the data set's tables."""
 
     index: int
     task: str

@@ -61,7 +61,7 @@ class GamepadState:
         return False
 
     def choice(self) -> Choice | None:
-        """What is asked for now; None for nothing."""
+        """The action that is asked for now; None for none."""
         for button, action in _BUTTONS.items():
             if button in self._pressed:
                 return Choice(action, "gamepad")

@@ -21,7 +21,7 @@ from robot_runtime.tasks.task import Task
 from robot_runtime.teleop.inbox import ActionInbox, Choice
 
 View = Literal["camera", "camera+depth", "all", "in-sight"]
-"""What a person sees while deciding."""
+"""View that a person is offered while deciding."""
 
 PATIENCE_S = 600.0
 """Longest wait for one action."""
@@ -149,7 +149,7 @@ def await_choice(
 
 
 def choice_record(choice: Choice, reaction_s: float, operator: str, view: str) -> dict[str, Any]:
-    """What the log says of a person's action."""
+    """Record of a person's action in the log."""
     return {"by": operator, "device": choice.device, "view": view, "reaction_s": round(reaction_s, 4)}
 
 

@@ -45,7 +45,7 @@ class ActionInbox:
 
     @property
     def held(self) -> Choice | None:
-        """What is asked for until :meth:`release`, for loops that do not wait."""
+        """The action that is held until :meth:`release`, for loops that do not wait; None for none."""
         return self._held
 
     def press(self, choice: Choice) -> bool:

@@ -1,4 +1,4 @@
-"""What a page says to a robot's console, spoken by a test."""
+"""Messages of a page to a robot's console, sent by a test."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 from websockets.sync.client import ClientConnection, connect
 
 from robot_runtime.common.clock import SystemClock, wait_for
+from robot_runtime.common.threads import background
 
 TOKEN = "a" * 16
 PATIENCE_S = 60.0
@@ -41,19 +42,13 @@ def page(port: int, token: str = TOKEN) -> Iterator[Page]:
 @contextmanager
 def beating(opened: Page) -> Iterator[None]:
     """Send heartbeats meanwhile, whose answers are thrown away."""
-    ended = threading.Event()
 
-    def beat() -> None:
+    def beat(ended: threading.Event) -> None:
         while not ended.wait(0.05):
             opened.ask(do="beat")
 
-    thread = threading.Thread(target=beat)
-    thread.start()
-    try:
+    with background(beat, "heartbeats"):
         yield
-    finally:
-        ended.set()
-        thread.join()
 
 
 def eventually(found: Callable[[], object]) -> None:

@@ -123,6 +123,7 @@ def picture(tab: Tab, name: str) -> None:
     for size, scheme in (((1280, 900), "light"), ((1280, 900), "dark"), ((390, 844), "dark"), ((390, 844), "light")):
         if PICTURES or size[0] < 500:
             tab.resize(*size, scheme)
+            tab.run("scrollTo(0, 0)")
             assert tab.run(LAID_OUT)
         if PICTURES:
             tab.picture(Path(PICTURES) / f"{name}-{size[0]}-{scheme}.png")

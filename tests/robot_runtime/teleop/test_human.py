@@ -13,6 +13,7 @@ from raising import raises_naming
 
 from robot_runtime.actions.continuous import Control, VelocityCommand, VelocityControl
 from robot_runtime.actions.discrete import Action
+from robot_runtime.common.threads import background
 from robot_runtime.env import Env
 from robot_runtime.errors import EpisodeAborted, PolicyError
 from robot_runtime.policies import load_policy
@@ -30,21 +31,15 @@ DONE = Choice(Action.STOP, "keyboard")
 @contextmanager
 def person(inbox: ActionInbox, *choices: Choice) -> Iterator[None]:
     """A person who presses one key after the other, each when the robot waits for it."""
-    ended = threading.Event()
 
-    def press() -> None:
+    def press(ended: threading.Event) -> None:
         for choice in choices:
             while not inbox.press(choice):
                 if ended.wait(0.002):
                     return
 
-    thread = threading.Thread(target=press)
-    thread.start()
-    try:
+    with background(press, "person"):
         yield
-    finally:
-        ended.set()
-        thread.join()
 
 
 def test_nothing_is_queued_while_the_robot_moves() -> None:
