@@ -242,7 +242,9 @@ class Drive:
             return speeds_m_s
         for index, asked_m_s in enumerate(self._asked_m_s or ()):
             # The Guard may have let through less, which the base has rounded in turn.
-            rounding[index] += asked_m_s - quantum_m_s * round(self._predictor.sent[index] / quantum_m_s)
+            withheld_m_s = asked_m_s - quantum_m_s * round(self._predictor.sent[index] / quantum_m_s)
+            # At most half a step, which suffices to start: more would be driven where the leg is to brake.
+            rounding[index] = clip(rounding[index] + withheld_m_s, quantum_m_s / 2)
         rounded_m_s = []
         for index, speed_m_s in enumerate(speeds_m_s):
             rounded_m_s.append(quantum_m_s * round((rounding[index] + speed_m_s) / quantum_m_s))
