@@ -11,7 +11,8 @@ import hashlib
 import re
 from collections.abc import Sequence
 
-_FIELD = re.compile(rb',"chain":"([0-9a-f]{64})"\}\Z')
+_FIELD = re.compile(rb',"chain":"([0-9a-f]{64})"\}')
+_FIELD_BYTES = len(',"chain":""}') + 64
 
 
 class Chain:
@@ -37,20 +38,19 @@ class Chain:
     def follows(self, record: bytes, others: Sequence[bytes] = ()) -> bool:
         """Whether a record with its field ``chain`` is the next one; if so, the chain is now up to it."""
         stated = stated_digest(record)
-        if stated != self._next(_FIELD.sub(b"}", record), others):
+        if not stated or stated != self._next(record[:-_FIELD_BYTES] + b"}", others):
             return False
         self.digest = stated
         return True
 
     def _next(self, record: bytes, others: Sequence[bytes]) -> str:
-        total = hashlib.sha256(self.digest.encode())
+        parts = [self.digest.encode()]
         for part in (record, *others):
-            total.update(len(part).to_bytes(8, "little"))
-            total.update(part)
-        return total.hexdigest()
+            parts += (len(part).to_bytes(8, "little"), part)
+        return hashlib.sha256(b"".join(parts)).hexdigest()
 
 
 def stated_digest(record: bytes) -> str:
     """The field ``chain`` of a record; empty in older logs, which have none."""
-    found = _FIELD.search(record)
+    found = _FIELD.fullmatch(record[-_FIELD_BYTES:])
     return found[1].decode() if found else ""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from robot_runtime.common import config, image_files
 from robot_runtime.common.geometry import SE2
+from robot_runtime.errors import SceneError
 from robot_runtime.hal import Intrinsics
 from robot_runtime.policy import PolicySource
 from robot_runtime.recording import json_records
@@ -119,12 +121,23 @@ def _intrinsics(data: Mapping[str, Any]) -> Intrinsics:
 def _scene(path: Path, digest: str, files: Mapping[str, bytes], folder: Path) -> Scene:
     file = config.parse(loads(files["scene.yaml"]), SceneFile, f"{path}: scene.yaml")
     map_file = config.parse(loads(files[file.map]), MapFile, f"{path}: {file.map}")
-    occupancy = OccupancyMap.decode(map_file, files[map_file.image], f"{path}: {file.map}")
+    try:
+        occupancy = _decoded_map(map_file, files[map_file.image])
+    except SceneError as error:
+        raise SceneError(f"{path}: {error.message}", error.remedy) from error
     view_points = {
         name: tuple(SE2(*map(finite, pose)) for pose in poses)
         for name, poses in loads(files["view_points.json"]).items()
     }
     return Scene(folder, file, occupancy, view_points, digest)
+
+
+@lru_cache(maxsize=4)
+def _decoded_map(file: MapFile, image: bytes) -> OccupancyMap:
+    """The map of a scene, one object for the many logs that have the same."""
+    decoded = OccupancyMap.decode(file, image, "map.yaml")
+    decoded.cells.flags.writeable = False
+    return decoded
 
 
 def _value(text: str) -> Any:

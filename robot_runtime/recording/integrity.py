@@ -70,12 +70,11 @@ class Integrity:
             before = "the end" if self._ended else "the header" if self._index < 0 else f"step {self._index}"
             raise self._altered(f"step {record.index} follows {before}: steps are missing, repeated or moved")
         self._index += 1
-        self._check_chain(f"step {record.index}", data, self._others)
+        self._check_chain(record.index, data, self._others)
         self._others = []
         for stream, estimate in (("pose", record.pose), ("referee", record.referee)):
-            if stream in self._poses:
-                self._check_pose(f"step {record.index}", stream, estimate, self._poses[stream])
-        self._poses = {}
+            if (stated := self._poses.pop(stream, None)) is not None:
+                self._check_pose(record.index, stream, estimate, stated)
 
     def on_end(self, data: bytes, end: EpisodeEnd) -> None:
         """Check the last record; arguments as for :meth:`on_step`."""
@@ -84,27 +83,32 @@ class Integrity:
         self._ended = True
         if self._index >= 0 and end.steps != self._index:
             raise self._altered(f"its end names step {end.steps} as the last, but it holds step {self._index}")
-        self._check_chain("its end", data, ())
+        self._check_chain(None, data, ())
 
-    def _check_chain(self, what: str, data: bytes, others: Sequence[bytes]) -> None:
+    def _check_chain(self, step: int | None, data: bytes, others: Sequence[bytes]) -> None:
+        """Check a step, or the end."""
         intact = self._chain.follows(data, others) if self.chained else not stated_digest(data)
         if not intact:
+            what = "its end" if step is None else f"step {step}"
             raise self._altered(f"{what} does not continue the chain: it, or what is before it, was altered")
 
-    def _check_pose(self, step: str, stream: str, estimate: PoseEstimate, data: bytes) -> None:
-        topic, name = STREAMS[stream].topic, {"pose": "policy", "referee": "referee"}[stream]
+    def _check_pose(self, step: int, stream: str, estimate: PoseEstimate, data: bytes) -> None:
         try:
             other = PoseInFrame.FromString(data)
         except DecodeError as error:
-            raise self._altered(f"{step}: its message on {topic} is damaged: {error}") from error
-        pose, position, rotation = estimate.pose, other.pose.position, other.pose.orientation
+            raise self._altered(f"step {step}: its message on {STREAMS[stream].topic} is damaged: {error}") from error
+        pose, posture = estimate.pose, other.pose
+        position, rotation = posture.position, posture.orientation
         half_rad = pose.yaw_rad / 2 if math.isfinite(pose.yaw_rad) else math.nan
         stated = (pose.x_m, pose.y_m, math.sin(half_rad), math.cos(half_rad))
         there = (position.x, position.y, rotation.z, rotation.w)
         same = stated == there or all(map(_equal, stated, there))  # NaN does not equal itself
         if estimate.frame != other.frame_id or not same:
             apart_m = math.hypot(pose.x_m - position.x, pose.y_m - position.y)
-            raise self._altered(f"{step}: its pose of the {name} is {apart_m:.2f} m from the one on {topic}")
+            name = {"pose": "policy", "referee": "referee"}[stream]
+            raise self._altered(
+                f"step {step}: its pose of the {name} is {apart_m:.2f} m from the one on {STREAMS[stream].topic}"
+            )
 
     def _altered(self, what: str) -> RecordingError:
         return RecordingError(f"{self._path}: {what}", "use the log as it was written, or record the episode again")

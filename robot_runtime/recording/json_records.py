@@ -47,7 +47,8 @@ from robot_runtime.records import (
 )
 from robot_runtime.scenes.objects import Grab, GrabOutcome, ObjectPose
 
-_DTYPES = {"bool", "str", *(f"{kind}{bits}" for kind in ("int", "uint", "float") for bits in (8, 16, 32, 64))}
+_INTEGERS = tuple(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64))
+_DTYPES = {name: np.dtype(name) for name in ("bool", "str", "float16", "float32", "float64", *_INTEGERS)}
 
 IMAGE_MIN_DIMENSIONS = 2
 """Arrays of at least so many dimensions are images, which are logged as digests, not as numbers."""
@@ -151,7 +152,7 @@ def step_from_json(
     head, times = data["head"], data["times"]
     return StepRecord(
         index=integer(data["index"]),
-        action=None if data["action"] is None else Action(data["action"]),
+        action=None if data["action"] is None else _action(data["action"]),
         result=None if data["result"] is None else _result(data["result"]),
         observation=observation,
         frame=frame,
@@ -184,11 +185,13 @@ def objects_from_json(data: Mapping[str, Any]) -> dict[str, ObjectPose]:
 
 def pose_from_json(data: Mapping[str, Any]) -> PoseEstimate:
     """The inverse of :func:`plain` for a pose."""
-    covariance = np.array(data["covariance"], np.float64)  # numpy reads Infinity and NaN, too
-    if covariance.shape != (3, 3):
-        raise ValueError(f"a covariance has the shape {covariance.shape}")
+    rows, covariance = data["covariance"], _EXACT
+    if rows != _EXACT_ROWS:
+        covariance = np.array(rows, np.float64)  # numpy reads Infinity and NaN, too
+        if covariance.shape != (3, 3):
+            raise ValueError(f"a covariance has the shape {covariance.shape}")
     return PoseEstimate(
-        integer(data["stamp_ns"]), _se2(data["pose"]), text(data["frame"]), covariance, PoseStatus(data["status"])
+        integer(data["stamp_ns"]), _se2(data["pose"]), text(data["frame"]), covariance, _pose_status(data["status"])
     )
 
 
@@ -221,7 +224,7 @@ def base_from_json(data: Mapping[str, Any]) -> BaseState:
         bumper=_zone(data["bumper"]),
         cliff=_zone(data["cliff"]),
         wheel_drop=_zone(data["wheel_drop"]),
-        halt=Halt(data["halt"]),
+        halt=_halt(data["halt"]),
         battery_v=number(data["battery_v"]),
         battery_fraction=number(data["battery_fraction"]),
     )
@@ -254,7 +257,7 @@ def end_from_json(data: Mapping[str, Any]) -> EpisodeEnd:
 
 def _result(data: Mapping[str, Any]) -> ActionResult:
     return ActionResult(
-        outcome=Outcome(data["outcome"]),
+        outcome=_outcome(data["outcome"]),
         commanded=_displacement(data["commanded"]),
         measured=_displacement(data["measured"]),
         contact=_zone(data["contact"]),
@@ -275,7 +278,10 @@ def _displacement(data: Mapping[str, Any]) -> Displacement:
 
 
 def _se2(data: Mapping[str, Any]) -> SE2:
-    return SE2(number(data["x_m"]), number(data["y_m"]), number(data["yaw_rad"]))
+    x_m, y_m, yaw_rad = data["x_m"], data["y_m"], data["yaw_rad"]
+    if type(x_m) is type(y_m) is type(yaw_rad) is float:  # nearly always; the calls cost more than the pose
+        return SE2(x_m, y_m, yaw_rad)
+    return SE2(number(x_m), number(y_m), number(yaw_rad))
 
 
 def _object_pose(data: Mapping[str, Any]) -> ObjectPose:
@@ -301,6 +307,13 @@ def _zone(names: list[str]) -> Zone:
 
 
 _NO_ZONE = Zone.NONE
+_EXACT = np.zeros((3, 3))
+_EXACT.flags.writeable = False
+_EXACT_ROWS: list[list[float]] = _EXACT.tolist()
+
+# Looked up once each: a call of an enum costs as much as a pose.
+_action, _outcome = functools.cache(Action), functools.cache(Outcome)
+_halt, _pose_status = functools.cache(Halt), functools.cache(PoseStatus)
 
 
 # --- observations ---------------------------------------------------------------------------------------------------
@@ -321,7 +334,7 @@ def array_from_json(data: Mapping[str, Any]) -> NDArray[Any]:
     kind = data["dtype"]
     if kind not in _DTYPES:
         raise ValueError(f"arrays of {kind!r:.50} are not read")
-    array: NDArray[Any] = np.asarray(data["data"], dtype=kind)  # numpy reads Infinity and NaN, too
+    array: NDArray[Any] = np.array(data["data"], _DTYPES[kind])  # numpy reads Infinity and NaN, too
     return array.reshape(tuple(map(integer, data["shape"])))
 
 

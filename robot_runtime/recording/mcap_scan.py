@@ -40,7 +40,7 @@ _WINDOW_BYTES = 1 << 13
 _REMEDY = "run `robot-runtime recover` to keep the rest, and check the disk"
 R = TypeVar("R")
 _OPCODES = frozenset(int(code) for code in Opcode)
-_MESSAGE_INDEX, _MESSAGE = int(Opcode.MESSAGE_INDEX), int(Opcode.MESSAGE)
+_MESSAGE_INDEX, _MESSAGE, _CHUNK = int(Opcode.MESSAGE_INDEX), int(Opcode.MESSAGE), int(Opcode.CHUNK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,34 +172,33 @@ class LogFile:
         offset, window, start, last = len(MCAP0_MAGIC), b"", 0, -1
         chunk: Span | None = None
         channels: set[int] = set()
-        while offset + _RECORD_HEADER.size <= size:
+        header_bytes, unpack = _RECORD_HEADER.size, _INDEX_START.unpack_from
+        while offset + header_bytes <= size:
             at = offset - start
             if at > last:
                 self._file.seek(offset)
                 window, start, at = self._file.read(_WINDOW_BYTES), offset, 0
                 last = len(window) - _INDEX_START.size
-                if len(window) < _RECORD_HEADER.size:  # the file has become shorter
+                if len(window) < header_bytes:  # the file has become shorter
                     break
-            opcode, length, channel = (
-                _INDEX_START.unpack_from(window, at) if at <= last else (*_RECORD_HEADER.unpack_from(window, at), 0)
-            )
-            offset += _RECORD_HEADER.size
+            opcode, length, channel = unpack(window, at) if at <= last else (*_RECORD_HEADER.unpack_from(window, at), 0)
+            begin = offset + header_bytes
             # After a power failure, a file system may leave zeros at the end.
-            if opcode not in _OPCODES or offset + length > size:
+            if begin + length > size or opcode not in _OPCODES:
                 break
+            offset = begin + length
             if opcode == _MESSAGE_INDEX and length >= _CHANNEL_ID_BYTES:
                 channels.add(channel)
-            else:
-                if chunk is not None:
-                    # A chunk's message indexes follow it, and are complete if another record follows them.
-                    self.chunks.append(ChunkSpan(chunk, frozenset(channels)))
-                span = Span(opcode, offset, length)
-                self.spans.append(span)
-                chunk, channels = (span if opcode == Opcode.CHUNK else None), set()
-            offset += length
-            self.intact_bytes = offset
+                continue
+            if chunk is not None:
+                # A chunk's message indexes follow it, and are complete if another record follows them.
+                self.chunks.append(ChunkSpan(chunk, frozenset(channels)))
+            span = Span(opcode, begin, length)
+            self.spans.append(span)
+            chunk, channels = (span if opcode == _CHUNK else None), set()
             if opcode == Opcode.FOOTER:
                 break
+        self.intact_bytes = offset
         if chunk is not None:
             self.chunks.append(ChunkSpan(chunk, None))
 
@@ -210,9 +209,10 @@ def _records(data: bytes, skipped: Collection[int], schemas: bool) -> Iterator[M
     Their number is limited: a thousand empty ones compress to a few bytes.
     """
     offset, count, end = 0, 0, len(data)
+    header_bytes, message_bytes, unpack = _RECORD_HEADER.size, _MESSAGE_FIELDS.size, _RECORD_HEADER.unpack_from
     while offset < end:
-        opcode, length = _RECORD_HEADER.unpack_from(data, offset)
-        start = offset + _RECORD_HEADER.size
+        opcode, length = unpack(data, offset)
+        start = offset + header_bytes
         offset = start + length
         count += 1
         if offset > end:
@@ -220,12 +220,11 @@ def _records(data: bytes, skipped: Collection[int], schemas: bool) -> Iterator[M
         if count > MAX_CHUNK_RECORDS:
             raise ValueError(f"it has more than {MAX_CHUNK_RECORDS} records")
         if opcode == _MESSAGE:
-            if length < _MESSAGE_FIELDS.size:
+            if length < message_bytes:
                 raise ValueError(f"a message has {length} bytes")
             channel_id, sequence, log_time, publish_time = _MESSAGE_FIELDS.unpack_from(data, start)
             if channel_id not in skipped:
-                content = data[start + _MESSAGE_FIELDS.size : offset]
-                yield Message(channel_id, log_time, content, publish_time, sequence)
+                yield Message(channel_id, log_time, data[start + message_bytes : offset], publish_time, sequence)
         elif opcode == Opcode.CHANNEL:
             yield Channel.read(ReadDataStream(BytesIO(data[start:offset])))
         elif opcode == Opcode.SCHEMA and schemas:

@@ -58,6 +58,7 @@ class LogReader:
         try:
             self._chunks = self._file.chunks
             self._topics: dict[int, str] = {}
+            self._image_channels: frozenset[int] = frozenset()
             self._image_chunks: dict[int, ChunkSpan] = {}
             self._digests: dict[int, dict[str, Any]] = {}
             self._header_data, self._attachments = self._read_header()
@@ -118,6 +119,10 @@ class LogReader:
                 image_chunk = chunk
                 continue
             for topic, message in self._messages(chunk, beside):
+                if topic in _POSE_TOPICS:
+                    if integrity is not None:
+                        integrity.on_pose(_POSE_TOPICS[topic], message.data)
+                    continue
                 if topic in IMAGE_TOPICS:
                     image_chunk = chunk
                 elif topic == _TOPICS["host"]:
@@ -138,9 +143,7 @@ class LogReader:
 
     def _check(self, integrity: Integrity, topic: str, message: Message) -> None:
         """Check what is beside the steps."""
-        if topic in _POSE_TOPICS:
-            integrity.on_pose(_POSE_TOPICS[topic], message.data)
-        elif topic == _TOPICS["objects"]:
+        if topic == _TOPICS["objects"]:
             integrity.on_objects(message.data)
         elif topic == _TOPICS["end"]:
             integrity.on_end(message.data, self._decode(message, "the end after step", json_records.end_from_json))
@@ -235,9 +238,8 @@ class LogReader:
                 yield from self._messages(chunk)
 
     def _holds_images_only(self, chunk: ChunkSpan) -> bool:
-        return bool(chunk.channels) and all(
-            self._topics.get(channel) in IMAGE_TOPICS for channel in chunk.channels or ()
-        )
+        channels = chunk.channels
+        return bool(channels and channels <= self._image_channels)
 
     def _channels_beside(self, topics: Collection[str]) -> set[int]:
         """The known channels of other topics."""
@@ -257,6 +259,9 @@ class LogReader:
                     yield self._topics[record.channel_id], record
             elif isinstance(record, Channel):
                 self._topics[record.id] = record.topic
+                self._image_channels = frozenset(
+                    channel for channel, topic in self._topics.items() if topic in IMAGE_TOPICS
+                )
 
     # --- header and end ---
 

@@ -6,6 +6,7 @@ PGM's row order is reversed on reading and writing only.
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, fields
 from enum import IntEnum
 from functools import cached_property
@@ -169,6 +170,11 @@ class OccupancyMap:
         row, column = self.to_cell(x_m, y_m)
         rows, columns = self.cells.shape
         return bool(0 <= row < rows and 0 <= column < columns)
+
+    @cached_property
+    def digest(self) -> bytes:
+        """SHA-256 of the cells and their layout."""
+        return hashlib.sha256(repr(self.cells.shape).encode() + self.cells.tobytes()).digest()
 
     def clearance_m(self) -> NDArray[np.float64]:
         """Meters from each cell's center to the nearest cell that is not free, or the edge.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -260,8 +259,7 @@ class Maps:
         """Return the map of a log's scene for its task's robot."""
         area, radius_m = header.scene.map, header.task.robot_radius_m
         # By its content: another log may state the same digest for another map.
-        cells = hashlib.sha256(repr(area.cells.shape).encode() + area.cells.tobytes()).digest()
-        key = (cells, area.resolution_m, area.origin_x_m, area.origin_y_m, radius_m)
+        key = (area.digest, area.resolution_m, area.origin_x_m, area.origin_y_m, radius_m)
         if key not in self._maps:
             self._maps[key] = GeodesicMap(area, radius_m)
         self._maps.move_to_end(key)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from typing import Any
 
 from robot_runtime.common.geometry import SE2
@@ -116,7 +117,7 @@ class Episode:
     objects: tuple[RearrangedObject, ...] = ()
     program: Program | None = None
 
-    @property
+    @cached_property
     def key(self) -> str:
         """Scene and content hash: ``scene/0123456789ab``."""
         content = json.dumps(asdict(self), sort_keys=True, default=str).encode()
