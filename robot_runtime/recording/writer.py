@@ -13,7 +13,7 @@ import os
 import queue
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -145,6 +145,7 @@ class _EpisodeThread:
         self._done = False
         self._base_decimator = _BaseDecimator()
         self._base_states: list[BaseState] = []
+        self._base_states_lock = threading.Lock()
         self.commands: list[SentCommand] = []
         """Sent since the last step."""
         self._thread = threading.Thread(target=self._run, name=f"recorder {path.name}")
@@ -193,22 +194,23 @@ class _EpisodeThread:
         """Queue a base state if it is due, together with a few others: each job wakes the thread."""
         if self._base_decimator.is_due(state):
             self._check()
-            self._base_states.append(state)
-            if len(self._base_states) >= _STATES_PER_JOB:
+            with self._base_states_lock:
+                self._base_states.append(state)
+                full = len(self._base_states) >= _STATES_PER_JOB
+            if full:
                 self._put_base_states()
         elif self._error is not None:
             self._check()
 
     def _put_base_states(self) -> None:
-        states, self._base_states = self._base_states, []
-        if not states:
-            return
+        if states := self._take_base_states():
+            self._put(lambda log: _write_base_states(log, states))
 
-        def write(log: LogWriter) -> None:
-            for state in states:
-                log.write_base_state(state)
-
-        self._put(write)
+    def _take_base_states(self) -> list[BaseState]:
+        """The base states that no job has yet; for both threads."""
+        with self._base_states_lock:
+            states, self._base_states = self._base_states, []
+        return states
 
     def finish(self, end: EpisodeEnd | None) -> None:
         """Write the queue, then ``end``, and close the file. Raises ``RecordingError``."""
@@ -267,6 +269,7 @@ class _EpisodeThread:
             try:
                 job = self._jobs.get(timeout=_IDLE_S)
             except queue.Empty:
+                _write_base_states(self._log, self._take_base_states())
                 self._log.idle()
                 # The program ended without ending the episode: there will be no further jobs.
                 if not threading.main_thread().is_alive():
@@ -275,6 +278,11 @@ class _EpisodeThread:
             if job is None:
                 return
             job(self._log)
+
+
+def _write_base_states(log: LogWriter, states: Sequence[BaseState]) -> None:
+    for state in states:
+        log.write_base_state(state)
 
 
 class _BaseDecimator:
