@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 
+from robot_runtime.datasets.questions.names import category_name
 from robot_runtime.policies.eqa.colors import histogram
-from sim_bridge.training.eqa_views import Views
+from robot_runtime.scenes.scene import Scene
+from robot_runtime.tasks.task import load_task
+from sim_bridge.training.eqa_views import TASK, Views
 
 _LEAST_PIXELS = 10
 _LEAST_SHARE, _LEAST_OBJECTS = 0.002, 3
@@ -19,8 +24,19 @@ _LEAST_SHARE, _LEAST_OBJECTS = 0.002, 3
 _UPDATES = 500
 
 
-def write_color_names(views: Sequence[Views], out: Path, seed: int) -> None:
-    """Fit a logistic regression to the objects whose color is asked for, and write names, bins, weights and bias."""
+_EVEN = 0.5
+"""Objects of a category that are counted besides those of the flats, of every color alike."""
+
+
+def write_color_names(views: Sequence[Views], scenes: Sequence[Scene], out: Path, seed: int) -> None:
+    """Fit a logistic regression to the objects whose color is asked for, and write all of ``ColorNames``.
+
+    Args:
+        views: with the pixels.
+        scenes: whose objects are counted for the priors.
+        out: file.
+        seed: of the fit.
+    """
     counts, colors = [], []
     for one in views:
         for frames, semantic, category, asked in zip(one.frames, one.semantic, one.category, one.asked, strict=True):
@@ -44,4 +60,24 @@ def write_color_names(views: Sequence[Views], out: Path, seed: int) -> None:
         optimizer.step()
     weights = layer.weight.detach().numpy().T.astype(np.float16)
     bias = layer.bias.detach().numpy()
-    np.savez_compressed(out, names=np.array(names), bins=bins.astype(np.uint16), weights=weights, bias=bias)
+    categories, priors = _priors(scenes, names)
+    np.savez_compressed(
+        out,
+        names=np.array(names),
+        categories=np.array(categories),
+        bins=bins.astype(np.uint16),
+        weights=weights,
+        bias=bias,
+        priors=priors,
+    )
+
+
+def _priors(scenes: Sequence[Scene], names: Sequence[str]) -> tuple[list[str], NDArray[np.float16]]:
+    words = {match: category_name(key, {}) for key, one in load_task(TASK).categories.items() for match in one.matches}
+    counts: dict[str, Counter[str]] = {}
+    for item in (item for scene in scenes for item in scene.objects if item.color in names):
+        counts.setdefault(words.get(item.category, ""), Counter())[str(item.color)] += 1
+    categories = sorted(filter(None, counts))
+    there = np.array([[counts[category][name] for name in names] for category in categories], np.float64)
+    shares = (there + _EVEN / len(names)) / (there.sum(axis=1, keepdims=True) + _EVEN)
+    return categories, np.log(shares).astype(np.float16)

@@ -17,6 +17,7 @@ the fraction of the smaller footprint that both share:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -25,6 +26,13 @@ from robot_runtime.datasets.questions.boxes import Box, gap_m, overlap
 from robot_runtime.datasets.questions.rules import RelationRules
 
 T = TypeVar("T")
+
+_MISSED_M = 0.6
+_STRAY_M = 0.2
+"""Distance that counts for a footprint all of which strays."""
+
+_SAME = 0.5
+"""Footprints that share more are not side by side."""
 
 PREPOSITIONS = ("on", "above", "below", "next to")
 
@@ -81,7 +89,15 @@ class Relations:
             "next to": self._next_to,
         }
         found = find[preposition](anchor, others)
-        return found[0] if found is not None and len(found) == 1 else None
+        if found is not None and len(found) == 1:
+            return found[0]
+        return self._likeliest(preposition, anchor, others) if self.rules.likeliest else None
+
+    def _likeliest(self, preposition: str, anchor: Box, others: Sequence[tuple[T, Box]]) -> T | None:
+        """The thing whose box misses the relation by the shortest way, if that is at most :data:`_MISSED_M`."""
+        missed = [(_missed_m(preposition, anchor, box), number) for number, (_, box) in enumerate(others)]
+        least_m, number = min(missed, default=(math.inf, 0))
+        return others[number][0] if least_m <= _MISSED_M else None
 
     def _on(self, anchor: Box, others: Sequence[tuple[T, Box]]) -> list[T] | None:
         return _certain([(item, self.on(box, anchor)) for item, box in others])
@@ -100,6 +116,18 @@ class Relations:
         if carriers:
             return carriers
         return _certain([(item, self.above(anchor, box)) for item, box in others])
+
+
+def _missed_m(preposition: str, anchor: Box, other: Box) -> float:
+    """Distance by which ``other`` misses to be ``preposition`` the anchor; infinite on the wrong side."""
+    upper, lower = (anchor, other) if preposition == "below" else (other, anchor)
+    clearance_m, beside_m = upper.bottom_m - lower.top_m, gap_m(anchor, other)
+    if preposition == "next to":
+        level = min(anchor.top_m, other.top_m) - max(anchor.bottom_m, other.bottom_m) > 0
+        return beside_m if level and overlap(anchor, other) < _SAME else math.inf
+    if preposition == "above":
+        return beside_m + (1 - overlap(anchor, other)) * _STRAY_M if clearance_m > 0 else math.inf
+    return abs(clearance_m) + beside_m + (1 - overlap(anchor, other)) * _STRAY_M
 
 
 def _certain(verdicts: Sequence[tuple[T, bool | None]]) -> list[T] | None:

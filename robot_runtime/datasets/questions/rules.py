@@ -56,12 +56,15 @@ class RelationRules:
         next_to_m: largest distance of footprints next to each other; up to twice this it is unclear.
         min_overlap: fraction of the smaller footprint that two things share if one is on, above or below the other.
         max_stray: largest fraction that counts as none; between the two it is unclear.
+        likeliest: whether the thing that fits best is taken where none fits clearly: for boxes of which a robot saw a
+            part. Questions are never generated so.
     """
 
     touch_m: float = 0.05
     next_to_m: float = 0.3
     min_overlap: float = 0.5
     max_stray: float = 0.1
+    likeliest: bool = False
 
     __pydantic_config__ = config.STRICT
 

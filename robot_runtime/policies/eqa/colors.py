@@ -1,7 +1,8 @@
 """Names of colors by the histogram of an object's pixels.
 
 The weights are those of a logistic regression on the square roots of the histogram's shares, learned from the pixels of
-objects in generated flats (``sim_bridge.training.eqa_colors``).
+objects in generated flats (``sim_bridge.training.eqa_colors``). The category counts, too: a stool whose seat shines is
+not white, because no stool of these flats is.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ Counts = NDArray[np.float32]
 
 _BITS = (5, 4, 4)
 """Right shift per channel of CIELAB in 8 bits: 8 x 16 x 16 bins."""
+
+_HALF_PIXELS = 120.0
+"""Pixels that count half as much as many: those of an object far away are mixed with what is around it."""
 
 BINS = 8 * 16 * 16
 WEIGHTS = Path(__file__).with_name("colors.npz")
@@ -40,16 +44,29 @@ class ColorNames:
         bins: indices of the bins that have weights.
         weights: (bins, names).
         bias: (names,).
+        categories: of objects, in words.
+        priors: (categories, names), logarithm of each color's share among the objects of a category.
     """
 
     names: tuple[str, ...]
     bins: NDArray[np.intp]
     weights: NDArray[np.float32]
     bias: NDArray[np.float32]
+    categories: tuple[str, ...]
+    priors: NDArray[np.float32]
 
-    def probabilities(self, counts: Counts) -> Mapping[str, float]:
-        """Probability of each name for a histogram with at least one pixel."""
-        logits = np.sqrt(counts[self.bins] / max(float(counts.sum()), 1.0)) @ self.weights + self.bias
+    def probabilities(self, counts: Counts, category: str) -> Mapping[str, float]:
+        """Probability of each name.
+
+        Args:
+            counts: histogram with at least one pixel.
+            category: of the object, in words; one that is not among ``categories`` says nothing.
+        """
+        pixels = max(float(counts.sum()), 1.0)
+        logits = np.sqrt(counts[self.bins] / pixels) @ self.weights + self.bias
+        logits = logits * (pixels / (pixels + _HALF_PIXELS))
+        if category in self.categories:
+            logits = logits + self.priors[self.categories.index(category)]
         shares = np.exp(logits - logits.max())
         return dict(zip(self.names, (shares / shares.sum()).tolist(), strict=True))
 
@@ -58,5 +75,6 @@ class ColorNames:
 def color_names() -> ColorNames:
     """The classifier that ships."""
     with np.load(WEIGHTS) as data:
-        names = tuple(str(name) for name in data["names"])
-        return ColorNames(names, data["bins"].astype(np.intp), data["weights"].astype(np.float32), data["bias"])
+        names, categories = (tuple(str(name) for name in data[key]) for key in ("names", "categories"))
+        weights, bias, priors = (data[key].astype(np.float32) for key in ("weights", "bias", "priors"))
+        return ColorNames(names, data["bins"].astype(np.intp), weights, bias, categories, priors)

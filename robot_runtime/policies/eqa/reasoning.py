@@ -25,6 +25,7 @@ _CALIBRATION: Mapping[str, tuple[float, float]] = {
     "color": (1.2, 1.3),
     "existence": (-4.2, 1.4),
     "logical": (-4.2, 1.4),
+    "likeliest": (0.0, 0.15),
     "other": (0.0, 0.9),
 }
 """Intercept and slope of the logit of an answer's probability to be right, over the strength of its evidence.
@@ -72,6 +73,7 @@ class Reasoner:
         self._text = " ".join(question.lower().replace("?", " ?").split())
         self._plan = plan
         self.rules, self._names, self.asked = _dialect(question, task, plan)
+        self._category_names = {one.id: category_name(name, {}) for name, one in task.categories.items()}
         self.rooms = self._rooms()
         self.problem = self._problem()
         self._categories = (
@@ -100,19 +102,25 @@ class Reasoner:
         kept = self._presupposed(memory)
         house = House("memory", self._room_entities(), tuple(self._entity(item) for item in kept))
         corpus = Corpus(frozenset(asked.names), {})
-        state = State(house, corpus, self.rules, 0)
-        found = [q for q in ask(asked.template, state) if q.text.lower().replace("?", " ?") == self._text]
-        if not found:
+        for likeliest in (False, True) if asked.preposition else (False,):
+            relations = replace(self.rules.relations, likeliest=likeliest)
+            state = State(house, corpus, replace(self.rules, relations=relations), 0)
+            found = [q for q in ask(asked.template, state) if q.text.lower().replace("?", " ?") == self._text]
+            if found:
+                break
+        else:
             seen = [name for name in asked.names if not self.candidates(memory, name)]
             what = f"no {' and no '.join(seen)} was seen" if seen else "what was seen does not decide it"
             return Conclusion(reason=what, about=tuple(self._seen(memory)))
         about = tuple(memory.objects[int(number)] for number in found[0].objects)
         strength = self._strength(found[0].answer, about, explored)
-        return self._calibrated(found[0].answer, about, strength)
+        return self._calibrated(found[0].answer, about, strength, likeliest)
 
-    def _calibrated(self, answer: str, about: tuple[RememberedObject, ...], strength: float) -> Conclusion:
+    def _calibrated(
+        self, answer: str, about: tuple[RememberedObject, ...], strength: float, likeliest: bool
+    ) -> Conclusion:
         assert self.asked is not None
-        kind = "color" if self.asked.template == "color_room" else self.asked.template
+        kind = "likeliest" if likeliest else "color" if self.asked.template == "color_room" else self.asked.template
         intercept, slope = _CALIBRATION.get(kind, _CALIBRATION["other"])
         confidence = 1 / (1 + math.exp(-(intercept + slope * strength)))
         others = {name: share for name, share in self._alternatives(about).items() if name != answer}
@@ -124,7 +132,7 @@ class Reasoner:
         """Strength of the evidence for an answer: log-odds of a color, else the logarithm of the pixels."""
         assert self.asked is not None
         if self.asked.template in ("color", "color_room"):
-            p = color_names().probabilities(about[0].colors)[answer]
+            p = self._colors(about[0])[answer]
             return math.log(max(p, 1e-6) / max(1 - p, 1e-6))
         if answer in ("no", "0") or (self.asked.template not in ("location", "preposition", "relation") and not about):
             return math.log2(1 + 100 * max(0.0, explored - 0.8) / 0.2)
@@ -135,7 +143,7 @@ class Reasoner:
         assert self.asked is not None
         template = self.asked.template
         if template in ("color", "color_room"):
-            return color_names().probabilities(about[0].colors)
+            return self._colors(about[0])
         if template == "location":
             return {room.name: 1.0 for room in self._room_entities()}
         if template in ("existence", "logical", "distance"):
@@ -160,9 +168,12 @@ class Reasoner:
 
     def _entity(self, item: RememberedObject) -> ObjectEntity:
         box = item.box(self._plan.axis_rad)
-        shares = color_names().probabilities(item.colors)
+        shares = self._colors(item)
         color = max(shares, key=lambda name: shares[name])
         return ObjectEntity(str(item.number), self._names[item.category], self._room_of(item), color, box, True)
+
+    def _colors(self, item: RememberedObject) -> Mapping[str, float]:
+        return color_names().probabilities(item.colors, self._category_names[item.category])
 
     def _room_of(self, item: RememberedObject) -> str | None:
         room, _ = self._plan.room_at(*item.center[:2])

@@ -35,7 +35,7 @@ def test_an_object_is_where_its_pixels_are() -> None:
     box = item.box(0.0)
     assert (box.bottom_m, box.top_m) == pytest.approx((0.0, 1.0), abs=0.05)
     assert {round(x, 1) for x, _ in box.corners} == {0.0, 2.0}
-    colors = color_names().probabilities(item.colors)
+    colors = color_names().probabilities(item.colors, "apple")
     assert max(colors, key=lambda name: colors[name]) == "red"
 
 
