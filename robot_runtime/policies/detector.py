@@ -17,7 +17,7 @@ from robot_runtime.common import config
 from robot_runtime.common.clock import Stopwatch
 from robot_runtime.errors import ConfigError, PolicyError, PolicyOutputError
 from robot_runtime.policies.wrapper import PolicyWrapper
-from robot_runtime.policy import Observation, Policy, World
+from robot_runtime.policy import Observation, Policy, World, digest_of
 from robot_runtime.tasks.task import Task
 
 NOTHING = -1
@@ -89,6 +89,9 @@ class Detector:
         path: of the :class:`DetectorFile`.
         threads: that the network runs on.
 
+    Attributes:
+        digest: SHA-256 of description and network.
+
     Raises:
         ConfigError: the description or the network cannot be read, or they do not fit each other.
     """
@@ -103,6 +106,7 @@ class Detector:
         options.intra_op_num_threads = threads
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # it would take the drivers' core
         model = path.parent / self.file.model
+        self.digest = digest_of(path, {"model": str(model)}) or ""
         try:
             self._session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
         except Exception as error:  # its own classes derive from Exception, one for each way to fail

@@ -1,4 +1,6 @@
-"""Annotations of a log by people, after the run: success, help, visibility of the goal object, and poses of objects.
+"""Annotations of a log after the run: success, help, visibility of the goal object, and poses of objects.
+
+People add them, and judges of visibility, whose errors are known; a person's verdict counts before a judge's.
 
 A log is never changed. Annotations are in ``NAME.evidence.yaml`` beside ``NAME.mcap``, each with its author and time;
 later ones override earlier ones, and none is deleted. The file identifies its run, so that it is never applied to
@@ -18,6 +20,7 @@ from robot_runtime.common import config
 from robot_runtime.common.clock import utc_now_iso
 from robot_runtime.errors import ConfigError, RecordingError
 from robot_runtime.recording.json_records import plain
+from robot_runtime.recording.judge import Judge
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import EpisodeHeader
 from robot_runtime.scenes.objects import ObjectPose
@@ -39,6 +42,7 @@ class Annotation:
         visible: whether the goal object was in view where the robot stopped; None without a verdict.
         judgment: of the episode; None without one.
         intervention: whether a person helped the robot, which makes the episode a failure; None if nothing was said.
+        judge: with its errors, if it is no person; it abstained where ``visible`` is None.
         objects: poses of objects in map at the end of the episode, by id; may be incomplete.
         note: free text.
     """
@@ -50,6 +54,7 @@ class Annotation:
     note: str = ""
     judgment: Judgment | None = None
     intervention: bool | None = None
+    judge: Judge | None = None
 
     __pydantic_config__ = config.STRICT
 
@@ -57,7 +62,7 @@ class Annotation:
         if not self.who.strip():
             raise ValueError("an annotation needs the name of its author")
         said = (self.visible, self.objects or None, self.judgment, self.intervention, self.note.strip() or None)
-        if all(one is None for one in said):
+        if self.judge is None and all(one is None for one in said):
             raise ValueError(
                 "an annotation needs a judgment, an intervention, a verdict on visibility, poses of objects, or a note"
             )
@@ -100,8 +105,9 @@ class Annotations:
 
     @property
     def verdict(self) -> Annotation | None:
-        """The last annotation of visibility."""
-        return next((one for one in reversed(self.statements) if one.visible is not None), None)
+        """The last annotation of visibility by a person, else the last by a judge that did not abstain."""
+        said = [one for one in reversed(self.statements) if one.visible is not None]
+        return next((one for one in said if one.judge is None), said[0] if said else None)
 
     @property
     def judged(self) -> Annotation | None:
@@ -166,6 +172,7 @@ def add_annotation(
     note: str = "",
     judgment: Judgment | None = None,
     intervention: bool | None = None,
+    judge: Judge | None = None,
 ) -> Annotations:
     """Add an annotation, made now, to a log.
 
@@ -177,13 +184,14 @@ def add_annotation(
         note: see :class:`Annotation`.
         judgment: see :class:`Annotation`.
         intervention: see :class:`Annotation`.
+        judge: see :class:`Annotation`.
 
     Raises:
         ConfigError: the annotation is empty, has no author, or does not fit the task.
         RecordingError: there is no log, or its annotation file cannot be read or written.
     """
     try:
-        added = Annotation(who, utc_now_iso(), visible, dict(objects or {}), note, judgment, intervention)
+        added = Annotation(who, utc_now_iso(), visible, dict(objects or {}), note, judgment, intervention, judge)
     except ValueError as error:
         raise ConfigError(f"{log}: {error}", "see `robot-runtime verdict --help`") from error
     with LogReader(log) as reader:

@@ -11,6 +11,7 @@ from robot_runtime.metrics.episode_metrics import ALL_METRICS, SHARES
 from robot_runtime.metrics.step_times import PhaseTime, together
 from robot_runtime.scoring.contradictions import mixed_settings
 from robot_runtime.scoring.failure_causes import CauseName
+from robot_runtime.scoring.judged_success import JudgedSuccess, judged_successes
 from robot_runtime.scoring.statistics.intervals import CONFIDENCE, RESAMPLES, SEED, Interval, bootstrap_mean, wilson
 from robot_runtime.scoring.summary import Cluster, EpisodeScore, RobotSetting
 
@@ -74,6 +75,7 @@ class GroupSummary:
         mixed: settings that differ among the scored episodes, see ``scoring.contradictions.mixed_settings``.
         latency: host milliseconds per step and phase, over the steps of all scored episodes.
         causes: of failed and aborted episodes, the most frequent first.
+        judged: success by judges of visibility, corrected for their errors.
     """
 
     task: str
@@ -93,6 +95,7 @@ class GroupSummary:
     mixed: tuple[str, ...] = ()
     latency: tuple[PhaseTime, ...] = ()
     causes: tuple[CauseCount, ...] = ()
+    judged: tuple[JudgedSuccess, ...] = ()
 
     @property
     def setting(self) -> RobotSetting:
@@ -143,6 +146,7 @@ def _summary(key: GroupKey, members: Sequence[EpisodeScore], by: Cluster) -> Gro
         mixed=mixed_settings((score.scene, score.choices) for score in scored),
         latency=tuple(together(score.latency for score in scored).times()),
         causes=_causes(members),
+        judged=judged_successes(members),
     )
 
 

@@ -46,10 +46,14 @@ class ObjectMeasures(Measures):
         self._by_frame = header.task.success.rule == "visible"
         self._near_and_seen: list[tuple[bool, bool]] | None = None
         self._verdict: bool | None = None
+        self._verdict_by = ""
 
     def on_annotations(self, evidence: Annotations) -> None:
-        """Use an operator's verdict on visibility in place of the computed one."""
-        self._verdict = evidence.verdict.visible if evidence.verdict is not None else None
+        """Use the verdict of a person or a judge on visibility in place of the computed one."""
+        self._verdict, self._verdict_by = None, "an operator's"
+        if evidence.verdict is not None:
+            self._verdict = evidence.verdict.visible
+            self._verdict_by = "an operator's" if evidence.verdict.judge is None else f"{evidence.verdict.who}'s"
 
     @override
     def needs_frame(self, record: StepRecord) -> bool:
@@ -95,7 +99,7 @@ class ObjectMeasures(Measures):
 
     def _visibility(self, pixels: int) -> str:
         if self._verdict is not None:
-            return "an operator's verdict; success is that, stopped, and near"
+            return f"{self._verdict_by} verdict; success is that, stopped, and near"
         if self._by_frame:
             return f"{pixels} pixel{'' if pixels == 1 else 's'} of the frame of the stop"
         return "oracle: at a view point of the object, by the task's success distance"

@@ -15,6 +15,7 @@ from rich.text import Text
 from robot_runtime.metrics.step_times import PhaseTime
 from robot_runtime.scoring.failure_causes import cause_text
 from robot_runtime.scoring.groups import GroupSummary, grouped, metric_interval, summarize_groups
+from robot_runtime.scoring.judged_success import JudgedSuccess, judge_text, judged_successes
 from robot_runtime.scoring.judgments import judgments
 from robot_runtime.scoring.statistics.agreement import agreement_lines
 from robot_runtime.scoring.statistics.intervals import CONFIDENCE, Interval
@@ -171,9 +172,10 @@ def _added(scores: Sequence[EpisodeScore]) -> list[Text]:
 
 
 def judgment_lines(scores: Sequence[EpisodeScore]) -> list[str]:
-    """Strict and lenient success where they differ, and how far judges agree."""
+    """Corrected success of judges with known errors, strict and lenient success, and how far people agree."""
     lines = []
     for key, members in grouped(scores).items():
+        lines += [f"{key.task} · {key.agent or 'no agent'}: {_judged(one)}" for one in judged_successes(members)]
         scored = [(one.views, bool(one.metrics["success"])) for one in members if one.scorable]
         both = [(views.strict, views.lenient) if views else (own, own) for views, own in scored]
         if all(one == other for one, other in both):
@@ -185,6 +187,13 @@ def judgment_lines(scores: Sequence[EpisodeScore]) -> list[str]:
             "strict counts help by a person, and one judge against, as failure"
         )
     return lines + agreement_lines(judgments(score.evidence) for score in scores)
+
+
+def _judged(found: JudgedSuccess) -> str:
+    if found.success is None:
+        return judge_text(found)
+    share = f"{cell('success', found.success.mean)} % {interval_text('success', found.success)}"
+    return f"{judge_text(found)}; success corrected for these errors {share}"
 
 
 def noted(scores: Sequence[EpisodeScore]) -> list[Text]:

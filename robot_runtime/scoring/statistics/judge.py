@@ -9,38 +9,13 @@ uncertainty of all three proportions.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
-from robot_runtime.scoring.statistics.intervals import Interval
-
-
-@dataclass(frozen=True)
-class Judge:
-    """A judge's thresholds and what is known of its errors.
-
-    Attributes:
-        low: below this score the judge says no.
-        high: at this score or above it says yes; between the two it abstains.
-        positives: calibration episodes whose truth is yes and that it decided.
-        true_positives: of them, those to which it said yes.
-        negatives: calibration episodes whose truth is no and that it decided.
-        true_negatives: of them, those to which it said no.
-    """
-
-    low: float
-    high: float
-    positives: int
-    true_positives: int
-    negatives: int
-    true_negatives: int
-
-    def verdict(self, score: float) -> bool | None:
-        """Yes, no, or None: it abstains."""
-        return True if score >= self.high else False if score < self.low else None
+from robot_runtime.recording.judge import Judge
+from robot_runtime.scoring.statistics.intervals import Interval, wilson
 
 
 def calibrate(scores: ArrayLike, truth: ArrayLike, abstention: float = 0.1) -> Judge:
@@ -111,3 +86,27 @@ def corrected_share(yes: int, decided: int, judge: Judge, confidence: float = 0.
     spread = z * math.sqrt(share * (1 - share) / n + true**2 * of_se + (1 - true) ** 2 * of_sp) / skill
     low, middle, high = (min(max(value, 0.0), 1.0) for value in (true + shift - spread, true, true + shift + spread))
     return Interval(middle, low, high)
+
+
+def corrected_success(yes: int, judged: int, failed: int, judge: Judge, confidence: float = 0.95) -> Interval:
+    """The share of successes where some episodes failed whatever the judge says: they did not stop, or not near.
+
+    The product of two shares, with the interval of Donner and Zou (Statistical Methods in Medical Research 21, 2012),
+    which needs only those of both.
+
+    Args:
+        yes: judged episodes that it called successes.
+        judged: episodes that the judge's verdict decided.
+        failed: those that it did not.
+        judge: with its errors.
+        confidence: of the interval.
+
+    Raises:
+        ValueError: as :func:`corrected_share`.
+    """
+    share, gate = corrected_share(yes, judged, judge, confidence), wilson(judged, judged + failed, confidence)
+    open_share = judged / (judged + failed)
+    mean = share.mean * open_share
+    down = math.hypot(open_share * (share.mean - share.low), share.mean * (open_share - gate.low))
+    up = math.hypot(open_share * (share.high - share.mean), share.mean * (gate.high - open_share))
+    return Interval(mean, max(0.0, mean - down), min(1.0, mean + up))

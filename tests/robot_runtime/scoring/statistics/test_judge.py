@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from robot_runtime.scoring.statistics.judge import Judge, calibrate, corrected_share
+from robot_runtime.recording.judge import Judge
+from robot_runtime.scoring.statistics.judge import calibrate, corrected_share, corrected_success
 
 
 def test_a_judge_abstains_where_it_errs() -> None:
@@ -65,3 +66,14 @@ def test_intervals_are_in_order(yes: int, more: int, positives: int, negatives: 
     true_negatives = data.draw(st.integers((negatives * 3 + 3) // 4, negatives))
     found = corrected_share(yes, yes + more, Judge(0.5, 0.5, positives, true_positives, negatives, true_negatives))
     assert 0 <= found.low <= found.mean <= found.high <= 1
+
+
+def test_episodes_that_failed_anyway_are_part_of_the_share() -> None:
+    random, hits, runs = np.random.default_rng(1), 0, 800
+    for _ in range(runs):
+        judge = Judge(0.5, 0.5, 120, random.binomial(120, 0.93), 120, random.binomial(120, 0.9))
+        near = random.binomial(100, 0.7)
+        yes = random.binomial(near, 0.6 * 0.93 + 0.4 * 0.1)
+        found = corrected_success(yes, near, 100 - near, judge)
+        hits += found.low <= 0.7 * 0.6 <= found.high
+    assert hits / runs == pytest.approx(0.95, abs=0.025)
