@@ -1,19 +1,18 @@
-"""Training of the question answerers and of the flats' detector.
+"""Training of the question answerers, of the navigator and of the flats' detector.
 
 ::
 
     python -m sim_bridge.training.eqa --out training/eqa
 
-makes flats and views, learns the names of colors from their pixels, trains the encoder to segment and to reconstruct,
-freezes it, trains the answerers on its cached features, and exports them. Views that exist are not made again. About 40
-minutes on one core, half of it flats.
+makes flats, views and walks, learns the names of colors from their pixels, trains the encoder to segment and to
+reconstruct, freezes it, trains answerers and navigator on its cached features, and exports them. What exists of flats,
+views and walks is not made again.
 """
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -26,9 +25,12 @@ from torch import Tensor, nn
 
 from robot_runtime.common.clock import Stopwatch
 from robot_runtime.parallel.map import Workers
-from robot_runtime.policies.eqa.attention import question_tokens
+from robot_runtime.policies.package.vocabulary import Vocabulary, question_tokens
+from robot_runtime.scenes.scene import load_scene
 from robot_runtime.tasks.task import load_task
+from sim_bridge.training.eqa_agent import export_network, write_agent
 from sim_bridge.training.eqa_colors import write_color_names
+from sim_bridge.training.eqa_navigator import Agent, Walk, train_navigator
 from sim_bridge.training.eqa_network import (
     CELLS,
     MODES,
@@ -43,43 +45,56 @@ from sim_bridge.training.eqa_network import (
     pooled,
 )
 from sim_bridge.training.eqa_views import FRAMES, SIDE, TASK, Views, write_views
+from sim_bridge.training.eqa_walks import BEYOND, Walks, frames_of, write_walks
 from sim_bridge.training.jobs import done
 
 FIRST_SEED = 200_000
 HELD_OUT = 0.1
 """Share of the flats, the last ones, whose answers are only counted."""
 
-_OPSET = 17
 _MIN_SCORE = 0.3
 
 
 def main(
     out: Annotated[Path, typer.Option(help="Folder for everything: flats, views, networks.")],
     flats: Annotated[int, typer.Option(min=10)] = 68,
-    updates: Annotated[int, typer.Option(min=1, help="Of the encoder, with 32 frames each.")] = 1350,
+    updates: Annotated[int, typer.Option(min=1, help="Of the encoder, with 32 frames each.")] = 2000,
     epochs: Annotated[int, typer.Option(min=1, help="Of the answerers.")] = 14,
+    walks: Annotated[int, typer.Option(min=1, help="Epochs of the navigator.")] = 20,
     seed: Annotated[int, typer.Option(min=0)] = 0,
     workers: Annotated[int, typer.Option(min=1)] = 1,
 ) -> None:
-    """Train the answerers and the detector of generated flats."""
+    """Train the navigator, the answerers and the detector of generated flats."""
     torch.set_num_threads(1)
     timer = Stopwatch()
     folders = [out / "flats" / str(FIRST_SEED + index) for index in range(flats)]
     files = [out / f"views-{folder.name}.npz" for folder in folders]
+    walked = [out / f"walks-{folder.name}.npz" for folder in folders]
     out.mkdir(parents=True, exist_ok=True)
-    for _ in done(write_views, list(zip(folders, files, strict=True)), Workers(workers)):
-        pass
-    write_color_names([Views.read(file) for file in files], out / "colors.npz", seed)
-    print(f"views and colors: {timer.elapsed_s():.0f} s", flush=True)
-    data = Data.read(files)
+    for write, made in ((write_views, files), (write_walks, walked)):
+        for _ in done(write, list(zip(folders, made, strict=True)), Workers(workers)):
+            pass
+    views = [Views.read(file) for file in files]
+    write_color_names(views, [load_scene(folder) for folder in folders], out / "colors.npz", seed)
+    data = Data.of(views)
+    del views
+    print(f"views, walks and colors: {timer.elapsed_s():.0f} s", flush=True)
     encoder, head = train_encoder(data, updates, seed)
     export_detector(encoder, head, out)
     print(f"encoder: {timer.elapsed_s():.0f} s", flush=True)
-    features = data.features(encoder)
+    features = pooled_features(encoder, data.frames)
+    mean, deviation = statistics_of(features)
+    data, features, paths, late = with_walks(data, features, encoder, walked, (mean, deviation))
+    answerers = {}
     for mode in MODES:
-        answerer = train_answerer(data, features, mode, epochs, seed)
-        export_answerer(encoder, answerer, features, data, out)
+        answerers[mode] = train_answerer(data, features, (mean, deviation), mode, epochs, seed)
+        export_answerer(encoder, answerers[mode], (mean, deviation), data, out)
         print(f"{mode}: {timer.elapsed_s():.0f} s", flush=True)
+    navigator = train_navigator(paths, late, len(data.words), walks, seed)
+    agent = Agent(encoder, navigator, answerers["attention"], mean, deviation).eval()
+    source = f"python -m sim_bridge.training.eqa --flats {flats} --seed {seed}"
+    write_agent(agent, Vocabulary(data.words, data.answers), folders[-1], out / "eqa_navigator", source)
+    print(f"navigator: {timer.elapsed_s():.0f} s", flush=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,9 +126,8 @@ class Data:
     trained_views: NDArray[np.intp]
 
     @classmethod
-    def read(cls, files: list[Path]) -> Data:
-        """The data of all files."""
-        views = [Views.read(file) for file in files]
+    def of(cls, views: Sequence[Views]) -> Data:
+        """The data of all flats' views."""
         asked = [questions for one in views for questions in one.asked]
         flat = np.repeat(np.arange(len(views)), [len(one.asked) for one in views])
         rows = [(view, text, answer) for view, questions in enumerate(asked) for text, answer, _ in questions]
@@ -136,15 +150,60 @@ class Data:
             np.flatnonzero(~late),
         )
 
-    def features(self, encoder: Encoder) -> NDArray[np.float16]:
-        """Pooled features of all frames, (N, FRAMES, WIDTH, CELLS, CELLS)."""
-        found = np.zeros((len(self.frames), FRAMES, WIDTH, CELLS, CELLS), np.float16)
-        with torch.no_grad():
-            for first in range(0, len(found), 16):
-                some = self.frames[first : first + 16]
-                made = pooled(encoder(_pixels(some.reshape(-1, SIDE, SIDE, 3))))
-                found[first : first + 16] = made.numpy().reshape(len(some), *found.shape[1:])
-        return found
+
+def pooled_features(encoder: Encoder, frames: NDArray[np.uint8]) -> NDArray[np.float16]:
+    """Pooled features of frames (..., SIDE, SIDE, 3): (..., WIDTH, CELLS, CELLS)."""
+    flat = frames.reshape(-1, SIDE, SIDE, 3)
+    found = np.zeros((len(flat), WIDTH, CELLS, CELLS), np.float16)
+    with torch.no_grad():
+        for first in range(0, len(flat), 64):
+            found[first : first + 64] = pooled(encoder(_pixels(flat[first : first + 64]))).numpy()
+    return found.reshape(*frames.shape[:-3], WIDTH, CELLS, CELLS)
+
+
+def statistics_of(features: NDArray[np.float16]) -> tuple[Tensor, Tensor]:
+    """Mean and standard deviation of each feature, (WIDTH,)."""
+    some = torch.tensor(features[::20].astype(np.float32))
+    return some.mean((0, 1, 3, 4)), some.std((0, 1, 3, 4)) + 1e-3
+
+
+def with_walks(
+    data: Data, features: NDArray[np.float16], encoder: Encoder, files: Sequence[Path], scale: tuple[Tensor, Tensor]
+) -> tuple[Data, NDArray[np.float16], list[Walk], list[Walk]]:
+    """The data and features with the last frames of walks, and the walks of trained and of held-out flats.
+
+    Agents do not end where paths do: of every walk there is a view that ends before the object, one that ends beyond
+    it, and one that ends on the way.
+    """
+    random, flats = np.random.default_rng(0), len(files)
+    mean, deviation = (value.numpy()[:, None, None] for value in scale)
+    seen: list[NDArray[np.float16]] = []
+    rows, held_out = [], []
+    paths: tuple[list[Walk], list[Walk]] = ([], [])
+    for number, file in enumerate(files):
+        walks, late = Walks.read(file), number >= flats * (1 - HELD_OUT)
+        made = pooled_features(encoder, walks.frames)
+        for part, actions, asked in zip(frames_of(walks.actions), walks.actions, walks.asked, strict=True):
+            own, end = made[part], len(actions)
+            asked = [one for one in asked if one[1] in data.answers]
+            if not asked:
+                continue
+            tokens = np.stack([question_tokens(text, data.words, WORDS)[0] for text, _, _ in asked])
+            paths[late].append(Walk(((own[:end] - mean) / deviation).astype(np.float16), actions, tokens))
+            for stop in (end, end + int(random.integers(2, BEYOND + 1)), int(random.integers(FRAMES, end))):
+                rows += [(len(features) + len(seen), text, answer) for text, answer, _ in asked]
+                held_out += [late] * len(asked)
+                seen.append(own[max(0, stop - FRAMES) : stop])
+    kept = np.array([len(one) == FRAMES for one in seen])
+    filled = np.stack([one if full else np.repeat(one[-1:], FRAMES, 0) for one, full in zip(seen, kept, strict=True)])
+    more = replace(
+        data,
+        view=np.concatenate([data.view, [row[0] for row in rows]]),
+        tokens=np.concatenate([data.tokens, [question_tokens(row[1], data.words, WORDS)[0] for row in rows]]),
+        answer=np.concatenate([data.answer, [data.answers.index(row[2]) for row in rows]]),
+        held_out=np.concatenate([data.held_out, np.array(held_out, np.bool_)]),
+    )
+    return more, np.concatenate([features, filled]), *paths
 
 
 def train_encoder(data: Data, updates: int, seed: int) -> tuple[Encoder, nn.Conv2d]:
@@ -173,7 +232,9 @@ def train_encoder(data: Data, updates: int, seed: int) -> tuple[Encoder, nn.Conv
     return encoder.eval(), head
 
 
-def train_answerer(data: Data, features: NDArray[np.float16], mode: Mode, epochs: int, seed: int) -> Answerer:
+def train_answerer(
+    data: Data, features: NDArray[np.float16], scale: tuple[Tensor, Tensor], mode: Mode, epochs: int, seed: int
+) -> Answerer:
     """The answerer, in evaluation mode; prints the share of right answers in the held-out flats."""
     torch.manual_seed(seed)
     random, answerer = np.random.default_rng(seed), Answerer(len(data.words), len(data.answers), mode)
@@ -183,7 +244,7 @@ def train_answerer(data: Data, features: NDArray[np.float16], mode: Mode, epochs
         _set_rate(optimizer, 2e-3, epoch / epochs)
         answerer.train()
         random.shuffle(rows)
-        for tokens, seen, answer in _batches(data, features, rows, mode):
+        for tokens, seen, answer in _batches(data, features, scale, rows, mode):
             mirrored = seen.flip(4) if random.random() < 0.5 else seen
             loss = nn.functional.cross_entropy(answerer(tokens, mirrored), answer, label_smoothing=0.05)
             optimizer.zero_grad()
@@ -193,16 +254,16 @@ def train_answerer(data: Data, features: NDArray[np.float16], mode: Mode, epochs
         with torch.no_grad():
             right = [
                 (answerer(tokens, seen).argmax(1) == answer).float()
-                for tokens, seen, answer in _batches(data, features, rest, mode)
+                for tokens, seen, answer in _batches(data, features, scale, rest, mode)
             ]
         print(f"{mode} {epoch + 1}: held out {torch.cat(right).mean().item():.3f}", flush=True)
     return answerer
 
 
 def _batches(
-    data: Data, features: NDArray[np.float16], rows: NDArray[np.intp], mode: Mode
+    data: Data, features: NDArray[np.float16], scale: tuple[Tensor, Tensor], rows: NDArray[np.intp], mode: Mode
 ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    mean, deviation = _statistics(features)
+    mean, deviation = scale
     for first in range(0, len(rows), 128):
         some = rows[first : first + 128]
         seen = features[data.view[some]] if mode == "attention" else features[data.view[some]][:, -1:]
@@ -210,17 +271,12 @@ def _batches(
         yield torch.tensor(data.tokens[some]), standard, torch.tensor(data.answer[some])
 
 
-def _statistics(features: NDArray[np.float16]) -> tuple[Tensor, Tensor]:
-    some = torch.tensor(features[::20].astype(np.float32))
-    return some.mean((0, 1, 3, 4)), some.std((0, 1, 3, 4)) + 1e-3
-
-
-def export_answerer(encoder: Encoder, answerer: Answerer, features: NDArray[np.float16], data: Data, out: Path) -> None:
+def export_answerer(encoder: Encoder, answerer: Answerer, scale: tuple[Tensor, Tensor], data: Data, out: Path) -> None:
     """Write ``MODE.onnx``, and the vocabularies, which all modes share."""
-    network = Exported(encoder, answerer, *_statistics(features)).eval()
+    network = Exported(encoder, answerer, *scale).eval()
     count = FRAMES if answerer.mode == "attention" else 1
     example = (torch.zeros(1, WORDS, dtype=torch.int64), torch.zeros(count, SIDE, SIDE, 3, dtype=torch.uint8))
-    _export(network, example, ("question", "frames"), "answer", out / f"{answerer.mode}.onnx")
+    export_network(network, example, ("question", "frames"), ("answer",), out / f"{answerer.mode}.onnx")
     words = {"words": list(data.words), "answers": list(data.answers)}
     (out / "vocabulary.yaml").write_text(yaml.safe_dump(words, width=116), encoding="utf-8")
 
@@ -229,7 +285,7 @@ def export_detector(encoder: Encoder, head: nn.Conv2d, out: Path) -> None:
     """Write the encoder as a detector (:mod:`robot_runtime.policies.detector`)."""
     classes = list(load_task(TASK).categories)
     network = Segmenter(encoder, head, len(classes) + 1).eval()
-    _export(network, (torch.zeros(1, 3, SIDE, SIDE),), ("image",), "logits", out / "detector.onnx")
+    export_network(network, (torch.zeros(1, 3, SIDE, SIDE),), ("image",), ("logits",), out / "detector.onnx")
     description = {
         "model": "detector.onnx",
         "labels": [*classes, ""],
@@ -240,21 +296,6 @@ def export_detector(encoder: Encoder, head: nn.Conv2d, out: Path) -> None:
         "min_score": _MIN_SCORE,
     }
     (out / "detector.yaml").write_text(yaml.safe_dump(description, width=116), encoding="utf-8")
-
-
-def _export(network: nn.Module, example: tuple[Tensor, ...], inputs: tuple[str, ...], output: str, file: Path) -> None:
-    with warnings.catch_warnings():
-        # The older exporter: torch's present one takes ten times as long and writes an LSTM as many operators.
-        warnings.simplefilter("ignore")
-        torch.onnx.export(
-            network,
-            example,
-            str(file),
-            dynamo=False,
-            opset_version=_OPSET,
-            input_names=list(inputs),
-            output_names=[output],
-        )
 
 
 def _set_rate(optimizer: torch.optim.Optimizer, highest: float, done_share: float) -> None:

@@ -42,6 +42,32 @@ class Encoder(nn.Module):
         return features
 
 
+class QuestionEncoder(nn.Module):
+    """Questions (B, WORDS) as vectors (B, 64).
+
+    Args:
+        words: number of known words; 0 is none.
+    """
+
+    def __init__(self, words: int) -> None:
+        super().__init__()
+        self.words = nn.Embedding(words + 1, _SIZE, padding_idx=0)
+        self.order = nn.LSTM(_SIZE, _SIZE, batch_first=True)
+        self.meaning = nn.Sequential(nn.Linear(2 * _SIZE, _SIZE), nn.Tanh())
+
+    def forward(self, question: Tensor) -> Tensor:
+        """The vectors of questions, int64 (B, WORDS), then zeros."""
+        embedded = self.words(question)
+        there = (question > 0).float()
+        count = there.sum(1, keepdim=True).clamp(min=1)
+        ordered, _ = self.order(embedded)
+        ends = torch.nn.functional.one_hot(count[:, 0].long() - 1, WORDS).float()
+        last = (ordered * ends[..., None]).sum(1)
+        mean = (embedded * there[..., None]).sum(1) / count
+        asked: Tensor = self.meaning(torch.cat([mean, last], 1))
+        return asked
+
+
 class Answerer(nn.Module):
     """Scores of all answers from a question and the features of frames.
 
@@ -54,9 +80,7 @@ class Answerer(nn.Module):
     def __init__(self, words: int, answers: int, mode: Mode) -> None:
         super().__init__()
         self.mode = mode
-        self.words = nn.Embedding(words + 1, _SIZE, padding_idx=0)
-        self.order = nn.LSTM(_SIZE, _SIZE, batch_first=True)
-        self.question = nn.Sequential(nn.Linear(2 * _SIZE, _SIZE), nn.Tanh())
+        self.question = QuestionEncoder(words)
         self.key = nn.Conv2d(WIDTH, _SIZE, 1)
         self.place = nn.Parameter(torch.zeros(1, _SIZE, CELLS, CELLS))
         self.age = nn.Parameter(torch.zeros(FRAMES))
@@ -74,7 +98,7 @@ class Answerer(nn.Module):
             question: int64 (B, WORDS), then zeros.
             features: standardized, (B, frames, WIDTH, CELLS, CELLS).
         """
-        asked = self._asked(question)
+        asked = self.question(question)
         if self.mode == "blind":
             nothing = torch.zeros_like(asked)
             return self._scores(asked, nothing, nothing, nothing)
@@ -85,17 +109,6 @@ class Answerer(nn.Module):
         cells = features.flatten(3).transpose(2, 3).flatten(1, 2)
         attended = self.attended((cells * weights[..., None]).sum(1))
         return self._scores(asked, attended * asked, attended, self.whole(cells.mean(1)) * asked)
-
-    def _asked(self, question: Tensor) -> Tensor:
-        embedded = self.words(question)
-        there = (question > 0).float()
-        count = there.sum(1, keepdim=True).clamp(min=1)
-        ordered, _ = self.order(embedded)
-        ends = torch.nn.functional.one_hot(count[:, 0].long() - 1, WORDS).float()
-        last = (ordered * ends[..., None]).sum(1)
-        mean = (embedded * there[..., None]).sum(1) / count
-        asked: Tensor = self.question(torch.cat([mean, last], 1))
-        return asked
 
     def _scores(self, *parts: Tensor) -> Tensor:
         scores: Tensor = self.answer(torch.cat(parts, 1))

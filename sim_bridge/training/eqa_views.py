@@ -76,12 +76,7 @@ def write_views(job: tuple[Path, Path]) -> None:
 
 def approach_views(scene: Scene, seed: int) -> Views:
     """Approaches to the objects of a scene that there are questions about."""
-    task, rng = load_task(TASK), random.Random(seed)
-    rules = replace(FEW_SCENES, templates=(*V1_TEMPLATES, FURTHER_TEMPLATES[0]))
-    by_object: dict[str, list[tuple[str, str, str]]] = {}
-    for question in generate_questions([scene], rules).questions:
-        for target in question.targets:
-            by_object.setdefault(target, []).append((question.text, question.answer, question.type))
+    task, rng, by_object = load_task(TASK), random.Random(seed), questions_by_object(scene)
     ids = {name: category.id for category in task.categories.values() for name in category.matches}
     of_object = np.array([*(ids.get(item.category, -1) for item in scene.objects), -1], np.int8)
     clearance_m = scene.map.clearance_m()
@@ -94,7 +89,7 @@ def approach_views(scene: Scene, seed: int) -> Views:
                 yaw_rad = math.atan2(item.center[1] - place.y_m, item.center[0] - place.x_m)
                 end = SE2(place.x_m, place.y_m, yaw_rad + rng.gauss(0, _AIM_RAD))
                 poses = _approach(end, task, rng, scene, clearance_m)
-                frames.append(np.stack([_frame(renderer, pose, task) for pose in poses]))
+                frames.append(np.stack([shrunk(camera_image(renderer, pose, task)) for pose in poses]))
                 position, rotation = _camera(end, task)
                 semantic.append(of_object[renderer.segment(position, rotation)][1::2, 1::2])
                 category.append(ids.get(item.category, -1))
@@ -102,6 +97,16 @@ def approach_views(scene: Scene, seed: int) -> Views:
     finally:
         renderer.close()
     return Views(np.array(frames), np.array(semantic), np.array(category, np.int8), asked)
+
+
+def questions_by_object(scene: Scene) -> dict[str, list[tuple[str, str, str]]]:
+    """Text, answer and template of the questions about a scene, by the id of their target."""
+    rules = replace(FEW_SCENES, templates=(*V1_TEMPLATES, FURTHER_TEMPLATES[0]))
+    found: dict[str, list[tuple[str, str, str]]] = {}
+    for question in generate_questions([scene], rules).questions:
+        for target in question.targets:
+            found.setdefault(target, []).append((question.text, question.answer, question.type))
+    return found
 
 
 def _approach(end: SE2, task: Task, rng: random.Random, scene: Scene, clearance_m: NDArray[np.floating]) -> list[SE2]:
@@ -121,6 +126,11 @@ def _camera(pose: SE2, task: Task) -> tuple[NDArray[np.float64], NDArray[np.floa
     return position, camera_rotation(pose.yaw_rad, task.camera.tilt_rad)
 
 
-def _frame(renderer: SceneRenderer, pose: SE2, task: Task) -> NDArray[np.uint8]:
-    rgb, _ = renderer.render(*_camera(pose, task))
-    return np.asarray(cv2.resize(rgb, (SIDE, SIDE), interpolation=cv2.INTER_AREA), np.uint8)
+def camera_image(renderer: SceneRenderer, pose: SE2, task: Task) -> NDArray[np.uint8]:
+    """The image of the task's camera on a robot at a pose, (H, W, 3)."""
+    return renderer.render(*_camera(pose, task))[0]
+
+
+def shrunk(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """The image with :data:`SIDE` pixels a side."""
+    return np.asarray(cv2.resize(image, (SIDE, SIDE), interpolation=cv2.INTER_AREA), np.uint8)

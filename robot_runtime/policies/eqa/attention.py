@@ -6,8 +6,6 @@ Trained in generated flats by ``python -m sim_bridge.training.eqa``.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -20,28 +18,12 @@ from robot_runtime.actions.discrete import Action
 from robot_runtime.common import config
 from robot_runtime.errors import ConfigError, PolicyError
 from robot_runtime.policies.baselines.oracle import Oracle
+from robot_runtime.policies.package.vocabulary import Vocabulary, question_tokens
 from robot_runtime.policy import Answer, Observation, Policy, World
 from robot_runtime.tasks.task import Task
 
 FOLDER = Path(__file__).parent.parent / "shipped" / "eqa_answerer"
 MODES = ("attention", "last", "blind")
-
-
-@dataclass(frozen=True)
-class Vocabulary:
-    """Words of questions and answers, in the order of the network's indices; words begin with 1."""
-
-    words: tuple[str, ...]
-    answers: tuple[str, ...]
-
-    __pydantic_config__ = config.STRICT
-
-
-def question_tokens(text: str, words: Sequence[str], length: int) -> NDArray[np.int64]:
-    """The known words of a question as their indices plus 1, int64 (1, length), then zeros."""
-    index = {word: number + 1 for number, word in enumerate(words)}
-    known = [index[word] for word in text.lower().replace("?", " ").split() if word in index][:length]
-    return np.array([known + [0] * (length - len(known))], np.int64)
 
 
 class LearnedAnswerer:

@@ -29,7 +29,7 @@ from robot_runtime.common import bounded
 from robot_runtime.errors import PackageError
 from robot_runtime.policies.package.files import MAX_GOLDEN_BYTES
 from robot_runtime.policies.package.formats.network import Network
-from robot_runtime.policies.package.manifest import LOGITS, RECURRENT, VALUE, Manifest, Proof
+from robot_runtime.policies.package.manifest import ANSWERS, LOGITS, RECURRENT, VALUE, Manifest, Proof
 from robot_runtime.policies.package.rollout import Rollout, prepare
 from robot_runtime.tasks.task import SENSOR_NAMES
 
@@ -80,7 +80,7 @@ class Agreement:
     Attributes:
         steps: of the rollout.
         same_actions: steps at which the largest logit was the recorded one.
-        logit_difference: over all steps.
+        logit_difference: of logits and scores of answers, over all steps.
         state_difference: after the last step.
         input_difference: of the preprocessed recorded observations.
     """
@@ -128,6 +128,9 @@ def record(
         outputs[logits_name].append(logits.reshape(manifest.outputs_of(LOGITS)[0].shape))
         if value_name is not None:
             outputs[value_name].append(np.full(manifest.outputs_of(VALUE)[0].shape, value, np.float32))
+        for tensor in manifest.outputs_of(ANSWERS):
+            scores = np.array(list(rollout.answers.values()), np.float32).reshape(tensor.shape)
+            outputs.setdefault(tensor.name, []).append(scores)
         actions.append(int(logits.argmax()))
         rollout.acted(actions[-1])
     return Golden(
@@ -204,6 +207,9 @@ def replay(manifest: Manifest, golden: Golden, network: Network) -> Agreement:
             rollout.reset()
         logits, _ = rollout.step(golden.prepared(step))
         logit_difference = max(logit_difference, _difference(logits, expected[step].reshape(-1)))
+        for tensor in manifest.outputs_of(ANSWERS):
+            scores = np.array(list(rollout.answers.values()))
+            logit_difference = max(logit_difference, _difference(scores, golden.outputs[tensor.name][step].reshape(-1)))
         same += int(logits.argmax() == golden.action[step])
         rollout.acted(int(golden.action[step]))
     state_difference = max(

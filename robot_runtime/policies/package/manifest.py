@@ -16,6 +16,7 @@ import numpy as np
 from robot_runtime.actions.discrete import Action
 from robot_runtime.common import config
 from robot_runtime.imaging.preprocess import Operation
+from robot_runtime.policies.package.vocabulary import Vocabulary
 from robot_runtime.tasks.task import SENSOR_NAMES, SensorName, Task
 
 SCHEMA = 1
@@ -28,7 +29,8 @@ Mode = Literal["argmax", "sample"]
 DType = Literal["float32", "int64", "int32", "uint8", "bool"]
 
 RECURRENT, PREVIOUS_ACTION, MASK = "recurrent_state", "previous_action", "mask"
-LOGITS, VALUE = "logits", "value"
+LOGITS, VALUE, ANSWERS = "logits", "value", "answers"
+QUESTION = "question"
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _VERSION = re.compile(r"\d+(\.\d+)*")
@@ -127,7 +129,8 @@ class Tensor:
         name: in the network.
         shape: exact, with its leading ones (batch, time).
         role: of an input a sensor's name (its preprocessed observation), ``recurrent_state``, ``previous_action`` or
-            ``mask``; of an output ``logits``, ``value`` or ``recurrent_state``. Recurrent states are paired in order.
+            ``mask``; of an output ``logits``, ``value``, ``answers`` or ``recurrent_state``. Recurrent states are
+            paired in order. A ``question`` is given as the words of ``vocabulary``: int64, index plus 1, then zeros.
     """
 
     name: str
@@ -260,6 +263,7 @@ class Manifest:
         native_actions: the training framework's names of the task's actions, in the same order.
         stop_id: position of ``stop`` in that order.
         preprocess: operations on the task's observation, in order.
+        vocabulary: of a network that takes questions.
     """
 
     schema: int
@@ -279,6 +283,7 @@ class Manifest:
     golden: GoldenFile
     recurrent: Recurrent | None = None
     previous_action: PreviousAction | None = None
+    vocabulary: Vocabulary | None = None
 
     __pydantic_config__ = config.STRICT
 
@@ -292,6 +297,7 @@ class Manifest:
         self._check_actions()
         self._check_tensors()
         self._check_goal()
+        self._check_words()
 
     @property
     def needs(self) -> tuple[SensorName, ...]:
@@ -318,7 +324,7 @@ class Manifest:
     def _check_tensors(self) -> None:
         for what, tensors, roles in (
             ("input", self.inputs, (*self.task.sensors, RECURRENT, PREVIOUS_ACTION, MASK)),
-            ("output", self.outputs, (LOGITS, VALUE, RECURRENT)),
+            ("output", self.outputs, (LOGITS, VALUE, ANSWERS, RECURRENT)),
         ):
             names = [tensor.name for tensor in tensors]
             if len(set(names)) < len(names):
@@ -349,6 +355,18 @@ class Manifest:
         for tensor in self.outputs_of(VALUE):
             if math.prod(tensor.shape) != 1 or tensor.dtype != "float32":
                 raise ValueError(f"output {tensor.name!r}: a value is one float32")
+
+    def _check_words(self) -> None:
+        questions, answers = self.inputs_of(QUESTION), self.outputs_of(ANSWERS)
+        if bool(questions or answers) != (self.vocabulary is not None):
+            raise ValueError("'vocabulary' goes with an input 'question' or an output 'answers'")
+        for tensor in questions:
+            if tensor.dtype != "int64" or len(tensor.shape) != 2 or tensor.shape[0] != 1:
+                raise ValueError(f"input {tensor.name!r}: a question is int64 (1, words), not {tensor.dtype}")
+        for tensor in answers:
+            count = len(self.vocabulary.answers) if self.vocabulary else 0
+            if tensor.dtype != "float32" or math.prod(tensor.shape) != count:
+                raise ValueError(f"output {tensor.name!r} must be float32, one for each of {count} answers")
 
     def _check_goal(self) -> None:
         goal = self.goal

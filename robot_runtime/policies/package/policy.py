@@ -19,7 +19,7 @@ from robot_runtime.policies.package.formats.network import Execution, Network, o
 from robot_runtime.policies.package.manifest import Manifest, Mode, Selection
 from robot_runtime.policies.package.rollout import Rollout, prepare
 from robot_runtime.policies.package.selection import Selector
-from robot_runtime.policy import Observation, Policy, World
+from robot_runtime.policy import Answer, Observation, Policy, World
 from robot_runtime.tasks.task import Task
 
 
@@ -116,6 +116,10 @@ class PackagePolicy(Policy):
         self._info = {**self._about, "logits": [float(logit) for logit in logits], "value": value}
         self._about = {}
         return self.manifest.task.actions[chosen]
+
+    @override
+    def answer(self, observation: Observation) -> Answer | None:
+        return dict(self._rollout.answers) or None
 
     def overruled(self, decision: Decision) -> None:
         """Set the previous action to ``decision``. Raises ``PolicyMismatch`` if the network has no id for it."""

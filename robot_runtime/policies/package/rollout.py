@@ -11,7 +11,18 @@ from numpy.typing import NDArray
 from robot_runtime.errors import PolicyError, PolicyOutputError
 from robot_runtime.imaging.preprocess import preprocess
 from robot_runtime.policies.package.formats.network import Network, check_tensor
-from robot_runtime.policies.package.manifest import LOGITS, MASK, PREVIOUS_ACTION, RECURRENT, VALUE, Manifest, Tensor
+from robot_runtime.policies.package.manifest import (
+    ANSWERS,
+    LOGITS,
+    MASK,
+    PREVIOUS_ACTION,
+    QUESTION,
+    RECURRENT,
+    VALUE,
+    Manifest,
+    Tensor,
+)
+from robot_runtime.policies.package.vocabulary import question_tokens
 from robot_runtime.tasks.task import SENSOR_NAMES
 
 Array = NDArray[Any]
@@ -33,6 +44,9 @@ def prepare(manifest: Manifest, observation: Mapping[str, Array]) -> dict[str, A
             "add the sensor to the task (--sensor)",
         )
     shown = preprocess({key: observation[key] for key in manifest.needs}, manifest.preprocess)
+    for tensor in manifest.inputs_of(QUESTION):
+        assert manifest.vocabulary is not None
+        shown[QUESTION] = question_tokens(str(observation[QUESTION]), manifest.vocabulary.words, tensor.shape[1])
     inputs = {}
     for tensor in expected:
         array = shown[tensor.role]
@@ -61,7 +75,7 @@ class Rollout:
         self._network = network
         self._states = list(zip(manifest.inputs_of(RECURRENT), manifest.outputs_of(RECURRENT), strict=True))
         self._logits = manifest.outputs_of(LOGITS)[0]
-        self._value = next(iter(manifest.outputs_of(VALUE)), None)
+        self._value, self._answers = (next(iter(manifest.outputs_of(role)), None) for role in (VALUE, ANSWERS))
         self.reset()
 
     def reset(self) -> None:
@@ -70,6 +84,8 @@ class Rollout:
         self._previous: int | None = None
         self.state = {tensor.name: np.zeros(tensor.shape, tensor.dtype) for tensor, _ in self._states}
         """The recurrent state by input name, as it goes into the next step."""
+        self.answers: dict[str, float] = {}
+        """Scores of the answers after the last step, of a network that answers questions."""
 
     def step(self, prepared: Mapping[str, Array]) -> tuple[NDArray[np.float32], float | None]:
         """The logits (actions,), and the value where the network has one; the state moves on.
@@ -87,6 +103,9 @@ class Rollout:
         for tensor, output in self._states:
             self.state[tensor.name] = outputs[output.name]
         self._first = False
+        if self._answers is not None and self._manifest.vocabulary is not None:
+            scores = outputs[self._answers.name].reshape(-1).tolist()
+            self.answers = dict(zip(self._manifest.vocabulary.answers, scores, strict=True))
         value = None if self._value is None else float(outputs[self._value.name].reshape(()))
         return outputs[self._logits.name].reshape(-1), value
 

@@ -12,7 +12,7 @@ from robot_runtime.common.geometry import SE2
 from robot_runtime.hal import RgbdFrame
 from robot_runtime.imaging.preprocess import preprocess
 from robot_runtime.policies.package.formats.network import Array, Network
-from robot_runtime.policies.package.manifest import Manifest
+from robot_runtime.policies.package.manifest import QUESTION, Manifest
 from robot_runtime.policies.package.policy import Package, PackagePolicy
 from robot_runtime.policies.package.rollout import Rollout, prepare
 from robot_runtime.sensors import SENSORS, ObservationBuilder
@@ -87,7 +87,10 @@ def random_observation(manifest: Manifest, seed: int) -> dict[str, Array]:
         sensor = SENSORS[name]
         low, high = sensor.bounds(manifest.task)
         shape = sensor.shape(manifest.task)
-        if np.dtype(sensor.dtype).kind == "f":
+        if name == QUESTION:
+            assert manifest.vocabulary is not None
+            observation[name] = np.array(" ".join(random.choice(manifest.vocabulary.words, 6)))
+        elif np.dtype(sensor.dtype).kind == "f":
             lowest, highest = np.maximum(low, -_FAR), np.minimum(high, _FAR)
             observation[name] = (lowest + (highest - lowest) * random.random(shape)).astype(sensor.dtype)
         else:

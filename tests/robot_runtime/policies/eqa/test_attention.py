@@ -7,7 +7,8 @@ import pytest
 from raising import raises_naming
 
 from robot_runtime.errors import ConfigError, PolicyError
-from robot_runtime.policies.eqa.attention import MODES, EqaAttention, LearnedAnswerer, question_tokens
+from robot_runtime.policies.eqa.attention import MODES, EqaAttention, LearnedAnswerer
+from robot_runtime.policies.package.vocabulary import question_tokens
 from robot_runtime.tasks.task import load_task
 
 
