@@ -63,7 +63,7 @@ class Runner:
         tell: gets lines for people.
         on_change: called after each line of the ledger.
         make_robot: makes the campaign's side of a robot's process.
-        judged: whether people judge while it runs: it ends when they have, not with ``to_judge``.
+        judged: whether people judge while it runs: it waits for them as long as for other answers.
     """
 
     def __init__(
@@ -85,6 +85,7 @@ class Runner:
         self._since_status = Stopwatch()
         self._maps = Maps()
         self._stop, self._judged = "", judged
+        self._to_judge: Stopwatch | None = None
         self._decided_after = 0
         self._answers = {view: RunningAnswer(plan) for view in VIEWS}
 
@@ -131,7 +132,7 @@ class Runner:
                 if idle and not any(busy):
                     if not self.state.to_judge:
                         return Ending("all_run", replace(found, decision="undecided") if self.plan.compared else found)
-                    if not self._judged:
+                    if not (self._judged and self._may_wait_for_judges()):
                         return Ending("to_judge", found)
             self._check_patience()
             self._wait()
@@ -302,8 +303,19 @@ class Runner:
             self._since_status.restart()
             robot.ask_status()
 
+    def _may_wait_for_judges(self) -> bool:
+        if self._to_judge is None:
+            self._to_judge = Stopwatch()
+            text = "runs wait for their judges: " + ", ".join(attempt.name for attempt in self.state.to_judge)
+            self._notifier.ask(text, {"campaign": self.plan.name, "what": "judge"})
+        return self._to_judge.elapsed_s() <= self._patience_s
+
+    @property
+    def _patience_s(self) -> float:
+        return 60 * self.plan.help.patience_minutes
+
     def _check_patience(self) -> None:
-        limit_s = 60 * self.plan.help.patience_minutes
+        limit_s = self._patience_s
         for ask, since in self._waiting.values():
             if since.elapsed_s() > limit_s:
                 raise DeviceFault(

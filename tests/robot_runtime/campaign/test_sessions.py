@@ -19,9 +19,11 @@ from robot_runtime.actions.continuous import Decision
 from robot_runtime.benchmarks.simulated_campaigns import InlineRobot, run_campaign, state_of, write_plan
 from robot_runtime.campaign.inbox import send
 from robot_runtime.campaign.ledger import read_ledger
+from robot_runtime.campaign.opening import open_campaign
 from robot_runtime.campaign.outcomes import values
 from robot_runtime.campaign.report import write_report
 from robot_runtime.campaign.robot_process import RunRequest
+from robot_runtime.campaign.runner import Runner
 from robot_runtime.campaign.state import State
 from robot_runtime.campaign.statements import annotate, run_of
 from robot_runtime.campaign.status import list_campaigns, read_status
@@ -141,6 +143,14 @@ def test_what_people_say_on_the_page_or_the_command_line_is_in_the_ledger(tmp_pa
     assert first.remarks == [("Ada", "at the door"), ("Ada", "decided at steps 2"), ("Ben", "near the door")]
     assert {by: said.success for by, said in second.judges.items()} == {"Ada": False}
     assert Verification(folder).findings == []
+
+
+def test_a_session_with_a_page_waits_for_judges_as_long_as_for_other_answers(tmp_path: Path, folder: Path) -> None:
+    rules = {"judging": {"judges": 1}, "help": {"patience_minutes": 0.001}}
+    plan, said = write_plan(tmp_path, 1, test={"largest": 1}, **rules), list[str]()
+    with open_campaign(plan, folder, tell=said.append) as ledger:
+        assert Runner(plan, ledger, said.append, make_robot=InlineRobot, judged=True).run().reason == "to_judge"
+    assert "wait for their judges" in said[-1]
 
 
 def test_a_verdict_on_a_run_that_has_not_ended_waits_for_its_end(tmp_path: Path, folder: Path) -> None:
