@@ -5,10 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
+from typing import TypeVar
 
 from drivers.serial_wire.port import Port
 from robot_runtime.common.clock import SystemClock
 from robot_runtime.errors import DeviceFault
+
+T = TypeVar("T")
 
 SHOWN_S = 0.5
 """Time between two lines of a device that sends, or is asked, more often."""
@@ -85,19 +89,17 @@ def kobuki(path: str) -> Iterator[str]:
     from drivers.kobuki.protocol import BAUD_RATE, PERIOD_S, Basic, Decoder, Inertia
     from drivers.kobuki.serial_port import KOBUKI
 
-    decoder, every, frames = Decoder(), round(SHOWN_S / PERIOD_S), 0
-    for data in _received(Port(path, BAUD_RATE, KOBUKI)):
-        for parts in decoder.feed(data):
-            frames += 1
-            found = {type(part): part for part in parts}
-            basic, inertia = found.get(Basic), found.get(Inertia)
-            if frames % every == 1 and isinstance(basic, Basic) and isinstance(inertia, Inertia):
-                yield (
-                    f"bumper {basic.bumper:03b}, cliff {basic.cliff:03b}, wheel drop {basic.wheel_drop:02b}, "
-                    f"buttons {basic.buttons:03b}, encoders {basic.left_encoder} {basic.right_encoder}, "
-                    f"gyro {inertia.angle_cdeg / 100:+.1f}°, {basic.battery_dv / 10:.1f} V, "
-                    f"{decoder.skipped} bytes of noise"
-                )
+    decoder = Decoder()
+    for parts in _shown(Port(path, BAUD_RATE, KOBUKI), decoder.feed, PERIOD_S):
+        found = {type(part): part for part in parts}
+        basic, inertia = found.get(Basic), found.get(Inertia)
+        if isinstance(basic, Basic) and isinstance(inertia, Inertia):
+            yield (
+                f"bumper {basic.bumper:03b}, cliff {basic.cliff:03b}, wheel drop {basic.wheel_drop:02b}, "
+                f"buttons {basic.buttons:03b}, encoders {basic.left_encoder} {basic.right_encoder}, "
+                f"gyro {inertia.angle_cdeg / 100:+.1f}°, {basic.battery_dv / 10:.1f} V, "
+                f"{decoder.skipped} bytes of noise"
+            )
 
 
 def create2(path: str) -> Iterator[str]:
@@ -110,20 +112,22 @@ def create2(path: str) -> Iterator[str]:
     from drivers.create2.serial_port import CREATE_2
     from drivers.create2.wire import PADDING
 
-    decoder, every, frames = Decoder(), round(SHOWN_S / PERIOD_S), 0
-    port = Port(path, BAUD_RATE, CREATE_2)
+    port, decoder = Port(path, BAUD_RATE, CREATE_2), Decoder()
     port.write(PADDING + stream(STREAMED).encoded)
-    for data in _received(port):
-        for found in decoder.feed(data):
-            frames += 1
-            if frames % every == 1:
-                cliffs = "".join(str(found[packet]) for packet in range(Packet.CLIFF_LEFT, Packet.CLIFF_RIGHT + 1))
-                yield (
-                    f"bumper and wheel drop {found[Packet.BUMPS_AND_WHEEL_DROPS]:04b}, cliff {cliffs}, "
-                    f"buttons {found[Packet.BUTTONS]:08b}, "
-                    f"encoders {found[Packet.LEFT_ENCODER]} {found[Packet.RIGHT_ENCODER]}, mode {found[Packet.MODE]}, "
-                    f"{found[Packet.VOLTAGE_MV] / 1000:.1f} V, {decoder.skipped} bytes of noise"
-                )
+    for found in _shown(port, decoder.feed, PERIOD_S):
+        cliffs = "".join(str(found[packet]) for packet in range(Packet.CLIFF_LEFT, Packet.CLIFF_RIGHT + 1))
+        yield (
+            f"bumper and wheel drop {found[Packet.BUMPS_AND_WHEEL_DROPS]:04b}, cliff {cliffs}, "
+            f"buttons {found[Packet.BUTTONS]:08b}, "
+            f"encoders {found[Packet.LEFT_ENCODER]} {found[Packet.RIGHT_ENCODER]}, mode {found[Packet.MODE]}, "
+            f"{found[Packet.VOLTAGE_MV] / 1000:.1f} V, {decoder.skipped} bytes of noise"
+        )
+
+
+def _shown(port: Port, decode: Callable[[bytes], list[T]], period_s: float) -> Iterator[T]:
+    """Yield one message per :data:`SHOWN_S`, the first at once."""
+    messages = (message for data in _received(port) for message in decode(data))
+    return islice(messages, 0, None, round(SHOWN_S / period_s))
 
 
 def _received(port: Port) -> Iterator[bytes]:

@@ -64,11 +64,21 @@ class _Input(ABC):
         """Release the input; may be called twice."""
 
 
-class _Button(_Input):
+class _File(_Input):
+    """An input behind an open file."""
+
+    _file = -1
+
+    def close(self) -> None:
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+
+class _Button(_File):
     def __init__(self, options: StopButton) -> None:
         self.name = f"stop button {options.device}"
         self._options = options
-        self._file = -1
 
     def open(self) -> None:
         self._file = os.open(self._options.device, os.O_RDONLY | os.O_NONBLOCK)
@@ -91,11 +101,6 @@ class _Button(_Input):
     def fileno(self) -> int:
         return self._file
 
-    def close(self) -> None:
-        if self._file >= 0:
-            os.close(self._file)
-            self._file = -1
-
 
 class _Switch(_Input):
     def __init__(self, options: StopSwitch) -> None:
@@ -109,13 +114,12 @@ class _Switch(_Input):
         return Path(self._options.path).read_text(encoding="ascii", errors="replace").strip() == self._options.stop
 
 
-class _Line(_Input):
+class _Line(_File):
     """An input of a serial port."""
 
     def __init__(self, options: StopLine) -> None:
         self.name = f"stop line {options.line} of {options.port}"
         self._port, self._bit = options.port, _LINES[options.line]
-        self._file = -1
 
     def open(self) -> None:
         # Opening the port sets RTS, which feeds the switch.
@@ -127,11 +131,6 @@ class _Line(_Input):
             self.open()
         (levels,) = _LEVELS.unpack(fcntl.ioctl(self._file, termios.TIOCMGET, bytes(_LEVELS.size)))
         return not levels & self._bit
-
-    def close(self) -> None:
-        if self._file >= 0:
-            os.close(self._file)
-            self._file = -1
 
 
 class _Pin(_Input):
