@@ -14,6 +14,7 @@ from emulated_base import make_body
 from raising import raises_naming
 
 from drivers.create2.emulator import EmulatedCreate2
+from drivers.dynamixel import bus
 from drivers.dynamixel.emulator import emulated_servos
 from drivers.dynamixel.protocol import TORQUE
 from drivers.dynamixel.variants import VARIANTS
@@ -28,7 +29,9 @@ from robot_runtime.errors import ConfigError, DeviceFault
 from robot_runtime.hal import Velocity
 
 
-def test_servos_are_shown_and_left_alone(capsys: pytest.CaptureFixture[str]) -> None:
+def test_servos_are_shown_and_left_alone(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(echo, "SERVO_IDS", range(10, 12))
+    monkeypatch.setattr(bus, "REPLY_S", 5.0)  # emulated servos of a busy computer
     servos = emulated_servos(VARIANTS["interbotix"])
     servos[1].put(2048 + 1024)
     with servos_in_real_time(*servos) as path:
