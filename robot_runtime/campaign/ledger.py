@@ -70,7 +70,8 @@ class Entry:
 class Ledger:
     """The ledger, open for appending; a context, for one process at a time.
 
-    A last line that a power failure cut off is removed, and the next line, of kind ``recovered``, says so.
+    A last line that a power failure cut off is removed, and the next line, of kind ``recovered``, says so, unless the
+    ledger is then empty.
 
     Args:
         folder: of the campaign; created if it is missing.
@@ -168,7 +169,8 @@ class Ledger:
         if torn := data[len(whole) :]:
             with writing(self.path):
                 os.ftruncate(self._file, len(whole))
-            self.append("recovered", bytes=len(torn), sha256=hashlib.sha256(torn).hexdigest())
+            if whole:  # else nothing has happened yet
+                self.append("recovered", bytes=len(torn), sha256=hashlib.sha256(torn).hexdigest())
         _sync_folder(self.folder)
 
     def _write(self, line: bytes) -> None:

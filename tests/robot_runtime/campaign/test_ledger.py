@@ -39,6 +39,9 @@ def test_a_line_that_was_cut_off_at_any_byte_is_removed_and_named(tmp_path: Path
         with Ledger(tmp_path) as ledger:
             assert [entry.kind for entry in ledger.entries] == ["event"] * 3 + ["recovered"]
             assert ledger.entries[-1]["bytes"] == length - last
+    (tmp_path / FILE).write_bytes(data[:7])
+    with Ledger(tmp_path) as ledger:
+        assert ledger.entries == []
 
 
 @given(st.integers(0, 1 << 16), st.integers(1, 255))
