@@ -29,18 +29,13 @@ RUN_LIMIT_S = 200.0
 
 
 @pytest.fixture(scope="module")
-def master(
-    ros_environ: dict[str, str], free_port_of_module: int, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[str]:
-    """A network with robot, guard and the rest on it; the wheels follow at once, as those of the robot in process."""
-    exact = tmp_path_factory.mktemp("robot") / "exact.yaml"
-    driver = "sim_bridge.robot.driver.make_robot"
-    exact.write_text(f"name: exact\ndriver: {driver}\noptions: {{motors: {{type: ideal}}}}\n", encoding="utf-8")
+def master(ros_environ: dict[str, str], free_port_of_module: int) -> Iterator[str]:
+    """A network with robot, guard and the rest on it; it has a Kobuki's motors, the robot in process ideal ones."""
     camera = f"camera:={SIZE['width']}x{SIZE['height']}@79"
     running = Stack(
         workspace_environ(ros_environ),
         free_port_of_module,
-        *("sim:=true", "rate:=2", camera, f"options:=--die-with-stdin --robot {exact}"),
+        *("sim:=true", "rate:=2", camera, "options:=--die-with-stdin"),
     )
     try:
         running.wait_for_line("ready: pyrobot-kobuki LoCoBot")
