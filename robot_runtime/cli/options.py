@@ -183,9 +183,9 @@ class PolicyOptions:
     agent: Annotated[
         str | None,
         typer.Option(
-            help="pointnav-depth, random, forward-only, goal-follower, bug, oracle, classical, eqa-memory, human, "
-            "module:Class or file.py:Class. Default: pointnav-depth, a learned policy, in the default task; classical "
-            "in any other.",
+            help="pointnav-depth, random, forward-only, goal-follower, bug, oracle, classical, eqa-memory, "
+            "eqa-navigator, human, module:Class or file.py:Class. Default: pointnav-depth, a learned policy, in the "
+            "default task; classical in any other.",
             autocompletion=completion.agents,
         ),
     ] = None

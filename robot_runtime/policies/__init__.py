@@ -28,6 +28,7 @@ AGENTS: dict[str, str] = {
     "classical": "robot_runtime.policies.baselines.classical.agent:Classical",
     "eqa-memory": "robot_runtime.policies.eqa.memory_agent:EqaMemory",
     "eqa-attention": "robot_runtime.policies.eqa.attention:EqaAttention",
+    "eqa-navigator": "robot_runtime.policies.shipped:eqa_navigator",
     "eqa-shortest-path": "robot_runtime.policies.eqa.shortest_path:EqaShortestPath",
     "human": "robot_runtime.teleop.human:Human",
 }

@@ -67,7 +67,7 @@ class DetectorFile:
 
 @dataclass(frozen=True, eq=False)
 class Detection:
-    """What a detector found in an image.
+    """Result of a detector for one image.
 
     Attributes:
         labels: int32 (H, W), index of the class per pixel, -1 for nothing.

@@ -56,7 +56,7 @@ class JudgeFile:
 
 @dataclass(frozen=True)
 class Facts:
-    """What speaks for an object in a frame.
+    """Evidence for an object in a frame.
 
     Attributes:
         presence: score of the category's best pixel, 0..1.

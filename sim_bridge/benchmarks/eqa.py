@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sim_bridge.benchmarks.eqa_episodes import Outcome
 
 MEMORY, PATH_MEMORY, LAST_FRAME = "memory", "shortest path + memory", "shortest path + last frame"
-LEARNED, PRIOR = "shortest path + learned", "prior"
+NAVIGATOR, LEARNED, PRIOR = "learned", "shortest path + learned", "prior"
 Outcomes = dict[str, list["Outcome"]]
 
 
@@ -72,11 +72,12 @@ def measure(flats: int, questions: int, house: Path | None, seed: int) -> tuple[
             for name, policy in agents.items():
                 found = run_agent(policy, scene, episodes, seed, lambda: progress.advance(bar))
                 outcomes.setdefault(name, []).extend(found)
-        other = answerer_rows(scenes[:flats], seed) + judge_rows(scenes[:flats], TASK, seed)
+        other = answerer_rows(scenes[:flats], agents[NAVIGATOR], seed) + judge_rows(scenes[:flats], TASK, seed)
     return outcomes, other
 
 
 def _agents() -> dict[str, Policy]:
+    from robot_runtime.policies import load_policy
     from robot_runtime.policies.eqa.attention import EqaAttention
     from robot_runtime.policies.eqa.memory_agent import EqaMemory
     from robot_runtime.policies.eqa.shortest_path import EqaShortestPath
@@ -84,6 +85,7 @@ def _agents() -> dict[str, Policy]:
 
     return {
         MEMORY: EqaMemory(),
+        NAVIGATOR: load_policy("eqa-navigator"),
         PATH_MEMORY: EqaShortestPath(),
         LAST_FRAME: EqaShortestPath(last_frame=True),
         LEARNED: EqaAttention(),

@@ -2,43 +2,116 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
+from robot_runtime.actions.discrete import Action
 from robot_runtime.benchmarks.report import Row
+from robot_runtime.common.geometry import SE2
+from robot_runtime.datasets.questions.starts import PathFinder
 from robot_runtime.policies.eqa.attention import MODES, LearnedAnswerer
+from robot_runtime.policy import Policy
 from robot_runtime.scenes.scene import Scene
-from sim_bridge.training.eqa_views import approach_views
+from robot_runtime.scoring.statistics.intervals import bootstrap_mean
+from robot_runtime.tasks.objectnav import object_goal
+from sim_bridge.training.eqa_views import FRAMES, approach_views, questions_by_object
+from sim_bridge.training.eqa_walks import Walker, frames_of, shortest_walks
+
+BEFORE_END = (10, 30)
+_MOST_OBJECTS = 16
+
+Asked = list[tuple[str, str, str]]
 
 
-def answerer_rows(scenes: Sequence[Scene], seed: int) -> list[Row]:
-    """Accuracy on approaches to the objects of flats that nothing was trained on, and paired differences.
+@dataclass(frozen=True, eq=False)
+class End:
+    """The end of an approach to an object.
 
-    Every approach ends before an object, as a shortest path does, and asks all questions about it; intervals are over
-    approaches.
+    Attributes:
+        frames: (H, W, 3) each, the last ones, at most :data:`FRAMES`.
+        asked: text, answer and template of the questions about the object.
     """
-    from robot_runtime.scoring.statistics.intervals import bootstrap_mean
 
+    frames: Sequence[NDArray[np.uint8]]
+    asked: Asked
+
+
+def answerer_rows(scenes: Sequence[Scene], navigator: Policy, seed: int) -> list[Row]:
+    """Accuracy in flats that nothing was trained on, and paired differences; intervals are over approaches.
+
+    ``learned_*`` are asked at the end of shortest paths, whose last frame shows the object; ``beyond_*`` after four
+    more turns, of an agent that stopped too late; ``navigated_*`` where the learned navigator ends its own episodes.
+    """
+    paths, beyond = [], []
+    for scene in scenes:
+        views, walks = approach_views(scene, seed), shortest_walks(scene, seed)
+        paths += [End(list(frames), asked) for frames, asked in zip(views.frames, views.asked, strict=True)]
+        parts = zip(frames_of(walks.actions), walks.asked, strict=True)
+        beyond += [End(list(walks.frames[part][-FRAMES:]), asked) for part, asked in parts]
+    walked = [end for scene in scenes for end in navigated_ends(scene, navigator, seed)]
+    return [
+        *_rows("learned", f"ends of shortest paths in {len(scenes)} flats", paths),
+        *_rows("beyond", f"ends four turns beyond in {len(scenes)} flats", beyond),
+        *_rows("navigated", f"the learned navigator's ends in {len(scenes)} flats", walked),
+    ]
+
+
+def _rows(name: str, where: str, ends: Sequence[End]) -> list[Row]:
     answerers = {mode: LearnedAnswerer(mode) for mode in MODES}
     right: dict[str, list[float]] = {mode: [] for mode in MODES}
     approaches: list[int] = []
-    for scene in scenes:
-        views = approach_views(scene, seed)
-        for frames, asked in zip(views.frames, views.asked, strict=True):
-            number = approaches[-1] + 1 if approaches else 0
-            approaches += [number] * len(asked)
-            for mode, answerer in answerers.items():
-                answerer.reset()
-                for frame in frames:
-                    answerer.observe(frame)
-                for text, answer, _ in asked:
-                    scores = answerer.scores(text)
-                    right[mode].append(float(max(scores, key=lambda word: scores[word]) == answer))
-    about = f"{len(approaches)} questions at the end of {approaches[-1] + 1} approaches in {len(scenes)} flats"
+    for number, end in enumerate(ends):
+        approaches += [number] * len(end.asked)
+        for mode, answerer in answerers.items():
+            answerer.reset()
+            for frame in end.frames:
+                answerer.observe(frame)
+            for text, answer, _ in end.asked:
+                scores = answerer.scores(text)
+                right[mode].append(float(max(scores, key=lambda word: scores[word]) == answer))
     found = bootstrap_mean(right["attention"], clusters=approaches)
-    rows = [Row("learned_accuracy", f"attention, {about}", found.mean, "", low=found.low, high=found.high)]
-    for name, mode in (("learned_over_blind", "blind"), ("learned_over_last_frame", "last")):
+    about = f"attention, {len(approaches)} questions at {len(ends)} of {where}"
+    rows = [Row(f"{name}_accuracy", about, found.mean, "", low=found.low, high=found.high)]
+    for row, mode in ((f"{name}_over_blind", "blind"), (f"{name}_over_last_frame", "last")):
         gains = [own - other for own, other in zip(right["attention"], right[mode], strict=True)]
         found = bootstrap_mean(gains, clusters=approaches)
         label = f"accuracy of attention minus {mode}"
-        rows.append(Row(name, label, found.mean, "", low=found.low, high=found.high, note="interval without 0 wanted"))
+        rows.append(Row(row, label, found.mean, "", low=found.low, high=found.high))
     return rows
+
+
+def navigated_ends(scene: Scene, navigator: Policy, seed: int) -> Iterator[End]:
+    """Ends of the navigator's episodes about a scene, without physics; its question is the first about the object."""
+    walker = Walker(scene)
+    finder = PathFinder(scene, walker.task.magnitudes, walker.task.robot_radius_m, seed)
+    by_object = questions_by_object(scene)
+    chosen = np.random.default_rng(seed).permutation(sorted(by_object))[:_MOST_OBJECTS].tolist()
+    try:
+        for target in chosen:
+            goal = object_goal(scene, scene.object(target))
+            path = finder.path([goal], max(BEFORE_END)) if goal.view_points else None
+            for before in BEFORE_END if path is not None else ():
+                start = path.before_end(before) if path is not None else None
+                if start is not None:
+                    frames = _walk(walker, navigator, start, by_object[target][0][0], seed)
+                    yield End(frames, by_object[target])
+    finally:
+        walker.close()
+
+
+def _walk(walker: Walker, navigator: Policy, pose: SE2, question: str, seed: int) -> list[NDArray[np.uint8]]:
+    """The last frames of one episode."""
+    frames: deque[NDArray[np.uint8]] = deque(maxlen=FRAMES)
+    navigator.reset(walker.task, seed)
+    for _ in range(walker.task.max_steps + 1):
+        frames.append(walker.image(pose))
+        action = navigator.act({"rgb": frames[-1], "question": np.array(question)})
+        if action is Action.STOP:
+            break
+        assert isinstance(action, Action)
+        pose = walker.moved(pose, action)
+    return list(frames)

@@ -58,7 +58,7 @@ def write_agent(agent: Agent, vocabulary: Vocabulary, flat: Path, out: Path, sou
 
 
 def _observations(flat: Path) -> list[dict[str, golden.Array]]:
-    """What the agent sees while it turns before the first object of a flat that there are questions about."""
+    """Observations of a turn before the first object of a flat that there are questions about."""
     scene = load_scene(flat)
     by_object = questions_by_object(scene)
     target = next(name for name in sorted(by_object) if scene.view_points.get(name))

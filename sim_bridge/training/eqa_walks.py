@@ -140,6 +140,6 @@ def shortest_walks(scene: Scene, seed: int) -> Walks:
 
 
 def frames_of(actions: Sequence[NDArray[np.int64]]) -> list[slice]:
-    """Where each walk's frames are among all."""
+    """Slice of each walk among the frames of all."""
     ends = np.cumsum([len(one) + BEYOND for one in actions])
     return [slice(int(end) - len(one) - BEYOND, int(end)) for end, one in zip(ends, actions, strict=True)]

@@ -27,7 +27,7 @@ _PATTERNS = {
 
 @dataclass(frozen=True)
 class AskedFor:
-    """What a question is about.
+    """Subject of a question.
 
     Attributes:
         template: of ``programs.TEMPLATES``.

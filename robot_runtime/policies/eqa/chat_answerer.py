@@ -42,7 +42,7 @@ _PROMPT = (
 
 @dataclass(frozen=True)
 class Reply:
-    """What came of one request.
+    """Result of one request.
 
     Attributes:
         answer: None if there is none.

@@ -14,7 +14,7 @@ from robot_runtime.datasets.questions.names import category_name
 from robot_runtime.errors import PolicyError
 
 BEYOND_WALL_M = 0.4
-"""What hangs on a wall, or is seen through a door, belongs to the room that is at most this far away."""
+"""Largest distance of a room from things on its walls or in its doors, which belong to it."""
 
 _EAST = np.array([[1e-3, 0.0]], np.float32)
 """Direction without walls."""

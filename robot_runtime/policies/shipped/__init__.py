@@ -17,3 +17,12 @@ def pointnav_depth(**arguments: Any) -> PackagePolicy:
         arguments: those of :func:`load_package_policy`.
     """
     return load_package_policy(FOLDER / "pointnav_depth", **arguments)
+
+
+def eqa_navigator(**arguments: Any) -> PackagePolicy:
+    """The planner-controller navigator with attention answerer, trained in generated flats (``docs/tasks/eqa.md``).
+
+    Args:
+        arguments: those of :func:`load_package_policy`.
+    """
+    return load_package_policy(FOLDER / "eqa_navigator", **arguments)

@@ -6,8 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
+from detector_files import boxes
 
 from robot_runtime.cli.main import run_command
+from robot_runtime.common import config
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import ANSWER, EVIDENCE
 
@@ -31,3 +34,36 @@ def test_the_memory_agent_answers_with_evidence(tmp_path: Path) -> None:
     assert episode["metrics"]["answer_accuracy"] is True
     assert run_command(["report", str(out), "--out", str(page)]) == 0
     assert "first seen at step" in page.read_text(encoding="utf-8")
+
+
+@pytest.mark.slow  # loads the simulator and drives
+def test_the_learned_package_navigates_and_answers(tmp_path: Path) -> None:
+    out, scores = tmp_path / "logs", tmp_path / "scores.json"
+    arguments = ["--task", "eqa_embodied", "--agent", "eqa-navigator", "--count", "1", "--out", str(out)]
+    assert run_command(["run", *arguments]) == 0
+    (log,) = out.glob("*.mcap")
+    with LogReader(log) as reader:
+        assert reader.header.task.name == "eqa_embodied"  # color and question alone
+        last = list(reader.steps(images=False))[-1].policy_info
+    assert sum(last[ANSWER].values()) == pytest.approx(1, abs=1e-3)
+    assert run_command(["score", str(out), "--json", str(scores)]) == 0
+    (episode,) = json.loads(scores.read_text(encoding="utf-8"))["episodes"]
+    assert episode["metrics"]["answer_accuracy"] in (True, False)
+    assert episode["metrics"]["d_T_m"] >= 0
+
+
+@pytest.mark.slow  # loads the simulator and drives
+def test_objectnav_sees_by_a_detector(tmp_path: Path) -> None:
+    document = config.read_yaml(config.find_preset("tasks", "objectnav_habitat2020"))
+    task, out = tmp_path / "task.yaml", tmp_path / "logs"
+    task.write_text(yaml.safe_dump(document | {"max_steps": 3}))
+    detector = boxes(tmp_path, [([2, 2, 6, 6], 0.9, 1)], labels=["", "chair"])
+    options = ["--task", str(task), "--agent", "classical", "--detector", str(detector)]
+    assert run_command(["run", *options, "--count", "1", "--out", str(out)]) == 0
+    (log,) = out.glob("*.mcap")
+    with LogReader(log) as reader:
+        assert reader.header.agent == "classical+detector"
+        seen = [record.policy_info["detector"]["labels"] for record in list(reader.steps(images=False))[1:]]
+    assert seen
+    assert all(labels == ["chair"] for labels in seen)
+    assert run_command(["score", str(out)]) == 0
