@@ -20,7 +20,7 @@ from robot_runtime.campaign.sealing import seal
 from robot_runtime.common.clock import SystemClock, wait_for
 from robot_runtime.errors import ConfigError, DeviceFault, writing
 
-START_S = 120.0
+START_S = 600.0
 RUN_S = 24 * 3600.0
 
 
