@@ -19,7 +19,7 @@ import cv2
 import numpy as np
 import pytest
 import trustme
-from console_page import TOKEN, eventually, page
+from console_page import PATIENCE_S, TOKEN, eventually, page
 from open_room import fake_robot, make_episode, make_scene, make_task
 from raising import raises_naming
 from websockets.exceptions import ConnectionClosed
@@ -69,7 +69,7 @@ def control_port(console: Console) -> int:
 def get(url: str, token: str = "", data: bytes | None = None) -> tuple[int, bytes]:
     request = urllib.request.Request(url, data, {"Authorization": f"Bearer {token}"})
     try:
-        with urllib.request.urlopen(request, timeout=20) as answer:
+        with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
             assert "script-src 'self'" in answer.headers.get("Content-Security-Policy", "script-src 'self'")
             return answer.status, answer.read()
     except urllib.error.HTTPError as error:
@@ -86,7 +86,7 @@ def live(console: Console, token: str = TOKEN) -> Iterator[ClientConnection]:
 def until(viewer: ClientConnection, kind: str) -> Any:
     """The next message of a kind: a letter for pictures, else a word."""
     while True:
-        message = viewer.recv(20)
+        message = viewer.recv(PATIENCE_S)
         if isinstance(message, bytes):
             if message[:1].decode() == kind:
                 return message[1:]
@@ -149,7 +149,7 @@ def test_a_stop_over_http_is_the_same_press_as_over_the_operators_connection(ope
 def test_pictures_need_the_token_and_the_robot_needs_no_page(opened: tuple[Console, Env]) -> None:
     console, env = opened
     with live(console, "wrong") as viewer, pytest.raises(ConnectionClosed):
-        viewer.recv(20)
+        viewer.recv(PATIENCE_S)
     port = control_port(console)
     (process,) = (child for child in multiprocessing.active_children() if child.name == "console")
     with page(port) as viewer:
@@ -218,7 +218,7 @@ def test_a_person_who_is_to_see_the_camera_alone_sees_neither_depth_nor_map() ->
         env.reset(make_episode())
         seen = set[str]()
         while "c" not in seen or "step" not in seen:
-            message = viewer.recv(20)
+            message = viewer.recv(PATIENCE_S)
             seen.add(message[:1].decode() if isinstance(message, bytes) else json.loads(message)["kind"])
             if isinstance(message, str) and json.loads(message).get("max_steps"):
                 assert json.loads(message)["pose"] is None
@@ -249,8 +249,8 @@ def test_a_console_with_a_certificate_is_encrypted(tmp_path: Path) -> None:
     settings = ConsoleSettings(port=0, token=TOKEN, certificate=certificate, key=key)
     with fake_robot(make_task()) as robot, Console(robot, settings, lambda _: None) as console:
         assert console.url.startswith("https://")
-        with urllib.request.urlopen(origin(console), timeout=20, context=trusting) as answer:
+        with urllib.request.urlopen(origin(console), timeout=PATIENCE_S, context=trusting) as answer:
             assert answer.status == 200
         with connect(f"wss://127.0.0.1:{console.control_port}/", proxy=None, ssl=trusting) as operator:
             operator.send(json.dumps({"do": "hello", "token": TOKEN}))
-            assert json.loads(operator.recv(20))["kind"] == "welcome"
+            assert json.loads(operator.recv(PATIENCE_S))["kind"] == "welcome"

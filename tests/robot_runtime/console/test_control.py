@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import pytest
-from console_page import TOKEN, eventually, page
+from console_page import PATIENCE_S, TOKEN, eventually, page
 from open_room import fake_robot, make_task
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
@@ -137,7 +137,7 @@ def test_without_the_token_nothing_is_answered(make: Make) -> None:
         with connect(f"ws://127.0.0.1:{rig.port}/", proxy=None) as connection:
             connection.send(first)
             with pytest.raises(ConnectionClosed) as closed:
-                connection.recv(20)
+                connection.recv(PATIENCE_S)
         assert closed.value.rcvd is not None
         assert closed.value.rcvd.code == 1008
     assert rig.held is False
