@@ -138,6 +138,8 @@ class GuardLink:
         assert self._link is not None
         try:
             self._link.send(data)
+        except (BrokenPipeError, ConnectionResetError):
+            return  # the process has ended; the reason that it sent is read next, then the end of the link
         except OSError as error:
             self._lose(f"the link to it broke: {error}")
 
@@ -163,6 +165,8 @@ class GuardLink:
         except TimeoutError:
             self._look_after_process()
             return
+        except ConnectionResetError:
+            return  # reported once, before the last messages and the end of the link
         except OSError:
             data = b""
         self._heard_ns = self._clock.now_ns()

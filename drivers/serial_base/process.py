@@ -12,14 +12,15 @@ import select
 import signal
 import socket
 import sys
+from contextlib import suppress
 from types import FrameType
 
 from drivers.serial_base.guard import WireGuard
 from drivers.serial_base.messages import MAX_PACKET, STEP, Request, Trouble, pack, unpack
 from drivers.serial_base.settings import GuardSettings
-from drivers.serial_wire.port import Port
+from drivers.serial_wire.port import Port, PortInUse
 from drivers.serial_wire.pty_emulation import read_exactly
-from robot_runtime.common.clock import SystemClock, ns_to_seconds, seconds_to_ns
+from robot_runtime.common.clock import SystemClock, ns_to_seconds, seconds_to_ns, wait_for
 from robot_runtime.errors import DeviceFault
 
 SILENT_S = 1.0
@@ -30,6 +31,9 @@ REOPEN_S = 0.25
 
 LINGER_S = 0.3
 """Time for which zeros are sent before the port is closed: one may be lost."""
+
+HANDOVER_S = 2.0
+"""Time for which the port may still be held at the start: the guard process of a runtime that was killed lingers."""
 
 GREET_S, CALL_S = 0.5, 0.1
 """Silence after which a base is greeted anew, and for how long it may take to change its baud rate."""
@@ -69,7 +73,8 @@ class GuardProcess:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._terminate)
         try:
-            self._open(self._now_ns())
+            if not wait_for(self._clock, self._opened_if_free, HANDOVER_S, TICK_S):
+                self._open(self._now_ns())
         except DeviceFault as fault:
             self._tell(Trouble.of(fault, final=True))
             return
@@ -148,6 +153,12 @@ class GuardProcess:
         self._guard.begin(now_ns, self._settings.e_stop or self._guard.e_stop, scheduling)
         self._troubled = False
         self._tell(Trouble("", ""))
+
+    def _opened_if_free(self) -> bool | None:
+        with suppress(PortInUse):
+            self._open(self._now_ns())
+            return True
+        return None
 
     def _read(self) -> None:
         assert self._port is not None

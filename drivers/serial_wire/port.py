@@ -19,6 +19,8 @@ READ_S = 0.1
 WRITE_S = 0.2
 """Time limit of a write: a device that takes no bytes for so long is gone."""
 
+IN_USE = (errno.EBUSY, errno.EWOULDBLOCK)
+
 
 @dataclass(frozen=True)
 class Attachment:
@@ -37,6 +39,10 @@ class Attachment:
     options: str = "'port' and 'baud_rate' in the device's options"
 
 
+class PortInUse(DeviceFault):
+    """Another program has the port."""
+
+
 class Port:
     """An open serial port that no other program can open.
 
@@ -46,7 +52,8 @@ class Port:
         attachment: the kind of device.
 
     Raises:
-        DeviceFault: the port is missing, in use, or not permitted.
+        PortInUse: another program has it.
+        DeviceFault: the port is missing, or not permitted.
 
     Attributes:
         path: of the device.
@@ -112,14 +119,15 @@ def _open_fault(path: str, attachment: Attachment, error: Exception) -> DeviceFa
     if number == errno.ENOENT:
         return DeviceFault(f"port {path}: there is no such device", _connected_ports_remedy(attachment))
     what = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return DeviceFault(f"port {path}: cannot be opened: {what}", _open_remedy(attachment, number))
+    kind = PortInUse if number in IN_USE else DeviceFault
+    return kind(f"port {path}: cannot be opened: {what}", _open_remedy(attachment, number))
 
 
 def _open_remedy(attachment: Attachment, number: int | None) -> str:
     if number == errno.EACCES:
         rules = f"copy {attachment.rules} to /etc/udev/rules.d and plug the {attachment.device} in anew, or "
         return f"{rules if attachment.rules else ''}add yourself to the group dialout"
-    if number in (errno.EBUSY, errno.EWOULDBLOCK):
+    if number in IN_USE:
         return "end the program that uses it: the vendor's tool, or another robot-runtime"
     return f"check {attachment.options}"
 

@@ -326,6 +326,7 @@ def _run_episodes(
         try:
             if index != first:  # by then the base has reported its state
                 wait_for_release(env.robot, tell)
+            env.robot.check_ready()  # else the ledger would tell of an episode that never began
             with ledger.episode(index), operation.episode(episode, index + 1, len(episodes)):
                 run_episode(env, operation.supervised(policy), episode, seed + index, name or None)
         except EpisodeAborted as error:
