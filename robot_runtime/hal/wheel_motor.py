@@ -73,11 +73,25 @@ class WheelMotor:
             return
         if self._quantum_m_s:
             command_m_s = self._quantum_m_s * round(command_m_s / self._quantum_m_s)
-        target_m_s = self.gain * command_m_s
-        change_m_s = self._accel_m_s2 * seconds
-        if abs(target_m_s - self.target_m_s) > change_m_s:
-            target_m_s = self.target_m_s + math.copysign(change_m_s, target_m_s - self.target_m_s)
-        self.target_m_s = target_m_s
+        wanted_m_s = self.gain * command_m_s
+        change_m_s = wanted_m_s - self.target_m_s
+        if change_m_s and self._accel_m_s2 < math.inf:
+            ramp_s = min(abs(change_m_s) / self._accel_m_s2, seconds)
+            self._ramp(math.copysign(self._accel_m_s2, change_m_s), ramp_s)
+            if ramp_s == seconds:
+                return
+            seconds -= ramp_s
+        self.target_m_s, speed_m_s = wanted_m_s, self.speed_m_s
         decay = math.exp(-seconds / self._lag_s) if self._lag_s else 0.0
-        self.speed_m_s = target_m_s + (speed_m_s - target_m_s) * decay
-        self.position_m += target_m_s * seconds + self._lag_s * (speed_m_s - target_m_s) * (1 - decay)
+        self.speed_m_s = wanted_m_s + (speed_m_s - wanted_m_s) * decay
+        self.position_m += wanted_m_s * seconds + self._lag_s * (speed_m_s - wanted_m_s) * (1 - decay)
+
+    def _ramp(self, accel_m_s2: float, seconds: float) -> None:
+        """Turn while the target changes at a constant rate: the lag's exact response, however long the step is."""
+        behind_m_s = accel_m_s2 * self._lag_s
+        decay = math.exp(-seconds / self._lag_s) if self._lag_s else 0.0
+        begin_m_s, off_m_s = self.target_m_s, self.speed_m_s - self.target_m_s + behind_m_s
+        self.target_m_s = begin_m_s + accel_m_s2 * seconds
+        self.speed_m_s = self.target_m_s - behind_m_s + off_m_s * decay
+        self.position_m += (begin_m_s + self.target_m_s) / 2 * seconds - behind_m_s * seconds
+        self.position_m += self._lag_s * off_m_s * (1 - decay)

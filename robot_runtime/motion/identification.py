@@ -305,11 +305,22 @@ def _fit_smooth(records: _Joined, start: MotorModel, prior: _Prior | None) -> Mo
         residuals, origin, derivatives, (LOWER, UPPER), x_scale=20 * STEPS, loss="soft_l1", f_scale=OUTLIER, max_nfev=30
     )
     model = _model(start, found.x)
-    error_m = float(np.sqrt(np.mean(records.errors_m(model) ** 2)))
+    errors_m = [records.wheel_errors_m(model, index) for index in (0, 1)]
+    error_m = float(np.sqrt(np.mean(np.square(errors_m))))
     information = found.jac.T @ found.jac
-    # Errors of neighboring reports are not independent: their own size counts where it is above SIGMA_M.
-    sigma = np.sqrt(np.maximum(np.diag(np.linalg.pinv(information)), 0.0)) * max(1.0, error_m / SIGMA_M)
+    # Errors of neighboring reports are not independent: so many of them count as one.
+    size_m = error_m * math.sqrt(max(_correlation_length(errors) for errors in errors_m))
+    sigma = np.sqrt(np.maximum(np.diag(np.linalg.pinv(information)), 0.0)) * max(1.0, size_m / SIGMA_M)
     return MotorFit(model, np.append(sigma, (0.0, 0.0)), error_m)
+
+
+def _correlation_length(errors_m: Array) -> float:
+    """Integrated autocorrelation of errors until it changes its sign, in reports; 1 where they are independent."""
+    products = np.correlate(errors_m, errors_m, "full")[errors_m.size - 1 :]
+    if products[0] == 0.0:
+        return 1.0
+    negative = np.flatnonzero(products <= 0)
+    return float(2 * products[: negative[0] if negative.size else None].sum() / products[0] - 1)
 
 
 def _search_thresholds(records: _Joined, model: MotorModel, prior: _Prior | None) -> tuple[MotorModel, list[float]]:

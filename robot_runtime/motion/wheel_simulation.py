@@ -44,10 +44,18 @@ def wheel_positions(
         else:
             if quantum_m_s > 0:
                 command = quantum_m_s * np.rint(command / quantum_m_s)
-            wanted_m_s, change_m_s = gain * command, accel_m_s2 * step_s
-            if abs(wanted_m_s - target_m_s) > change_m_s:
-                wanted_m_s = target_m_s + math.copysign(change_m_s, wanted_m_s - target_m_s)
-            target_m_s = wanted_m_s
+            wanted_m_s = gain * command
+            ramp_s = min(abs(wanted_m_s - target_m_s) / accel_m_s2, step_s)
+            if ramp_s > 0:
+                accel = math.copysign(accel_m_s2, wanted_m_s - target_m_s)
+                behind_m_s, decay = accel * lag_s, math.exp(-ramp_s / lag_s) if lag_s > 0 else 0.0
+                off_m_s = speed_m_s - target_m_s + behind_m_s
+                position_m += (target_m_s + accel * ramp_s / 2 - behind_m_s) * ramp_s + lag_s * off_m_s * (1 - decay)
+                target_m_s += accel * ramp_s
+                speed_m_s = target_m_s - behind_m_s + off_m_s * decay
+                step_s -= ramp_s
+            if step_s > 0:
+                target_m_s = wanted_m_s
             decay = math.exp(-step_s / lag_s) if lag_s > 0 else 0.0
             position_m += target_m_s * step_s + lag_s * (speed_m_s - target_m_s) * (1 - decay)
             speed_m_s = target_m_s + (speed_m_s - target_m_s) * decay

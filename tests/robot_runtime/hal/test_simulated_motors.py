@@ -15,7 +15,7 @@ from robot_runtime.common.clock import seconds_to_ns
 from robot_runtime.errors import ConfigError
 from robot_runtime.hal import Robot, Velocity
 from robot_runtime.hal.simulated_motors import MotorOptions, SimulatedMotors
-from robot_runtime.hal.wheel_motor import STICKING_M_S
+from robot_runtime.hal.wheel_motor import STICKING_M_S, WheelMotor
 from robot_runtime.robots.loader import RobotContext
 
 STEP_S = 0.01
@@ -83,6 +83,17 @@ def test_the_firmware_limits_acceleration_both_ways():
     changes = [b.linear_m_s - a.linear_m_s for a, b in itertools.pairwise(driven)]
     assert max(changes) == pytest.approx(0.005)
     assert min(changes) == pytest.approx(-0.005)
+
+
+@pytest.mark.parametrize("lag_s", [0.0, 0.1])
+def test_a_limited_wheel_drives_the_same_in_one_step_as_in_many(lag_s: float):
+    once, often = (WheelMotor(lag_s, 1.02, 0.0, accel_m_s2=0.8) for _ in range(2))
+    for command_m_s in (0.3, -0.2, 0.1):
+        once.step(command_m_s, 0.5)
+        for _ in range(7):
+            often.step(command_m_s, 0.5 / 7)
+        assert once.position_m == pytest.approx(often.position_m, abs=1e-9)
+        assert once.speed_m_s == pytest.approx(often.speed_m_s, abs=1e-9)
 
 
 def test_gains_make_a_straight_command_an_arc_and_fall_with_the_battery():

@@ -14,7 +14,7 @@ from robot_runtime.hal import Velocity
 from robot_runtime.hal.motors import KOBUKI_MOTORS, MotorModel
 from robot_runtime.hal.simulated_motors import MotorOptions, SimulatedMotors
 from robot_runtime.hal.wheel_motor import WheelMotor
-from robot_runtime.motion.identification import PARAMETERS, WheelRecord, WheelRecorder, fit_motors
+from robot_runtime.motion.identification import PARAMETERS, MotorFit, WheelRecord, WheelRecorder, fit_motors
 from robot_runtime.motion.wheel_simulation import wheel_positions
 
 TICK_S = 0.02
@@ -24,15 +24,17 @@ HIDDEN = MotorOptions(dead_time_s=0.13, lag_s=0.15, gain=(0.97, 1.02), threshold
 class Drive:
     """Motors under commands at 50 Hz, and odometry of where they take the robot."""
 
-    def __init__(self, options: MotorOptions) -> None:
-        self.recorder = WheelRecorder(options.true.separation_m)
+    def __init__(self, options: MotorOptions, steps: int = 1) -> None:
+        self.recorder, self._steps = WheelRecorder(options.true.separation_m), steps
         self._motors, self._odom, self._now_ns = SimulatedMotors(options), SE2(), 0
 
     def tick(self, linear_m_s: float, angular_rad_s: float) -> None:
         self.recorder.command(Velocity(linear_m_s, angular_rad_s), self._now_ns)
-        linear_m_s, angular_rad_s = self._motors.drive(linear_m_s, angular_rad_s, self._now_ns, TICK_S)
-        self._odom = self._odom @ SE2.arc(linear_m_s * TICK_S, angular_rad_s * TICK_S)
-        self._now_ns += seconds_to_ns(TICK_S)
+        step_s = TICK_S / self._steps
+        for _ in range(self._steps):
+            driven_m_s, driven_rad_s = self._motors.drive(linear_m_s, angular_rad_s, self._now_ns, step_s)
+            self._odom = self._odom @ SE2.arc(driven_m_s * step_s, driven_rad_s * step_s)
+            self._now_ns += seconds_to_ns(step_s)
         self.recorder.report(self._odom, self._now_ns)
 
     def move(self, linear_m_s: float, angular_rad_s: float, seconds: float, ramp_s: float = 0.3) -> WheelRecord:
@@ -46,8 +48,8 @@ class Drive:
         return self.recorder.record()
 
 
-def drive(options: MotorOptions) -> list[WheelRecord]:
-    robot = Drive(options)
+def drive(options: MotorOptions, steps: int = 1) -> list[WheelRecord]:
+    robot = Drive(options, steps)
     turns = [robot.move(0.0, side * 1.4, 1.6, ramp_s=1.6) for side in (1, -1)]
     return [*turns, robot.move(0.3, 0.0, 0.8), robot.move(-0.3, 0.0, 0.8), robot.move(0.0, 2.0, 0.6)]
 
@@ -57,6 +59,15 @@ def assert_found(found: MotorModel, hidden: MotorModel) -> None:
     assert found.lag_s == pytest.approx(hidden.lag_s, abs=0.005)
     assert found.gain == pytest.approx(hidden.gain, abs=0.005)
     assert found.threshold_m_s == pytest.approx(hidden.threshold_m_s, abs=0.003)
+
+
+def assert_intervals_hold(fit: MotorFit, options: MotorOptions) -> None:
+    hidden = options.true
+    slowness_s2_m = 0.0 if hidden.accel_m_s2 is None else 1 / hidden.accel_m_s2
+    truth = (hidden.dead_time_s, hidden.lag_s, *hidden.gain, slowness_s2_m, *hidden.threshold_m_s)
+    for name, value in zip(PARAMETERS, truth, strict=True):
+        low, high = fit.interval(name)
+        assert low - 1e-9 <= value <= high + 1e-9, name
 
 
 def test_hidden_motors_are_found_from_a_wrong_model() -> None:
@@ -73,16 +84,35 @@ def test_a_firmware_limit_of_acceleration_is_found() -> None:
     assert fit.model.lag_s == pytest.approx(0.15, abs=0.01)
 
 
+def test_a_limited_base_may_reckon_in_other_steps_than_its_commands() -> None:
+    options = replace(HIDDEN, accel_m_s2=0.8, threshold_m_s=(0.0, 0.0))
+    fit = fit_motors(drive(options, steps=4), KOBUKI_MOTORS)
+    assert fit.model.dead_time_s == pytest.approx(0.13, abs=0.002)
+    assert_intervals_hold(fit, options)
+
+
 def test_intervals_hold_the_true_values() -> None:
     hidden = HIDDEN.true
     fit = fit_motors(
         drive(HIDDEN), replace(hidden, lag_s=0.12, dead_time_s=0.15), [0.05, 0.05, 0.02, 0.02, 0, 0.02, 0.02]
     )
     assert_found(fit.model, hidden)
-    truth = (hidden.dead_time_s, hidden.lag_s, *hidden.gain, 0.0, *hidden.threshold_m_s)
-    for name, value in zip(PARAMETERS, truth, strict=True):
-        low, high = fit.interval(name)
-        assert low - 1e-9 <= value <= high + 1e-9, name
+    assert_intervals_hold(fit, HIDDEN)
+
+
+def test_errors_that_go_together_widen_the_intervals() -> None:
+    records, random = drive(HIDDEN), np.random.default_rng(1)
+    walks = [np.cumsum(random.normal(0, 0.0003, one.driven_m.shape), axis=0) for one in records]
+    shuffled = [random.permutation(walk) for walk in walks]
+    together, apart = (
+        fit_motors(
+            [replace(one, driven_m=one.driven_m + noise) for one, noise in zip(records, noises, strict=True)],
+            HIDDEN.true,
+            [0.05, 0.05, 0.02, 0.02, 0, 0.02, 0.02],
+        )
+        for noises in (walks, shuffled)
+    )
+    assert together.sigma[1] > 2 * apart.sigma[1]
 
 
 def test_a_prior_holds_what_the_records_do_not_tell() -> None:
