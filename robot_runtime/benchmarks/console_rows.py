@@ -10,6 +10,7 @@ import threading
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -208,13 +209,15 @@ def _until_zero_ms(stopped_ns: Sequence[int], pressed_ns: int) -> float:
 
 @contextmanager
 def _robot() -> Iterator[Robot]:
-    """The fake robot in real time."""
-    from robot_runtime.robots.loader import RobotContext, load_robot
+    """The fake robot in real time; its wheels follow at once, so that the console's delay alone is measured."""
+    from robot_runtime.robots.loader import RobotContext, build_robot, read_robot_file
     from robot_runtime.scenes.scene import find_scene, load_scene
     from robot_runtime.tasks.task import load_task
 
     task, scene = load_task("pointnav_gps_compass"), load_scene(find_scene("apartment"))
-    with load_robot("fake", RobotContext.of(task, scene, [], 0, True)) as robot:
+    path, file = read_robot_file("fake")
+    ideal = replace(file, options={"motors": {"type": "ideal"}})
+    with build_robot(ideal, str(path), RobotContext.of(task, scene, [], 0, True)) as robot:
         yield robot
 
 

@@ -253,16 +253,9 @@ def _motors_row(count: int, seed: int) -> Row:
     label = "success of the shipped policy on sim-noisy: points that a Kobuki's motors add"
     if not count:
         return Row("policy_motors_points", label, None, "points", -2, note="give --motors, a number of episodes")
-    charged = {"idle_w": 0.0, "drive_w": 0.0}  # forty or so episodes empty the battery
     with_motors, without = (
         run_agent(
-            "pointnav-depth",
-            "apartment",
-            count,
-            seed,
-            f"motors: {kind}",
-            "sim-noisy",
-            {"motors": {"type": kind}, "battery": charged},
+            "pointnav-depth", "apartment", count, seed, f"motors: {kind}", "sim-noisy", {"motors": {"type": kind}}
         )
         for kind in ("kobuki", "ideal")
     )
@@ -325,7 +318,8 @@ def run_agent(
         bar = progress.add_task(f"{agent}, {where}", total=count, note="")
         path, file = read_robot_file(robot_name)
         # The simulated battery would not last for all episodes.
-        file = replace(file, options={**file.options, **(options or {})}, min_battery_fraction=0.0)
+        charged = {"battery": {"idle_w": 0.0, "drive_w": 0.0}}
+        file = replace(file, options={**file.options, **charged, **(options or {})})
         robot = stack.enter_context(build_robot(file, str(path), RobotContext(scene, task.camera, seed)))
         env = stack.enter_context(Env(robot, task, scene, seed=seed))
         for run in run_episodes(env, policy, episodes, seed):
