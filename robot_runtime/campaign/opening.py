@@ -32,9 +32,9 @@ def folder_of(plan: Plan, out: Path | None = None) -> Path:
     return CAMPAIGNS / plan.name if out is None else out
 
 
-def located(path: Path, out: Path | None = None) -> Path:
+def located(path: Path) -> Path:
     """The folder of the campaign that a plan's file or a campaign's folder names. Raises ``ConfigError``."""
-    return path if path.is_dir() else folder_of(load_plan(path), out)
+    return path if path.is_dir() else folder_of(load_plan(path))
 
 
 def check_plan(plan: Plan) -> list[Episode]:

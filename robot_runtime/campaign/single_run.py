@@ -111,7 +111,7 @@ class RunLedger:
     def _settle(self, ledger: Ledger, ended: Entry) -> None:
         """Count the log of an episode, or set it aside."""
         path = self._folder / ended["log"]
-        if must_repeat(Counting(), [] if ended["what"] is None else [ended["what"]]):
+        if _is_void(ended["what"]):
             aside = path.with_name(f"{path.stem}.aborted-{ended.n}")
             for old, new in ((path, aside), (annotations_path(path), annotations_path(aside))):
                 if old.exists():
@@ -129,11 +129,18 @@ class RunLedger:
         end, what = _read_end(logs[-1]) if logs else (None, None)
         name = logs[-1].name if logs else None
         ledger.append("ended", begun=begun.n, episode=begun["episode"], log=name, end=end, what=what)
+        if name is not None and not _is_void(what):
+            self.logs[begun["episode"]] = name
 
     def _unknown(self, ledger: Ledger) -> list[Path]:
         """Logs of which the ledger does not tell."""
         known = {ended["log"] for ended in _in_place(ledger)}
         return [path for path in sorted(self._folder.glob("*.mcap")) if path.name not in known]
+
+
+def _is_void(what: Kind | None) -> bool:
+    """Whether an episode that ended so is run again."""
+    return what is not None and bool(must_repeat(Counting(), [what]))
 
 
 def _in_place(ledger: Ledger) -> list[Entry]:

@@ -113,7 +113,6 @@ def run(
 
 def status(
     plan: Campaign,
-    out: Out = None,
     json: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the status to this file.")] = None,
 ) -> None:
     """Print how far a campaign is, what it waits for, and the answer so far; also while it runs.
@@ -125,7 +124,7 @@ def status(
     from robot_runtime.campaign.status import read_status
     from robot_runtime.common.console import console
 
-    found = read_status(located(plan, out))
+    found = read_status(located(plan))
     for line in _lines(found):
         console.print(line, soft_wrap=True, markup=False)
     if json is not None:
@@ -144,7 +143,6 @@ def judge(
         bool, typer.Option("--invalid", help="The run says nothing about the policy: it is repeated.")
     ] = False,
     note: Note = "",
-    out: Out = None,
 ) -> None:
     """Judge a run, of which only the sealed name is known.
 
@@ -152,7 +150,7 @@ def judge(
         robot-runtime campaign judge plan.yaml 0012-P1-1 --by Ada --success
     """
     document = {"success": success, "visible": visible, "invalid": invalid, "note": note}
-    _submit(plan, out, {"kind": "verdict", "attempt": attempt, "by": by, **document})
+    _submit(plan, {"kind": "verdict", "attempt": attempt, "by": by, **document})
 
 
 def event(
@@ -161,14 +159,13 @@ def event(
     what: Annotated[str, typer.Argument(metavar="WHAT", help="help, e_stop, battery_change, other, ...")],
     by: By,
     note: Note = "",
-    out: Out = None,
 ) -> None:
     """Report an intervention that the robot did not notice itself; the plan says how it counts.
 
     Example:
         robot-runtime campaign event plan.yaml 0012-P1-1 help --by Ada --note "freed a wheel from the carpet"
     """
-    _submit(plan, out, {"kind": "event", "attempt": attempt, "what": what, "by": by, "note": note})
+    _submit(plan, {"kind": "event", "attempt": attempt, "what": what, "by": by, "note": note})
 
 
 def note(
@@ -176,37 +173,35 @@ def note(
     attempt: AttemptName,
     text: Annotated[str, typer.Argument(metavar="TEXT", help="What is worth knowing of the run.")],
     by: By,
-    out: Out = None,
 ) -> None:
     """Add a remark to a run: it is in the report, and does not count.
 
     Example:
         robot-runtime campaign note plan.yaml 0012-P1-1 "took the long way around the table" --by Ada
     """
-    _submit(plan, out, {"kind": "note", "attempt": attempt, "by": by, "note": text})
+    _submit(plan, {"kind": "note", "attempt": attempt, "by": by, "note": text})
 
 
 def answer(
     plan: Campaign,
     ask: Annotated[int, typer.Argument(metavar="NUMBER", help="Of what was asked, as `campaign status` prints it.")],
     by: By,
-    out: Out = None,
 ) -> None:
     """Say that what a campaign asked for is done: it goes on.
 
     Example:
         robot-runtime campaign answer plan.yaml 31 --by Ada
     """
-    _submit(plan, out, {"kind": "answer", "ask": ask, "by": by})
+    _submit(plan, {"kind": "answer", "ask": ask, "by": by})
 
 
-def _submit(plan: Path, out: Path | None, message: dict[str, Any]) -> None:
+def _submit(plan: Path, message: dict[str, Any]) -> None:
     """Enter a message in a campaign's ledger, and print what became of it."""
     from robot_runtime.campaign.opening import located
     from robot_runtime.campaign.statements import submit
     from robot_runtime.common.console import console
 
-    console.print(submit(located(plan, out), message), soft_wrap=True, markup=False)
+    console.print(submit(located(plan), message), soft_wrap=True, markup=False)
 
 
 def _signer(key: Path | None, public: str) -> Any:

@@ -9,7 +9,7 @@ import typer
 
 from robot_runtime.cli import options
 from robot_runtime.cli.addresses import check_token, is_local
-from robot_runtime.cli.campaign import Campaign, Out, PlanFile
+from robot_runtime.cli.campaign import Campaign, PlanFile
 from robot_runtime.cli.serve import TOKEN_VARIABLE, Host
 from robot_runtime.errors import ConfigError
 
@@ -81,7 +81,7 @@ def serve(
             SystemClock().sleep(1.0)
 
 
-def unblind(plan: Campaign, key: KeyFile, out: Out = None) -> None:
+def unblind(plan: Campaign, key: KeyFile) -> None:
     """Publish who is who, in the ledger, for good.
 
     Example:
@@ -92,7 +92,7 @@ def unblind(plan: Campaign, key: KeyFile, out: Out = None) -> None:
     from robot_runtime.campaign.sealing import read_key
     from robot_runtime.common.console import console
 
-    for name, one in publish(located(plan, out), read_key(key)).items():
+    for name, one in publish(located(plan), read_key(key)).items():
         console.print(f"{name}: {one.name} ({one.policy.source})", soft_wrap=True, markup=False)
 
 
@@ -116,7 +116,6 @@ def verify(
         typer.Option(metavar="LINE:HEAD", help="Head of the ledger that was kept elsewhere; repeatable."),
     ] = None,
     json: Annotated[Path | None, typer.Option(metavar="FILE", help="Write result and scores to this file.")] = None,
-    out: Out = None,
 ) -> None:
     """Verify a campaign from its folder, or a copy: what was changed, left out, run again or judged again.
 
@@ -132,7 +131,7 @@ def verify(
     from robot_runtime.common.console import console
     from robot_runtime.errors import RecordingError
 
-    found = Verification(located(campaign, out), None if plan is None else load_plan(plan), read_heads(head or ()))
+    found = Verification(located(campaign), None if plan is None else load_plan(plan), read_heads(head or ()))
     for one in found.findings:
         console.print(f"{one.what}: {one.where}: {one.detail}", soft_wrap=True, markup=False)
     document = found.document()
@@ -150,24 +149,21 @@ def verify(
 
 def report(
     plan: Campaign,
-    to: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Default: report, in the campaign's folder.")
-    ] = None,
-    out: Out = None,
+    out: Annotated[Path | None, typer.Option(help="Folder. Default: report, in the campaign's folder.")] = None,
 ) -> None:
     """Write a page for reviewers, the verified result as JSON, a CSV of all runs, and each policy's scores.
 
     Scores are JSON and Parquet, and the submissions of RoboTHOR (metrics.json.gz) and Habitat where the task has them.
 
     Example:
-        robot-runtime campaign report plan.yaml --to report
+        robot-runtime campaign report plan.yaml --out report
     """
     from robot_runtime.campaign.opening import located
     from robot_runtime.campaign.report import PAGE, write_report
     from robot_runtime.common.console import console
 
-    folder = located(plan, out)
-    written = to or folder / "report"
+    folder = located(plan)
+    written = out or folder / "report"
     for line in write_report(folder, written):
         console.print(f"not written: {line}", soft_wrap=True, markup=False)
     console.print(f"report: {written / PAGE}", soft_wrap=True)

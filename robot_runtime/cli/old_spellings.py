@@ -12,6 +12,8 @@ from collections.abc import Collection
 OLD_SPELLINGS: dict[str, tuple[str, ...]] = {
     "--agent-timeout": ("--agent-timeout-s",),
     "--backbone-licence": ("--backbone-license",),
+    "--by": ("--judge",),
+    "--calibrate": ("--out",),
     "--client-timeout": ("--client-timeout-s",),
     "--count": ("--workers",),
     "--episodes": ("--count", "--episodes-out"),
@@ -29,6 +31,7 @@ OLD_SPELLINGS: dict[str, tuple[str, ...]] = {
     "--tag-mm": ("--tag-m",),
     "--time-limit-s": ("--timeout-s",),
     "--timeout": ("--timeout-s",),
+    "--to": ("--out",),
     "--turn": ("--turn-deg",),
     "--wheel-radius-mm": ("--wheel-radius-m",),
     "--wheel-separation-mm": ("--wheel-separation-m",),

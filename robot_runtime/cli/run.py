@@ -15,7 +15,7 @@ from robot_runtime.cli.operator import Operation, OperatorOptions, press_key
 from robot_runtime.cli.option_groups import grouped_options
 from robot_runtime.cli.options import DEFAULT_TASK
 from robot_runtime.cli.stop import stop_keys, tell
-from robot_runtime.errors import EpisodeAborted, RecordingError, RuntimeFault
+from robot_runtime.errors import EpisodeAborted, EpisodeError, RecordingError, RuntimeFault
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -215,7 +215,7 @@ def run_policy(
         }
         ledger = stack.enter_context(RunLedger(folder, settings, [one.key for one in chosen], tell))
         if not ledger.left:
-            _print_outcome(folder, len(chosen), failures or [])
+            _print_outcome(folder, len(chosen), failures or [], 0)
             return
         connected, recorder = stack.enter_context(recorded_robot(robot, context, folder, press_key(loaded)))
         operation = stack.enter_context(operator.operated(connected, loaded, recorder))
@@ -231,7 +231,7 @@ def run_policy(
             localization_patience_s=localization_patience_s,
         )
         _run_episodes(stack.enter_context(env), loaded, chosen, ledger, seed, name, bar, failures, operation)
-    _print_outcome(folder, bar.begun, failures or [])
+    _print_outcome(folder, bar.begun, failures or [], len(ledger.left))
 
 
 @contextmanager
@@ -314,7 +314,7 @@ def _run_episodes(
 ) -> None:
     """Run the episodes that are left; errors go to ``failures``, or end the run if that is None.
 
-    An episode that the operator ends is no error.
+    An episode that the operator ends does not end the run.
     """
     from robot_runtime.common.console import error_console
     from robot_runtime.runtime import run_episode
@@ -342,8 +342,15 @@ def _run_episodes(
         bar.finish_episode()
 
 
-def _print_outcome(folder: Path, begun: int, failures: Sequence[RuntimeFault]) -> None:
-    """Print the scores and the failures; raise the first failure, or an error if not every episode has its log."""
+def _print_outcome(folder: Path, begun: int, failures: Sequence[RuntimeFault], left: int) -> None:
+    """Print the scores and the failures; raise the first failure, or an error if not every episode counts.
+
+    Args:
+        folder: of the logs.
+        begun: number of episodes that have begun.
+        failures: of episodes that could not be read or run.
+        left: number of episodes without a log that counts.
+    """
     from robot_runtime.cli.score import print_scores
     from robot_runtime.common.console import console, error_console
 
@@ -359,3 +366,8 @@ def _print_outcome(folder: Path, begun: int, failures: Sequence[RuntimeFault]) -
         )
     if failures:
         raise failures[0]
+    if left:
+        raise EpisodeError(
+            f"{folder}: {left} of {begun} episodes ended early and do not count",
+            f"repeat the command with `--resume --out {folder}`",
+        )

@@ -163,6 +163,9 @@ def test_unknown_command_is_a_usage_error(capsys: pytest.CaptureFixture[str]) ->
         (["episodes", "generate", "a.json.gz"], "--out"),
         (["episodes", "convert", "a", "b"], "--out"),
         (["episodes", "validate", "a.json", "--json"], "--json"),
+        (["judge", "logs", "--detector", "d.yaml", "--by", "judge.yaml"], "write --judge"),
+        (["judge", "logs", "--detector", "d.yaml", "--judge", "judge.yaml", "--calibrate"], "write --out"),
+        (["campaign", "report", "plan.yaml", "--to", "report"], "write --out"),
     ],
 )
 def test_an_old_spelling_is_an_error_that_names_the_new_one(
@@ -189,7 +192,7 @@ def test_every_option_with_a_unit_is_in_meters_degrees_or_seconds() -> None:
 
 def _has_present_meaning(path: str, name: str) -> bool:
     """Whether the option is not the old spelling: names that other commands still have."""
-    return name in ("--episodes", "--count") or (path, name) in (
+    return name in ("--by", "--episodes", "--count") or (path, name) in (
         ("robot-runtime scene generate", "--size"),
         ("robot-runtime import", "--rosbag"),
     )

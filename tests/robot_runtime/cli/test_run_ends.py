@@ -6,6 +6,7 @@ import os
 import pty
 import signal
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from terminals import LIMIT_S, read_until, start
 
 from robot_runtime.cli.main import run_command
 from robot_runtime.common.signals import interrupted_by_signals
+from robot_runtime.errors import PolicyError
 from robot_runtime.hal import Velocity
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import EndReason, EpisodeEnd
@@ -32,6 +34,10 @@ class Exits(Turns):
     def act(self, observations): sys.exit(0)
 class ExitsAtOnce(Turns):
     def __init__(self): sys.exit(0)
+class Leaves(Turns):
+    def act(self, observations):
+        self.steps += 1
+        return os._exit(3) if self.steps == 3 else "TURN_LEFT"
 class Wanders(Turns):
     def __init__(self, folder):
         os.chdir(folder)
@@ -131,6 +137,30 @@ def test_a_policy_that_exits_has_failed(capsys: pytest.CaptureFixture[str], tmp_
     assert "SystemExit" in capsys.readouterr().err
     assert end_of(tmp_path / "logs").reason is EndReason.FAULT
     assert run_command(run_fake(f"{agents}:ExitsAtOnce", tmp_path / "none")) == 9
+
+
+def test_an_agent_that_ends_its_own_process_has_failed(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, agents: Path
+) -> None:
+    arguments = ["run", "--robot", "fake", "--count", "1", "--policy", f"habitat:{agents}:Leaves"]
+    assert run_command([*arguments, "--out", str(tmp_path / "logs")]) == PolicyError.exit_code
+    assert "ended with exit status 3" in " ".join(capsys.readouterr().err.split())
+    end = end_of(tmp_path / "logs")
+    assert (end.reason, end.steps) == (EndReason.FAULT, 2)
+
+
+@pytest.mark.slow
+def test_an_agent_that_ends_the_runtimes_process_leaves_an_episode_that_does_not_count(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, agents: Path
+) -> None:
+    command = [sys.executable, "-m", "robot_runtime", *run_fake(f"{agents}:Leaves", tmp_path / "logs")]
+    assert subprocess.run(command, timeout=LIMIT_S, check=False).returncode == 3
+    (log,) = (tmp_path / "logs").glob("*.mcap")
+    with LogReader(log) as reader:
+        assert len(list(reader.steps(images=False))) >= 1
+        assert reader.end is None
+    assert run_command(["score", str(log)]) != 0
+    assert "no end record" in " ".join(capsys.readouterr().out.split())
 
 
 def test_a_policy_that_changes_directory_moves_no_log(

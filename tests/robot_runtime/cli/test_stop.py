@@ -20,7 +20,7 @@ from robot_runtime.cli.main import run_command
 from robot_runtime.cli.options import DEFAULT_TASK
 from robot_runtime.common.config import find_preset
 from robot_runtime.env import Env
-from robot_runtime.errors import DeviceFault
+from robot_runtime.errors import DeviceFault, EpisodeError
 from robot_runtime.hal import Halt, Robot, Velocity
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import EpisodeEnd
@@ -77,11 +77,14 @@ def ends_of(folder: Path) -> list[EpisodeEnd]:
 def test_the_command_ends_an_episode_whatever_the_policy_does(
     tmp_path: Path, agents: Path, agent: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run_command(run_fake(f"{agents}:{agent}", tmp_path / "logs", "--count", "1")) == 0
+    assert run_command(run_fake(f"{agents}:{agent}", tmp_path / "logs", "--count", "1")) == EpisodeError.exit_code
     (end,) = ends_of(tmp_path / "logs")
     assert (end.reason.value, end.steps) == ("interrupted", 2)
     assert end.detail == "base: held by e_stop"
-    assert f"process {os.getpid()}: fake: emergency stop" in capsys.readouterr().out
+    shown = capsys.readouterr()
+    assert f"process {os.getpid()}: fake: emergency stop" in shown.out
+    assert "1 of 1 episodes ended early and do not count" in shown.err
+    assert f"--resume --out {tmp_path / 'logs'}" in shown.err
 
 
 @pytest.mark.slow

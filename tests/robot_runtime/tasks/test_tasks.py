@@ -27,6 +27,7 @@ from robot_runtime.tasks.task import Success, Task, load_task, with_sensors
 PRESETS = (
     "objectnav_habitat2020",
     "objectnav_robothor2021",
+    "objectnav_robothor_ai2thor5",
     "pointnav_gps_compass",
     "pointnav_habitat2019",
     "pointnav_habitat2020",
@@ -91,6 +92,7 @@ def test_every_preset_loads_and_names_its_source() -> None:
         ("pointnav_gps_compass", 0.25, 30, (640, 480), 79, 0.88, (0.1, 10), 0.18, 0.36),
         ("objectnav_habitat2020", 0.25, 30, (640, 480), 79, 0.88, (0.5, 5), 0.18, 0.1),
         ("objectnav_robothor2021", 0.25, 30, (640, 480), 79, 0.88, (0, 20), 0.18, 1.0),
+        ("objectnav_robothor_ai2thor5", 0.25, 30, (640, 480), 79, 0.88, (0, 20), 0.18, 1.0),
     ],
 )
 def test_presets_have_the_published_numbers(
@@ -237,9 +239,11 @@ def test_sensors_are_those_that_each_challenge_gives() -> None:
     assert load_task("objectnav_robothor2021").sensors == ("rgb", "depth", "objectgoal")
 
 
-def test_looks_in_robothor_end_at_the_limits_of_the_challenges_build() -> None:
-    assert load_task("objectnav_robothor2020").look_limits_deg == (-30, 30)
-    assert load_task("objectnav_robothor2021").look_limits_deg == (-30, 30)
+def test_looks_in_robothor_end_at_the_limits_of_the_build() -> None:
+    older, newer = load_task("objectnav_robothor2021"), load_task("objectnav_robothor_ai2thor5")
+    assert load_task("objectnav_robothor2020").look_limits_deg == older.look_limits_deg == (-30, 30)
+    assert newer.look_limits_deg == (-60, 30)
+    assert replace(newer, look_limits_deg=older.look_limits_deg, name=older.name, source=older.source) == older
     assert load_task("objectnav_habitat2020").look_limits_deg is None
     with pytest.raises(ValueError, match="look_limits_deg"):
         replace(load_task("objectnav_robothor2021"), look_limits_deg=(-20, 30))
