@@ -79,6 +79,18 @@ class Tab:
         found = wait_for(SystemClock(), lambda: self.run(script) or None, PATIENCE_S, 0.02)
         assert found, f"never true: {script}; {self.run('document.body.innerText')}"
 
+    def out_of_reach(self) -> list[str]:
+        """Elements that a reader cannot see whole, neither at once nor by scrolling them sideways."""
+        found: list[str] = self.run(
+            """[...document.querySelectorAll("body *")].filter(element => {
+                const style = getComputedStyle(element);
+                if (element.matches("table, img, tr") && !element.getClientRects().length) return true;
+                return style.overflowX === "hidden" && element.scrollWidth > element.clientWidth + 1;
+            }).concat(document.documentElement.scrollWidth > innerWidth ? [document.documentElement] : [])
+            .map(element => element.outerHTML.slice(0, 80))"""
+        )
+        return found
+
     def picture(self, path: Path) -> None:
         """Save what is shown."""
         path.write_bytes(base64.b64decode(self._call("Page.captureScreenshot")["data"]))

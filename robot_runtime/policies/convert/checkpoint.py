@@ -54,6 +54,11 @@ class Checkpoint:
     data: Any
     suspect: tuple[str, ...] = ()
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """A sentence about each of ``suspect``."""
+        return tuple(f"its pickle asks for {name}, which no network needs: it was not called" for name in self.suspect)
+
 
 def read_checkpoint(path: Path) -> Checkpoint:
     """Read a checkpoint's content without running code in it.

@@ -80,10 +80,7 @@ def export_checkpoint(
         proofs.append(prove(manifest, golden, network))
     network.close()
     write_package(out, manifest, model, golden)
-    asked = tuple(
-        f"its pickle asks for {name}, which no network needs: it was not called" for name in checkpoint.suspect
-    )
-    return Exported(load_package(out), tuple(proofs), (*asked, *conversion.notes))
+    return Exported(load_package(out), tuple(proofs), (*checkpoint.warnings, *conversion.notes))
 
 
 def family_of(checkpoint: Checkpoint) -> Family:
@@ -94,9 +91,10 @@ def family_of(checkpoint: Checkpoint) -> Family:
     names = data["state_dict"] if isinstance(data.get("state_dict"), dict) else data
     if any(str(name).removeprefix("actor_critic.").startswith("net.") for name in names):
         return "habitat"
+    held = ", ".join(str(name) for name in list(data)[:6]) or type(checkpoint.data).__name__
+    message = f"is neither habitat-baselines' (state_dict) nor AllenAct's (model_state_dict): it holds {held}"
     raise CheckpointError(
-        f"{checkpoint.path}: is neither habitat-baselines' (state_dict) nor AllenAct's (model_state_dict): it holds "
-        f"{', '.join(str(name) for name in list(data)[:6]) or type(checkpoint.data).__name__}",
+        f"{checkpoint.path}: {'; '.join((message, *checkpoint.warnings))}",
         "name its framework with --family, or write a package of it: docs/how-to/policies.md",
     )
 

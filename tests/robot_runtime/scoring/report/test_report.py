@@ -11,6 +11,7 @@ import cv2
 import numpy as np
 import pytest
 import synthetic
+from chromium import browser
 from html_page import Page
 from hypothesis import given
 from hypothesis import strategies as st
@@ -106,6 +107,19 @@ def test_every_column_of_the_list_can_be_reached(record, tmp_path: Path) -> None
     assert cells
     assert not [cell for cell in cells if cell.get("class") in hidden]
     assert re.search(r"\.list \{[^}]*overflow: auto", style)
+
+
+@pytest.mark.slow
+def test_nothing_is_out_of_reach_on_phones(page: Page, tmp_path: Path) -> None:
+    with browser(tmp_path / "profile") as tab:
+        for width in (390, 1280):
+            tab.open(tmp_path / "report.html", width=width)
+            tab.run("document.querySelectorAll('details').forEach(one => one.open = true)")
+            assert not tab.out_of_reach()
+        assert not tab.faults
+        tab.run("document.querySelector('.list').style.overflow = 'hidden'")
+        tab.resize(390, 900)
+        assert [one for one in tab.out_of_reach() if "list" in one]
 
 
 def test_robots_are_named_and_times_of_the_machine_come_after_the_episodes(record, tmp_path: Path) -> None:

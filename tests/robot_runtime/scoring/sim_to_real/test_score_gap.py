@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from chromium import browser
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from raising import raises_naming
@@ -209,6 +210,16 @@ class TestPictures:
         assert not re.search(rf"\.{table} {{[^}}]*display: none", style)
         assert page.count("<img") == page.count('<img class="picture"') == 4
         assert re.search(r"@media \(prefers-color-scheme: dark\) { \.picture {[^}]*invert", style)
+
+    @pytest.mark.slow
+    def test_nothing_is_out_of_reach_on_phones(self, gap: Gap, tmp_path: Path) -> None:
+        write_page(tmp_path / "gap.html", gap)
+        with browser(tmp_path / "profile") as tab:
+            for width in (390, 1280):
+                tab.open(tmp_path / "gap.html", width=width)
+                assert not tab.out_of_reach()
+            tab.run("document.querySelector('table').style.display = 'none'")
+            assert [one for one in tab.out_of_reach() if "policies" in one]
 
     def test_paths_of_the_machine_are_not_on_the_page(self, tmp_path: Path) -> None:
         real = world("real", SKILLS)
