@@ -137,10 +137,7 @@ def _check_extent(text: str, where: str) -> None:
             open_sizes.append(1)
             open_anchors.append(event.anchor or "")
             if len(open_sizes) > MAX_YAML_DEPTH + 1:
-                raise ConfigError(
-                    f"{where}: line {line} is nested more than {MAX_YAML_DEPTH} deep",
-                    "write it as the documentation shows",
-                )
+                raise _too_deep(where, line)
         elif isinstance(event, yaml.CollectionEndEvent):
             size, anchor = open_sizes.pop(), open_anchors.pop()
             open_sizes[-1] += size
@@ -164,12 +161,20 @@ def _check_extent(text: str, where: str) -> None:
                 )
 
 
+def _too_deep(where: str, line: int) -> ConfigError:
+    return ConfigError(
+        f"{where}: line {line} is nested more than {MAX_YAML_DEPTH} deep", "write it as the documentation shows"
+    )
+
+
 @contextmanager
 def _yaml_errors(where: str) -> Iterator[None]:
     try:
         yield
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
+        if mark and "maximum nesting depth" in str(error):  # libyaml looks ahead, and has a limit of its own
+            raise _too_deep(where, mark.line + 1) from error
         place = f" line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         problem = getattr(error, "problem", None) or error
         raise ConfigError(
