@@ -7,6 +7,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 
 from robot_runtime.common.geometry import SE2
+from robot_runtime.errors import DeviceFault
 from robot_runtime.hal.device import Device
 from robot_runtime.hal.localizer import Localizer
 from robot_runtime.hal.motors import KnownMotors
@@ -44,6 +45,21 @@ class BaseState:
         """The battery's charge and voltage, for people."""
         charge = "unknown charge" if math.isnan(self.battery_fraction) else f"{100 * self.battery_fraction:.0f} %"
         return charge if math.isnan(self.battery_v) else f"{charge} ({self.battery_v:.1f} V)"
+
+    def check_finite(self) -> None:
+        """Refuse odometry that is no number, before a controller computes a command from it.
+
+        NaN passes through ``min`` and ``max`` as a full-speed command.
+
+        Raises:
+            DeviceFault: pose or velocity is not finite.
+        """
+        odom, velocity = self.odom, self.velocity
+        if not math.isfinite(odom.x_m + odom.y_m + odom.yaw_rad + velocity.linear_m_s + velocity.angular_rad_s):
+            raise DeviceFault(
+                f"base: odometry is not finite: {odom}, {velocity}",
+                "check the base's driver and wiring; the wheels were stopped",
+            )
 
 
 class Base(Device):

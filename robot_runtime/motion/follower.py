@@ -108,17 +108,11 @@ class LegFollower:
         state = self._newest()
         if state is None:
             state = self._await_reports()
-        odom, velocity = state.odom, state.velocity
-        # NaN would pass through min() and max() as a full-speed command.
-        if not math.isfinite(odom.x_m + odom.y_m + odom.yaw_rad + velocity.linear_m_s + velocity.angular_rad_s):
-            raise DeviceFault(
-                f"base: odometry is not finite: {odom}, {velocity}",
-                "check the base's driver and wiring; the wheels were stopped",
-            )
+        state.check_finite()
         if touched := self._base.touched():
             state = replace(state, bumper=state.bumper | touched)
         self.predictor.advance(self._clock.now_ns())
-        self.predictor.observe(odom, state.stamp_ns)
+        self.predictor.observe(state.odom, state.stamp_ns)
         if self._on_state is not None:
             self._on_state(state)
         return state

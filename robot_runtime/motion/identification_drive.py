@@ -86,6 +86,7 @@ class IdentificationDrive:
         Raises:
             CalibrationFailed: a wheel does not turn or turns the wrong way, or something touches the robot.
             StaleData: the base is silent.
+            DeviceFault: odometry is not finite.
         """
         return [self._recorded(self._ramp, (-1.0) ** number) for number in range(count)]
 
@@ -98,6 +99,7 @@ class IdentificationDrive:
         Raises:
             CalibrationFailed: a wheel turns the wrong way, or something touches the robot.
             StaleData: the base is silent.
+            DeviceFault: odometry is not finite.
         """
         return [self._recorded(self._move, *move) for move in moves]
 
@@ -170,6 +172,7 @@ class IdentificationDrive:
         self._tick_ns = max(self._tick_ns + self._period_ns, clock.now_ns())
         clock.sleep_until(self._tick_ns)
         state = self._base.state(STATE_MAX_AGE_S)
+        state.check_finite()
         if state.bumper or state.cliff or state.wheel_drop:
             raise CalibrationFailed(
                 f"the base reports contact or a missing floor while it drives alone (halt: {state.halt.value})",

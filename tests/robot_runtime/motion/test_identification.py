@@ -7,14 +7,18 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from open_room import fake_robot, make_task
+from raising import raises_naming
 
 from robot_runtime.common.clock import seconds_to_ns
 from robot_runtime.common.geometry import SE2
+from robot_runtime.errors import DeviceFault
 from robot_runtime.hal import Velocity
 from robot_runtime.hal.motors import KOBUKI_MOTORS, MotorModel
 from robot_runtime.hal.simulated_motors import MotorOptions, SimulatedMotors
 from robot_runtime.hal.wheel_motor import WheelMotor
 from robot_runtime.motion.identification import PARAMETERS, MotorFit, WheelRecord, WheelRecorder, fit_motors
+from robot_runtime.motion.identification_drive import IdentificationDrive
 from robot_runtime.motion.wheel_simulation import wheel_positions
 
 TICK_S = 0.02
@@ -173,3 +177,21 @@ def test_the_recorder_ignores_a_report_that_is_not_newer() -> None:
     for stamp_ns in (5, 5, 3, 6):
         recorder.report(SE2(), stamp_ns)
     assert recorder.record().stamp_ns.tolist() == [5, 6]
+
+
+def test_a_drive_whose_odometry_is_not_finite_commands_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    with fake_robot(make_task()) as robot:
+        robot.clock.sleep(0.1)
+        state, command, commands = robot.base.state, robot.base.command, list[Velocity]()
+
+        def sent(velocity: Velocity) -> Velocity:
+            commands.append(velocity)
+            return command(velocity)
+
+        monkeypatch.setattr(robot.base, "state", lambda age_s: replace(state(age_s), odom=SE2(math.nan, 0.0, 0.0)))
+        monkeypatch.setattr(robot.base, "command", sent)
+        drive = IdentificationDrive(robot.clock, robot.base, 0.23)
+        for begin in (drive.ramps, drive.moves):
+            with raises_naming(DeviceFault, "not finite"):
+                begin()
+    assert set(commands) == {Velocity()}
