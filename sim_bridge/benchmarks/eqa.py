@@ -48,7 +48,8 @@ def eqa(
 
     gl_context.choose_backend()  # before the first import of mujoco, which chooses a backend then
     outcomes, other = measure(flats, questions, house, seed)
-    console.print(table(outcomes), soft_wrap=True, markup=False, highlight=False)
+    for name, part in by_place(outcomes, house).items():
+        console.print(f"{name}\n{table(part)}\n", soft_wrap=True, markup=False, highlight=False)
     report("eqa", rows(outcomes) + other, json, console)
 
 
@@ -90,6 +91,18 @@ def _agents() -> dict[str, Policy]:
         LAST_FRAME: EqaShortestPath(last_frame=True),
         LEARNED: EqaAttention(),
         PRIOR: LanguagePrior.of_flats(),
+    }
+
+
+def by_place(outcomes: Outcomes, house: Path | None) -> dict[str, Outcomes]:
+    """The outcomes in generated flats, and those in the house, where there is one."""
+    from robot_runtime.scenes.scene import load_scene
+
+    own = None if house is None else load_scene(house).name
+    places = {"generated flats": False} if own is None else {"generated flats": False, f"house {own!r}": True}
+    return {
+        place: {agent: [o for o in some if (o.episode.scene == own) is inside] for agent, some in outcomes.items()}
+        for place, inside in places.items()
     }
 
 

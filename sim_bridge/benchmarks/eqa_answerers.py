@@ -22,7 +22,8 @@ from sim_bridge.training.eqa_views import FRAMES, approach_views, questions_by_o
 from sim_bridge.training.eqa_walks import Walker, frames_of, shortest_walks
 
 BEFORE_END = (10, 30)
-_MOST_OBJECTS = 16
+_MOST_BEYOND, _MOST_NAVIGATED = 24, 8
+"""Objects of a flat."""
 
 Asked = list[tuple[str, str, str]]
 
@@ -48,7 +49,7 @@ def answerer_rows(scenes: Sequence[Scene], navigator: Policy, seed: int) -> list
     """
     paths, beyond = [], []
     for scene in scenes:
-        views, walks = approach_views(scene, seed), shortest_walks(scene, seed)
+        views, walks = approach_views(scene, seed), shortest_walks(scene, seed, _MOST_BEYOND)
         paths += [End(list(frames), asked) for frames, asked in zip(views.frames, views.asked, strict=True)]
         parts = zip(frames_of(walks.actions), walks.asked, strict=True)
         beyond += [End(list(walks.frames[part][-FRAMES:]), asked) for part, asked in parts]
@@ -89,7 +90,7 @@ def navigated_ends(scene: Scene, navigator: Policy, seed: int) -> Iterator[End]:
     walker = Walker(scene)
     finder = PathFinder(scene, walker.task.magnitudes, walker.task.robot_radius_m, seed)
     by_object = questions_by_object(scene)
-    chosen = np.random.default_rng(seed).permutation(sorted(by_object))[:_MOST_OBJECTS].tolist()
+    chosen = np.random.default_rng(seed).permutation(sorted(by_object))[:_MOST_NAVIGATED].tolist()
     try:
         for target in chosen:
             goal = object_goal(scene, scene.object(target))

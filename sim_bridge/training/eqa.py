@@ -4,9 +4,9 @@
 
     python -m sim_bridge.training.eqa --out training/eqa
 
-makes flats, views and walks, learns the names of colors from their pixels, trains the encoder to segment and to
-reconstruct, freezes it, trains answerers and navigator on its cached features, and exports them. What exists of flats,
-views and walks is not made again.
+makes flats, views and walks, learns the names of colors from their pixels, counts what stands in which room, trains the
+encoder to segment and to reconstruct, freezes it, trains answerers and navigator on its cached features, and exports
+them. What exists of flats, views and walks is not made again.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ from sim_bridge.training.eqa_network import (
     Segmenter,
     pooled,
 )
+from sim_bridge.training.eqa_rooms import write_room_shares
 from sim_bridge.training.eqa_views import FRAMES, SIDE, TASK, Views, write_views
 from sim_bridge.training.eqa_walks import BEYOND, Walks, frames_of, write_walks
 from sim_bridge.training.jobs import done
@@ -76,6 +77,7 @@ def main(
             pass
     views = [Views.read(file) for file in files]
     write_color_names(views, [load_scene(folder) for folder in folders], out / "colors.npz", seed)
+    write_room_shares(out / "rooms.yaml", flats)
     data = Data.of(views)
     del views
     print(f"views, walks and colors: {timer.elapsed_s():.0f} s", flush=True)

@@ -11,11 +11,9 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from robot_runtime.datasets.questions.names import category_name
 from robot_runtime.policies.eqa.colors import histogram
 from robot_runtime.scenes.scene import Scene
-from robot_runtime.tasks.task import load_task
-from sim_bridge.training.eqa_views import TASK, Views
+from sim_bridge.training.eqa_views import Views, category_words
 
 _LEAST_PIXELS = 10
 _LEAST_SHARE, _LEAST_OBJECTS = 0.002, 3
@@ -73,8 +71,7 @@ def write_color_names(views: Sequence[Views], scenes: Sequence[Scene], out: Path
 
 
 def _priors(scenes: Sequence[Scene], names: Sequence[str]) -> tuple[list[str], NDArray[np.float16]]:
-    words = {match: category_name(key, {}) for key, one in load_task(TASK).categories.items() for match in one.matches}
-    counts: dict[str, Counter[str]] = {}
+    words, counts = category_words(), dict[str, Counter[str]]()
     for item in (item for scene in scenes for item in scene.objects if item.color in names):
         counts.setdefault(words.get(item.category, ""), Counter())[str(item.color)] += 1
     categories = sorted(filter(None, counts))

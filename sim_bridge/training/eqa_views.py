@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from robot_runtime.common.geometry import SE2
 from robot_runtime.datasets.questions import FEW_SCENES, generate_questions
+from robot_runtime.datasets.questions.names import category_name
 from robot_runtime.datasets.questions.rules import FURTHER_TEMPLATES, V1_TEMPLATES
 from robot_runtime.scenes.scene import Scene, load_scene
 from robot_runtime.tasks.task import Task, load_task
@@ -26,7 +27,7 @@ FRAMES = 5
 SIDE = 112
 """Pixels along a frame's edge: every second one of the task's."""
 
-_SIZES = ("robothor", "medium")
+SIZES = ("robothor", "medium")
 _VIEWS_PER_OBJECT = 2
 _AIM_RAD = math.radians(3.0)
 
@@ -66,7 +67,7 @@ def write_views(job: tuple[Path, Path]) -> None:
         return
     seed = int(folder.name)
     if not folder.exists():
-        generate_scene(folder, seed, _SIZES[seed % len(_SIZES)])
+        generate_scene(folder, seed, SIZES[seed % len(SIZES)])
     views = approach_views(load_scene(folder), seed)
     part = out.with_suffix(".part.npz")
     asked = np.array(json.dumps(views.asked))
@@ -107,6 +108,12 @@ def questions_by_object(scene: Scene) -> dict[str, list[tuple[str, str, str]]]:
         for target in question.targets:
             found.setdefault(target, []).append((question.text, question.answer, question.type))
     return found
+
+
+def category_words() -> dict[str, str]:
+    """The names in words of the task's categories, by the names of categories in scenes."""
+    categories = load_task(TASK).categories.items()
+    return {match: category_name(key, {}) for key, category in categories for match in category.matches}
 
 
 def _approach(end: SE2, task: Task, rng: random.Random, scene: Scene, clearance_m: NDArray[np.floating]) -> list[SE2]:

@@ -111,8 +111,8 @@ def write_walks(job: tuple[Path, Path]) -> None:
     part.replace(out)
 
 
-def shortest_walks(scene: Scene, seed: int) -> Walks:
-    """Walks to some objects that there are questions about, at most :data:`LONGEST` actions long."""
+def shortest_walks(scene: Scene, seed: int, most: int = WALKS) -> Walks:
+    """Walks to some objects, at most ``most``, that there are questions about; at most :data:`LONGEST` actions long."""
     walker, rng = Walker(scene), random.Random(seed)
     finder = PathFinder(scene, walker.task.magnitudes, walker.task.robot_radius_m, seed)
     by_object = questions_by_object(scene)
@@ -132,7 +132,7 @@ def shortest_walks(scene: Scene, seed: int) -> Walks:
             frames += [shrunk(walker.image(pose)) for pose in poses]
             actions.append(np.array([*done, ACTIONS.index(Action.STOP)], np.int64))
             asked.append(by_object[target])
-            if len(actions) == WALKS:
+            if len(actions) == most:
                 break
     finally:
         walker.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -28,6 +28,9 @@ _ELSEWHERE_M = 6.0
 
 _TURN_M = 0.15
 """Path length that one turn is worth when frontiers are compared: a frontier behind the robot costs twenty turns."""
+
+_LOOK_M = 2.0
+"""Way that looking at a room is worth, besides the way to it, when rooms are compared."""
 
 _AHEAD_M = 2.0
 _TRIED_M = 0.3
@@ -57,20 +60,33 @@ class Explorer:
         self._object: tuple[int, Target] | None = None
         self._looked_at: set[int] = set()
 
-    def next(self, pose: SE2, rooms: Sequence[PlanRoom], about: Sequence[RememberedObject]) -> Action:
-        """The next action; ``stop`` when nothing is left to explore."""
+    def next(
+        self,
+        pose: SE2,
+        rooms: Sequence[PlanRoom],
+        expected: Mapping[str, float],
+        about: Sequence[RememberedObject],
+    ) -> Action:
+        """The next action; ``stop`` when nothing is left to explore.
+
+        Args:
+            pose: of the robot in the start frame.
+            rooms: that the question names.
+            expected: probability, by the room's id, that an object in question is in it.
+            about: objects to look at.
+        """
         for item in about:
             action = self._towards_object(item, pose) if item.number not in self._looked_at else None
             if action is not None:
                 self.doing = f"goes to object {item.number}"
                 return action
-        return self._explore(pose, rooms or self._unseen_room(pose))
+        return self._explore(pose, rooms or self._unseen_room(pose, expected))
 
-    def _unseen_room(self, pose: SE2) -> list[PlanRoom]:
-        """The room to look at next, where the question names none: the nearest of which little was seen."""
+    def _unseen_room(self, pose: SE2, expected: Mapping[str, float]) -> list[PlanRoom]:
+        """The room to look at next, where the question names none: little of it was seen, and it is worth the way."""
         if self._room is None or self._known(self._room).mean() > _SEEN_SHARE:
             left = [room for room in self._plan.rooms if self._known(room).mean() <= _SEEN_SHARE]
-            self._room = min(left, key=lambda room: _cost_m(room, pose), default=None)
+            self._room = max(left, key=lambda room: expected[room.id] / (_LOOK_M + _cost_m(room, pose)), default=None)
         return [] if self._room is None else [self._room]
 
     def explored(self, rooms: Sequence[PlanRoom]) -> float:
@@ -115,29 +131,29 @@ class Explorer:
             away_m = min((max(0.0, -room.depth_m(x_m, y_m)) for room in rooms), default=0.0)
             return _TURN_M * turn_rad / self._moves.turn_rad + min(away_m, _ELSEWHERE_M)
 
+        for room in rooms:
+            action = self._into(room, pose)
+            if action is not None:
+                self.doing = f"goes to the {room.name or 'next room'}"
+                return action
         self.doing = "explores"
         for _ in range(_FRONTIERS_PER_STEP):
             if self._frontier is None or not is_open(self._grid, self._frontier):
                 self._frontier = next_frontier(self._navigator.costs(), pose, penalty_m)
             if self._frontier is None:
-                return self._without_frontier(pose, rooms)
+                self.doing = "has nothing left to explore"
+                return Action.STOP
             action = self._towards_frontier(self._frontier, pose)
             if action is not None:
                 return action
             self._discard(self._frontier)
         return Action.TURN_LEFT
 
-    def _without_frontier(self, pose: SE2, rooms: Sequence[PlanRoom]) -> Action:
-        for room in rooms:
-            action = self._into(room, pose)
-            if action is not None:
-                self.doing = f"goes to the {room.name}"
-                return action
-        self.doing = "has nothing left to explore"
-        return Action.STOP
-
     def _into(self, room: PlanRoom, pose: SE2) -> Action | None:
-        """The next action towards the middle of a room of which little was seen; None in it, or where no path leads."""
+        """The next action towards the middle of a room of which little was seen, through what is not known yet.
+
+        None in the room, or where no path leads.
+        """
         if room.depth_m(pose.x_m, pose.y_m) > _INSIDE_M or self._known(room).mean() > _SEEN_SHARE:
             return None
         entry = self._entries.setdefault(room.id, point_target(*room.center, NEAR_M))

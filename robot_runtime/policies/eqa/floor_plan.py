@@ -4,20 +4,35 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from robot_runtime.common import config
 from robot_runtime.datasets.questions.names import category_name
 from robot_runtime.errors import PolicyError
 
 BEYOND_WALL_M = 0.4
 """Largest distance of a room from things on its walls or in its doors, which belong to it."""
 
+_ANYWHERE = 0.2
+"""Share of objects that are expected in any room alike."""
+
 _EAST = np.array([[1e-3, 0.0]], np.float32)
 """Direction without walls."""
+
+
+@cache
+def room_shares() -> Mapping[str, Mapping[str, float]]:
+    """Share of a category's objects in each kind of room, all in words (``sim_bridge.training.eqa_rooms``)."""
+    found: dict[str, dict[str, float]] = config.read_yaml(Path(__file__).with_name("rooms.yaml"))
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +86,19 @@ class FloorPlan:
         if found is None or found[0] < -BEYOND_WALL_M:
             return None, -math.inf
         return found[1], found[0]
+
+    def expected(self, categories: Collection[str]) -> dict[str, float]:
+        """The probability that an object of some categories, in words, is in a room, by the room's id.
+
+        It is the share of their objects in rooms of that name (``rooms.yaml``, counted in generated flats), mixed with
+        :data:`_ANYWHERE`; an unknown category or name of a room says nothing.
+        """
+        shares = [known for name, known in room_shares().items() if name in categories]
+        names = Counter(room.name for room in self.rooms)
+        found = {room.id: sum(known.get(room.name, 0.0) for known in shares) / names[room.name] for room in self.rooms}
+        total = sum(found.values())
+        sure = 1 - _ANYWHERE if total else 0.0
+        return {key: sure * one / (total or 1.0) + (1 - sure) / len(found) for key, one in found.items()}
 
     def named(self, name: str) -> list[PlanRoom]:
         """The rooms of a name."""

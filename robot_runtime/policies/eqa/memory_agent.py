@@ -105,7 +105,7 @@ class EqaMemory(Policy):
         if reasoner.problem or self._conclusion.confidence >= self._stop_confidence:
             self._explorer.doing = "stops"
             return Action.STOP
-        return self._explorer.next(self._pose, reasoner.rooms, self._conclusion.about)
+        return self._explorer.next(self._pose, reasoner.rooms, reasoner.expected, self._conclusion.about)
 
     @override
     def answer(self, observation: Observation) -> Answer | None:

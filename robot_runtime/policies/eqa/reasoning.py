@@ -67,6 +67,7 @@ class Reasoner:
         asked: what the question is about; None if it is of no known template.
         problem: why the question can never be answered; empty if it can.
         rooms: that it names, as far as the plan has them.
+        expected: probability, by the room's id, that an object in question is in it: as often as in generated flats.
     """
 
     def __init__(self, question: str, task: Task, plan: FloorPlan) -> None:
@@ -81,6 +82,8 @@ class Reasoner:
             if self.asked is None
             else {name: [number for number, known in self._names.items() if known == name] for name in self.asked.names}
         )
+        words = {self._category_names[number] for numbers in self._categories.values() for number in numbers}
+        self.expected = plan.expected(words)
 
     def candidates(self, memory: ObjectMemory, name: str) -> list[RememberedObject]:
         """The remembered objects that a name of the question may mean, best seen first."""

@@ -11,8 +11,15 @@ from detector_files import boxes
 
 from robot_runtime.cli.main import run_command
 from robot_runtime.common import config
+from robot_runtime.common.geometry import SE2
+from robot_runtime.datasets import save_episodes
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import ANSWER, EVIDENCE
+from robot_runtime.scenes.scene import find_scene, load_scene
+from robot_runtime.scoring.summary import score_log
+from robot_runtime.tasks.episode import Episode, Question
+from robot_runtime.tasks.objectnav import object_goal
+from robot_runtime.tasks.task import load_task
 
 
 @pytest.mark.slow  # loads the simulator and drives
@@ -50,6 +57,37 @@ def test_the_learned_package_navigates_and_answers(tmp_path: Path) -> None:
     (episode,) = json.loads(scores.read_text(encoding="utf-8"))["episodes"]
     assert episode["metrics"]["answer_accuracy"] in (True, False)
     assert episode["metrics"]["d_T_m"] >= 0
+
+
+@pytest.mark.slow  # loads the simulator and drives
+@pytest.mark.parametrize(
+    ("question", "steps", "reason"),
+    [
+        ("What color is the unicorn?", 1, "no category of the task is called 'unicorn'"),
+        ("What color is the fireplace?", 3, "no fireplace was seen"),
+        ("What color is the bed in the cellar?", 1, "the floor plan has no room called 'cellar'"),
+    ],
+)
+def test_what_is_not_there_is_no_answer_and_the_log_says_why(
+    question: str, steps: int, reason: str, tmp_path: Path
+) -> None:
+    document = config.read_yaml(config.find_preset("tasks", "eqa_embodied"))
+    task, file, out = tmp_path / "task.yaml", tmp_path / "asked.json.gz", tmp_path / "logs"
+    task.write_text(yaml.safe_dump(document | {"max_steps": 3}))
+    scene = load_scene(find_scene("apartment"))
+    goal = object_goal(scene, scene.object(min(scene.view_points)))  # what the question was meant for
+    asked = Episode("0", scene.name, SE2(5.07, 0.82, 0.0), goals=(goal,), question=Question(question, "blue", "color"))
+    save_episodes(file, [asked], load_task(str(task)))
+    arguments = ["--task", str(task), "--episodes", str(file), "--agent", "eqa-memory", "--out", str(out)]
+    assert run_command(["run", *arguments]) == 0
+    (log,) = out.glob("*.mcap")
+    with LogReader(log) as reader:
+        last = list(reader.steps(images=False))[-1].policy_info
+        assert reader.end is not None
+        assert reader.end.steps == steps
+    assert last[ANSWER] is None
+    assert last[EVIDENCE] == [f"abstains: {reason}"]
+    assert score_log(log).metrics["answer_accuracy"] is False
 
 
 @pytest.mark.slow  # loads the simulator and drives

@@ -1,0 +1,67 @@
+"""Embodied question answering over ROS: one command from a question to a score, with what a robot's camera gives."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from ros_processes import Master, Program
+
+from robot_runtime.cli.main import run_command
+from robot_runtime.policies.eqa.attention import FOLDER
+from robot_runtime.recording.reader import LogReader
+
+pytestmark = pytest.mark.slow
+
+DETECTOR = FOLDER / "detector.yaml"
+RUN_LIMIT_S = 400.0
+
+
+@pytest.fixture(scope="module")
+def robot(ros_environ: dict[str, str]) -> Iterator[ExitStack]:
+    """The environment of a network with a simulated robot that has the task's camera."""
+    with ExitStack() as stack:
+        master = Master(ros_environ)
+        stack.callback(master.kill)
+        environ = ros_environ | {"ROS_MASTER_URI": master.uri}
+
+        def start(*arguments: str) -> Program:
+            program = Program([sys.executable, "-u", *arguments], environ)
+            stack.callback(program.stop, signal.SIGKILL)
+            return program
+
+        start("-m", "sim_bridge.ros", "--camera", "224x224@60", "--rate", "2").wait_for_line("ready")
+        start("-m", "sim_bridge.ros.simulated_guard", "__name:=robot_runtime_guard").wait_for_line("commands pass")
+        yield environ
+
+
+@pytest.mark.parametrize(
+    ("agent", "options"),
+    [("eqa-memory", ("--detector", str(DETECTOR))), ("eqa-navigator", ())],
+    ids=("memory", "learned"),
+)
+def test_from_a_question_to_a_score(
+    agent: str, options: tuple[str, ...], robot: dict[str, str], tmp_path: Path
+) -> None:
+    out, scores = tmp_path / "logs", tmp_path / "scores.json"
+    command = ["--robot", "locobot-ros-pyrobot", "--task", "eqa_embodied", "--agent", agent, *options]
+    command += ["--count", "1", "--seed", "4", "--out", str(out)]
+    run = Program([sys.executable, "-u", "-m", "robot_runtime", "run", *command], robot)
+    try:
+        assert run.process.wait(RUN_LIMIT_S) == 0, run.output
+    finally:
+        run.stop(signal.SIGKILL)
+    (log,) = out.glob("*.mcap")
+    with LogReader(log) as reader:
+        assert reader.complete
+        assert reader.header.robot == "locobot-ros-pyrobot"
+        assert reader.header.episode.question is not None
+        steps = list(reader.steps(images=False))
+    assert run_command(["score", str(out), "--json", str(scores)]) == 0
+    (episode,) = json.loads(scores.read_text(encoding="utf-8"))["episodes"]
+    print(run.output, steps[-1].policy_info, episode)
