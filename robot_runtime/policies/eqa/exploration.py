@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+import cv2
 import numpy as np
 
 from robot_runtime.actions.discrete import Action
@@ -31,6 +32,9 @@ _TURN_M = 0.15
 
 _LOOK_M = 2.0
 """Way that looking at a room is worth, besides the way to it, when rooms are compared."""
+
+_WALL_M = 0.3
+"""Distance from a room's border at which a wall is expected."""
 
 _AHEAD_M = 2.0
 _TRIED_M = 0.3
@@ -59,6 +63,7 @@ class Explorer:
         self._frontier: Target | None = None
         self._object: tuple[int, Target] | None = None
         self._looked_at: set[int] = set()
+        _expect_walls(grid, plan)
 
     def next(
         self,
@@ -171,6 +176,18 @@ class Explorer:
         x_m, y_m = frontier.point
         self._grid.known[self._grid.window(x_m - _TRIED_M, y_m - _TRIED_M, x_m + _TRIED_M, y_m + _TRIED_M)] = True
         self._frontier = None
+
+
+def _expect_walls(grid: Grid, plan: FloorPlan) -> None:
+    """Mark the borders of rooms as suspect: a way through one that was not seen yet is probably none."""
+    for room in plan.rooms:
+        for x_m, y_m in room.polygon.tolist():
+            grid.include(x_m, y_m, _WALL_M)
+    borders = np.zeros(grid.shape, np.uint8)
+    for room in plan.rooms:
+        corners = np.stack(grid.cells(*room.polygon.T.astype(np.float64)), axis=1)
+        cv2.polylines(borders, [corners.astype(np.int32)], True, 1, round(2 * _WALL_M / grid.resolution_m))
+    grid.suspect |= (borders > 0) & ~grid.known
 
 
 def _floor_points(room: PlanRoom) -> tuple[Floats, Floats]:
