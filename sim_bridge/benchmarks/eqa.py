@@ -44,11 +44,13 @@ def eqa(
         robot-runtime bench eqa --flats 1 --questions 2
     """
     from robot_runtime.common.console import console
+    from robot_runtime.scenes.scene import load_scene
     from sim_bridge.rendering import gl_context
 
     gl_context.choose_backend()  # before the first import of mujoco, which chooses a backend then
     outcomes, other = measure(flats, questions, house, seed)
-    for name, part in by_place(outcomes, house).items():
+    own = None if house is None else load_scene(house).name
+    for name, part in by_place(outcomes, own).items():
         console.print(f"{name}\n{table(part)}\n", soft_wrap=True, markup=False, highlight=False)
     report("eqa", rows(outcomes) + other, json, console)
 
@@ -94,20 +96,17 @@ def _agents() -> dict[str, Policy]:
     }
 
 
-def by_place(outcomes: Outcomes, house: Path | None) -> dict[str, Outcomes]:
-    """The outcomes in generated flats, and those in the house, where there is one."""
-    from robot_runtime.scenes.scene import load_scene
-
-    own = None if house is None else load_scene(house).name
-    places = {"generated flats": False} if own is None else {"generated flats": False, f"house {own!r}": True}
+def by_place(outcomes: Outcomes, house: str | None) -> dict[str, Outcomes]:
+    """The outcomes in generated flats, and those in the house of that name, where there is one."""
+    places = {"generated flats": False} if house is None else {"generated flats": False, house: True}
     return {
-        place: {agent: [o for o in some if (o.episode.scene == own) is inside] for agent, some in outcomes.items()}
+        place: {agent: [o for o in some if (o.episode.scene == house) is inside] for agent, some in outcomes.items()}
         for place, inside in places.items()
     }
 
 
 def table(outcomes: Outcomes) -> str:
-    """The paper's table 1: a line per agent and start, means over episodes."""
+    """The paper's table 1: a line per agent and start that there are episodes of, means over them."""
     from sim_bridge.benchmarks.eqa_episodes import STARTS, mean
 
     keys = ("d_T_m", "d_delta_m", "d_min_m", "r_T", "r_enter", "stopped", "answer_rank")
@@ -116,6 +115,8 @@ def table(outcomes: Outcomes) -> str:
     for name, found in outcomes.items():
         for start in STARTS:
             some = [outcome for outcome in found if outcome.start == start]
+            if not some:
+                continue
             means = (mean([outcome.metrics[key] for outcome in some]) for key in keys)
             cells = "".join(f"{'-' if value is None else f'{value:.2f}':>7}" for value in means)
             value, low, high = share([outcome.right for outcome in some])

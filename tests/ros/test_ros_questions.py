@@ -19,11 +19,12 @@ from robot_runtime.recording.reader import LogReader
 pytestmark = pytest.mark.slow
 
 DETECTOR = FOLDER / "detector.yaml"
+FAMILY = "_family:=pyrobot-kobuki"
 RUN_LIMIT_S = 400.0
 
 
 @pytest.fixture(scope="module")
-def robot(ros_environ: dict[str, str]) -> Iterator[ExitStack]:
+def robot(ros_environ: dict[str, str]) -> Iterator[dict[str, str]]:
     """The environment of a network with a simulated robot that has the task's camera."""
     with ExitStack() as stack:
         master = Master(ros_environ)
@@ -36,7 +37,9 @@ def robot(ros_environ: dict[str, str]) -> Iterator[ExitStack]:
             return program
 
         start("-m", "sim_bridge.ros", "--camera", "224x224@60", "--rate", "2").wait_for_line("ready")
-        start("-m", "sim_bridge.ros.simulated_guard", "__name:=robot_runtime_guard").wait_for_line("commands pass")
+        start("-m", "sim_bridge.ros.simulated_guard", "__name:=robot_runtime_guard", FAMILY).wait_for_line(
+            "commands pass"
+        )
         yield environ
 
 

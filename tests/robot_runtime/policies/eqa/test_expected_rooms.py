@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 from question_flat import ROOMS
 from remembered_flat import eqa_task, floor_plan
@@ -47,8 +48,10 @@ def test_a_site_without_rooms_expects_nothing() -> None:
     assert Reasoner("What color is the bed?", TASK, FloorPlan.read("[]")).expected == {}
 
 
-@pytest.mark.parametrize(("name", "turn"), [("bed", Action.TURN_LEFT), ("sofa", Action.TURN_RIGHT)])
-def test_exploration_begins_with_the_room_in_which_it_is_expected(name: str, turn: Action) -> None:
+@pytest.mark.parametrize(
+    ("name", "room", "turn"), [("bed", "bedroom", Action.TURN_LEFT), ("sofa", "living room", Action.TURN_RIGHT)]
+)
+def test_exploration_begins_with_the_room_in_which_it_is_expected(name: str, room: str, turn: Action) -> None:
     sides = {"bedroom": (3.0, 7.0), "living_room": (-7.0, -3.0)}  # y; the robot faces along x
     rooms = [{"name": key, "polygon": [(-2, a), (2, a), (2, b), (-2, b)]} for key, (a, b) in sides.items()]
     plan, grid = FloorPlan.read(json.dumps(rooms)), Grid(RESOLUTION_M, 8.0)
@@ -58,3 +61,12 @@ def test_exploration_begins_with_the_room_in_which_it_is_expected(name: str, tur
     explorer = Explorer(TASK, grid, Navigator(TASK, grid, ContactMemory(TASK.magnitudes.forward_m)), plan)
     expected = Reasoner(f"What color is the {name}?", TASK, plan).expected
     assert explorer.next(SE2(), [], expected, []) is turn
+    assert explorer.doing == f"goes to the {room}"
+
+
+def test_walls_are_expected_at_the_borders_of_rooms_that_were_not_seen() -> None:
+    grid = Grid(RESOLUTION_M, 2.0)  # smaller than the flat
+    grid.known[grid.window(1.9, -1.0, 2.0, 1.0)] = True
+    Explorer(TASK, grid, Navigator(TASK, grid, ContactMemory(TASK.magnitudes.forward_m)), PLAN)
+    xy = np.array([(5.0, 2.0), (2.5, 5.0), (2.5, 2.5), (7.5, 7.5), (1.95, 0.0)])  # two borders, two rooms, one seen
+    assert grid.suspect.ravel()[grid.flat(*xy.T)].tolist() == [True, True, False, False, False]
