@@ -15,6 +15,7 @@ from ros_processes import Master, Program
 from robot_runtime.cli.main import run_command
 from robot_runtime.policies.eqa.attention import FOLDER
 from robot_runtime.recording.reader import LogReader
+from robot_runtime.records import ANSWER, EVIDENCE
 
 pytestmark = pytest.mark.slow
 
@@ -63,8 +64,13 @@ def test_from_a_question_to_a_score(
     with LogReader(log) as reader:
         assert reader.complete
         assert reader.header.robot == "locobot-ros-pyrobot"
-        assert reader.header.episode.question is not None
-        steps = list(reader.steps(images=False))
+        question = reader.header.episode.question
+        assert question is not None
+        last = list(reader.steps(images=False))[-1].policy_info
+    given, evidence = last[ANSWER], last.get(EVIDENCE, [])
+    assert given is not None or evidence[0].startswith("abstains: ")
     assert run_command(["score", str(out), "--json", str(scores)]) == 0
     (episode,) = json.loads(scores.read_text(encoding="utf-8"))["episodes"]
-    print(run.output, steps[-1].policy_info, episode)
+    assert episode["metrics"]["answer_accuracy"] is (given is not None and max(given, key=given.get) == question.answer)
+    assert episode["metrics"]["d_T_m"] >= 0
+    assert episode["metrics"]["path_length_m"] > 0
