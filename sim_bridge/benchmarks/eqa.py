@@ -50,9 +50,11 @@ def eqa(
     gl_context.choose_backend()  # before the first import of mujoco, which chooses a backend then
     outcomes, other = measure(flats, questions, house, seed)
     own = None if house is None else load_scene(house).name
+    found: list[Row] = []
     for name, part in by_place(outcomes, own).items():
+        found += rows(part, "" if not found else "house_")
         console.print(f"{name}\n{table(part)}\n", soft_wrap=True, markup=False, highlight=False)
-    report("eqa", rows(outcomes) + other, json, console)
+    report("eqa", found + other, json, console)
 
 
 def measure(flats: int, questions: int, house: Path | None, seed: int) -> tuple[Outcomes, list[Row]]:
@@ -132,24 +134,23 @@ def share(hits: Sequence[bool]) -> tuple[float, float, float]:
     return found.mean, found.low, found.high
 
 
-def rows(outcomes: Outcomes) -> list[Row]:
-    """The rows of the report."""
+def rows(outcomes: Outcomes, prefix: str = "") -> list[Row]:
+    """The rows of the report about the episodes in one place; their ids begin with ``prefix``."""
     memory = outcomes[MEMORY]
     seen = [outcome.right for outcome in memory if outcome.seen]
-    found = [
-        _share_row("memory_accuracy_seen", f"answers of the memory agent where {len(seen)} saw the target", seen, 0.9)
-    ]
+    label = f"answers of the memory agent where {len(seen)} saw the target"
+    found = [_share_row(f"{prefix}memory_accuracy_seen", label, seen, 0.9)]
     for number in (10, 30, 50):
         some = [outcome.right for outcome in memory if outcome.start == f"T-{number}"]
-        found.append(_share_row(f"memory_accuracy_t{number}", f"answers of the memory agent, T-{number}", some))
+        found.append(_share_row(f"{prefix}memory_accuracy_t{number}", f"answers of the memory agent, T-{number}", some))
     answered = [outcome for outcome in memory if outcome.answer is not None]
     label = f"right of the {len(answered)} answers that it gave; it abstained in {len(memory) - len(answered)}"
-    found.append(_share_row("memory_accuracy_answered", label, [outcome.right for outcome in answered]))
-    found.append(_share_row("stop_rate", "stopped by itself", [bool(outcome.metrics["stopped"]) for outcome in memory]))
+    found.append(_share_row(f"{prefix}memory_accuracy_answered", label, [outcome.right for outcome in answered]))
+    stopped = [bool(outcome.metrics["stopped"]) for outcome in memory]
+    found.append(_share_row(f"{prefix}stop_rate", "stopped by itself", stopped))
     times_ms = [time_ms for outcome in memory for time_ms in outcome.infer_ms]
-    found.append(
-        Row("step_ms", "the memory agent's own time per step", statistics.median(times_ms), "ms", note="median")
-    )
+    median_ms = statistics.median(times_ms) if times_ms else None
+    found.append(Row(f"{prefix}step_ms", "the memory agent's own time per step", median_ms, "ms", note="median"))
     return found
 
 

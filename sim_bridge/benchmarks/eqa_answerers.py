@@ -22,7 +22,7 @@ from sim_bridge.training.eqa_views import FRAMES, approach_views, questions_by_o
 from sim_bridge.training.eqa_walks import Walker, frames_of, shortest_walks
 
 BEFORE_END = (10, 30)
-_MOST_BEYOND, _MOST_NAVIGATED = 24, 8
+_MOST_BEYOND, _MOST_NAVIGATED = 24, 16
 """Objects of a flat."""
 
 Asked = list[tuple[str, str, str]]
