@@ -100,7 +100,7 @@ class GuardedBase(Base):
         with self._lock:
             self._state = self._newest = self._trouble = None
         if self._emulation is not None:
-            settings = replace(settings, port=self._emulation.plug(), lockstep=True)
+            settings = replace(settings, port=self._emulation.plug(), lockstep=True, e_stop_file="")
         guard = GuardLink(settings, self._on_state, self._on_trouble)
         guard.open()
         self._guard = guard
@@ -164,9 +164,8 @@ class GuardedBase(Base):
         self._request(guard, EMERGENCY_STOP)
 
     def release_emergency_stop(self) -> None:
-        guard = self._connected()
-        self._e_stop = False
-        self._request(guard, RELEASE)
+        self._request(self._connected(), RELEASE)
+        self._e_stop = False  # after the answer: a state from before it may still say otherwise
 
     # --- the guard's messages ---------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from drivers.serial_base.base import GuardedBase
+from drivers.serial_base.e_stop_memory import memory_path
 from drivers.serial_base.emulator import EmulatedBase, EmulatorOptions
 from drivers.serial_base.lockstep import LockstepEmulation
 from drivers.serial_base.settings import GuardSettings
@@ -80,7 +81,8 @@ class BaseKind:
         """Return the settings of a base's guard process."""
         buttons = 0 if options.stop_button is None else 1 << options.stop_button
         path = f"{self.wire.__module__}:{self.wire.__qualname__}"
-        return GuardSettings(path, options.port, GuardLimits.of(self.info(options)), buttons)
+        limits, memory = GuardLimits.of(self.info(options)), memory_path(options.port)
+        return GuardSettings(path, options.port, limits, buttons, e_stop_file=memory)
 
     def make(self, robot: Robot, options: BaseOptions) -> GuardedBase:
         """Return a base of this kind, disconnected; emulated on a simulated robot."""

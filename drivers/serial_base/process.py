@@ -15,6 +15,7 @@ import sys
 from contextlib import suppress
 from types import FrameType
 
+from drivers.serial_base.e_stop_memory import EStopMemory
 from drivers.serial_base.guard import WireGuard
 from drivers.serial_base.messages import MAX_PACKET, STEP, Request, Trouble, pack, unpack
 from drivers.serial_base.settings import GuardSettings
@@ -56,6 +57,7 @@ class GuardProcess:
     def __init__(self, settings: GuardSettings, link: socket.socket) -> None:
         self._settings, self._link = settings, link
         self._wire = settings.make_wire()
+        self._memory = EStopMemory(settings.e_stop_file)
         self._guard = WireGuard(self._wire, settings.limits, settings.stop_buttons, self._send, self._tell)
         self._port: Port | None = None
         self._written = 0
@@ -103,6 +105,7 @@ class GuardProcess:
                 self._answer(now_ns)
             self._guard.tick(now_ns)
             self._check(now_ns)
+            self._remember()
             if os.getppid() != parent:
                 self.ended = "the runtime has ended"
 
@@ -150,7 +153,8 @@ class GuardProcess:
         self._opened_ns = self._silent_ns = None
         self._calling = False
         scheduling = "normal" if self._settings.lockstep else _raise_priority()
-        self._guard.begin(now_ns, self._settings.e_stop or self._guard.e_stop, scheduling)
+        e_stop = self._settings.e_stop or self._memory.engaged or self._guard.e_stop
+        self._guard.begin(now_ns, e_stop, scheduling)
         self._troubled = False
         self._tell(Trouble("", ""))
 
@@ -199,6 +203,13 @@ class GuardProcess:
             self._final, self.ended = Trouble.of(self._wire.fault, final=True), "the base cannot be used"
         else:
             self._look_after_silence(now_ns)
+
+    def _remember(self) -> None:
+        """Keep the emergency stop for the next process; after the zeros, because a disk may be slow."""
+        try:
+            self._memory.note(self._guard.e_stop)
+        except DeviceFault as fault:
+            self._tell(Trouble.of(fault, final=False))
 
     def _look_after_silence(self, now_ns: int) -> None:
         """Greet a silent base anew: it was switched on, or restarted, or talks at another baud rate."""

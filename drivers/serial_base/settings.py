@@ -21,6 +21,7 @@ class GuardSettings:
         stop_buttons: bits of the base's buttons that engage the emergency stop.
         e_stop: whether the emergency stop is engaged from the beginning.
         lockstep: whether time is simulated: it passes only when the runtime says so.
+        e_stop_file: remembers the emergency stop for the next guard process; empty for no memory.
     """
 
     wire: str
@@ -29,6 +30,7 @@ class GuardSettings:
     stop_buttons: int = 0
     e_stop: bool = False
     lockstep: bool = False
+    e_stop_file: str = ""
 
     def make_wire(self) -> BaseWire:
         """Return a new wire of the base."""

@@ -55,6 +55,7 @@ def jog(
     from robot_runtime.common.geometry import SE2
     from robot_runtime.robots.loader import RobotContext
     from robot_runtime.scenes.scene import find_scene, load_scene
+    from robot_runtime.servers.emergency_stop import wait_for_release
 
     if keys is None and not sys.stdin.isatty():
         raise ConfigError("jog: there is no keyboard", "run it in a terminal, or give the keys with --keys")
@@ -65,12 +66,14 @@ def jog(
         if connected.simulation is not None:
             connected.placer.place(SE2(*place.map.most_open_point(), 0.0), 0.0)
             connected.clock.sleep(0.5)  # until its bumper is reported from there
-        connected.check_ready()
         if keys is not None:
+            connected.check_ready()
             carry_out(connected, magnitudes, iter(keys))
             return
         pressed: queue.SimpleQueue[str] = queue.SimpleQueue()
         with stop_keys(connected, pressed.put):
+            wait_for_release(connected, tell)
+            connected.check_ready()
             tell(HELP)
             carry_out(connected, magnitudes, presses(pressed, connected))
 

@@ -320,12 +320,10 @@ def _run_episodes(
     from robot_runtime.runtime import run_episode
     from robot_runtime.servers.emergency_stop import wait_for_release
 
-    first, *_ = left = ledger.left
-    for index in left:
+    for index in ledger.left:
         episode = episodes[index]
         try:
-            if index != first:  # by then the base has reported its state
-                wait_for_release(env.robot, tell)
+            wait_for_release(env.robot, tell)
             env.robot.check_ready()  # else the ledger would tell of an episode that never began
             with ledger.episode(index), operation.episode(episode, index + 1, len(episodes)):
                 run_episode(env, operation.supervised(policy), episode, seed + index, name or None)

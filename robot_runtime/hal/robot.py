@@ -113,13 +113,8 @@ class Robot:
         roles = {"policy": self.localizer, "referee": self.referee, "odometry": self.odometry}
         return {role: _leaves(localizer) for role, localizer in roles.items() if localizer is not None}
 
-    def check_ready(self) -> None:
-        """Check that an episode may begin; while connected. A base that was just connected has a second to report.
-
-        Raises:
-            LowBattery: the charge is below ``min_battery_fraction``.
-            DeviceFault: the emergency stop is engaged, or the base is silent.
-        """
+    def base_state(self) -> BaseState:
+        """Return the base's state; one that was just connected has a second to report. Raises ``DeviceFault``."""
 
         def reported() -> BaseState | None:
             with suppress(StaleData):
@@ -127,7 +122,16 @@ class Robot:
             return None
 
         max_age_s = STREAMS["base"].max_age_s
-        state = wait_for(self.clock, reported, FIRST_STATE_S, max_age_s) or self.base.state(max_age_s)
+        return wait_for(self.clock, reported, FIRST_STATE_S, max_age_s) or self.base.state(max_age_s)
+
+    def check_ready(self) -> None:
+        """Check that an episode may begin; while connected.
+
+        Raises:
+            LowBattery: the charge is below ``min_battery_fraction``.
+            DeviceFault: the emergency stop is engaged, or the base is silent.
+        """
+        state = self.base_state()
         if state.halt is Halt.E_STOP:
             raise DeviceFault(
                 f"{self.name}: the emergency stop is engaged",

@@ -30,7 +30,7 @@ from robot_runtime.hal.streams import STREAMS
 Request = Literal["stop", "release"]
 
 RELEASE_LIMIT_S = 600.0
-"""Longest wait for the release of an emergency stop between two episodes."""
+"""Longest wait for the release of an emergency stop before an episode."""
 
 ANSWER_S = 2.0
 """Time in seconds for a request and its answer; a stop takes milliseconds."""
@@ -68,7 +68,7 @@ def wait_for_release(robot: Robot, tell: Callable[[str], None]) -> None:
     def released() -> bool | None:
         return None if robot.base.state(STREAMS["base"].max_age_s).halt is Halt.E_STOP else True
 
-    if released():
+    if robot.base_state().halt is not Halt.E_STOP:
         return
     tell(f"{robot.name}: waiting for the release of the emergency stop")
     if wait_for(SystemClock(), released, RELEASE_LIMIT_S, _POLL_S) is None:

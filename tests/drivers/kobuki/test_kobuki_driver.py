@@ -14,6 +14,7 @@ from drivers.kobuki.emulator import EmulatedKobuki
 from drivers.kobuki.protocol import METERS_PER_TICK, Basic, Inertia, encode
 from drivers.kobuki.wire import KobukiWire
 from drivers.serial_base.faults import Fault, Lifted, LowVoltage, OverCurrent, PressedButton, StuckBumper
+from drivers.serial_base.messages import RELEASE, Request
 from drivers.serial_base.wire import Reading
 from robot_runtime.hal import Halt, Zone
 
@@ -120,8 +121,7 @@ def test_wheel_drop_bits_are_the_devices(bit: int, zone: Zone) -> None:
 
 
 def test_lights_tell_the_guards_state_and_supplies_stay_on() -> None:
-    lit = bench(StuckBumper(0.5, 1.0, zone=2), PressedButton(1.5, 1.6))
-    lit.guard._stop_buttons = 1
+    lit = bench(StuckBumper(0.5, 1.0, zone=2), PressedButton(1.5, 1.6), stop_buttons=1)
     assert isinstance(lit.device, EmulatedKobuki)
     words = []
     for _ in range(4):
@@ -135,12 +135,17 @@ def test_lights_tell_the_guards_state_and_supplies_stay_on() -> None:
     assert lit.device.sounds
 
 
-def test_its_own_button_is_an_emergency_stop_that_latches() -> None:
-    held = bench(PressedButton(0.5, 0.6))
-    held.guard._stop_buttons = 1
+def test_its_own_button_is_an_emergency_stop_that_latches_until_it_is_released() -> None:
+    held = bench(PressedButton(0.5, 1.5), stop_buttons=1)
     assert held.run(0.45, 0.2).halt is Halt.NONE
     assert held.run(0.5, 0.2).halt is Halt.E_STOP
+    held.guard.handle(Request(RELEASE, 1, held.now_ns), held.now_ns, lambda: 0)
+    assert held.run(0.1, 0.2).halt is Halt.E_STOP, "the button is still held down"
+    assert held.run(1.0, 0.2).halt is Halt.E_STOP, "it is not any more, and the stop latches"
     assert held.device.velocity.linear_m_s == 0
+    held.guard.handle(Request(RELEASE, 2, held.now_ns), held.now_ns, lambda: 0)
+    held.run(0.5, 0.2)
+    assert held.device.velocity.linear_m_s > 0
 
 
 def test_over_current_and_a_plugged_adapter_forbid_motion() -> None:

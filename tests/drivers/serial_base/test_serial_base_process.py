@@ -18,7 +18,7 @@ from raising import raises_naming
 from drivers.kobuki.emulator import EmulatedKobuki
 from drivers.kobuki.serial_port import KOBUKI
 from drivers.serial_base.base import GuardedBase
-from drivers.serial_base.emulator import KinematicBody
+from drivers.serial_base.emulator import KinematicBody, Sensed
 from drivers.serial_base.settings import GuardSettings
 from drivers.serial_wire.faults import Silent, Unplugged
 from drivers.serial_wire.port import Port
@@ -67,6 +67,14 @@ def test_the_process_imports_pyserial_and_no_other_library() -> None:
     assert set(loaded) <= {"drivers", "robot_runtime", "serial"}
 
 
+LARGE = {"numpy", "torch", "cv2", "mujoco", "scipy", "onnxruntime"}
+
+
+def loaded_by(process: int) -> list[str]:
+    """Parts of the paths of all libraries that a process has loaded."""
+    return Path(f"/proc/{process}/maps").read_text(encoding="utf-8").replace("/", " ").split()
+
+
 def test_the_base_drives_and_its_port_has_one_owner(on_floor: OnFloor) -> None:
     base, body = on_floor
     with pytest.raises(NotConnected):
@@ -74,6 +82,7 @@ def test_the_base_drives_and_its_port_has_one_owner(on_floor: OnFloor) -> None:
     with base:
         drive(base, FORWARD, 0.8)
         assert body.pose.x_m > 0.05
+        assert not LARGE & set(loaded_by(base.guard_process_id))
         with raises_naming(DeviceFault, "base") as caught:
             Port(str(base._settings.port), 115_200, KOBUKI)
         assert "end the program" in caught.value.remedy
@@ -124,6 +133,55 @@ def test_guard_process_stops_the_wheels_on_its_own_sigterm(on_floor: OnFloor) ->
         os.kill(base.guard_process_id, signal.SIGTERM)
         assert "SIGTERM" in fault_of(base).message
         assert comes_to_rest(body, 1.0)
+
+
+class ButtonedKobuki(EmulatedKobuki):
+    """A Kobuki whose button is pressed by hand."""
+
+    pressed = False
+
+    def message(self, sensed: Sensed, now_ns: int) -> bytes:
+        return super().message(sensed._replace(buttons=int(self.pressed)), now_ns)
+
+
+def test_an_emergency_stop_by_its_button_holds_in_the_next_runtime_until_the_operator_releases_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = tmp_path / "memory" / "e_stop"
+
+    def runtime() -> GuardedBase:
+        settings = replace(made._settings, stop_buttons=1, e_stop_file=str(memory))
+        return GuardedBase(SystemClock(), INFO, settings, 0.05)
+
+    with in_real_time(ButtonedKobuki, WIRE, tmp_path) as (made, body):
+        with runtime() as base:
+            drive(base, FORWARD, 0.3)
+            monkeypatch.setattr(ButtonedKobuki, "pressed", True)
+            assert wait_for(SystemClock(), lambda: memory.exists() or None, PATIENCE_S, 0.01)
+            monkeypatch.setattr(ButtonedKobuki, "pressed", False)
+            assert base.command(FORWARD) == Velocity()
+        for ending in (GuardedBase.close, lambda base: os.kill(base.guard_process_id, signal.SIGKILL)):
+            with runtime() as base:
+                assert base.state(5.0).halt is Halt.E_STOP
+                ending(base)
+        assert comes_to_rest(body, 1.0)
+        with runtime() as base:
+            base.release_emergency_stop()
+            drive(base, FORWARD, 0.3)
+            assert base.state(0.5).halt is Halt.NONE
+        assert not memory.exists()
+
+
+def test_a_memory_that_cannot_be_written_is_told_and_the_stop_holds(
+    on_floor: OnFloor, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    made, _ = on_floor
+    (tmp_path / "file").touch()
+    settings = replace(made._settings, e_stop_file=str(tmp_path / "file" / "e_stop"))
+    with GuardedBase(SystemClock(), INFO, settings, 0.05) as base:
+        base.emergency_stop()
+        assert wait_for(SystemClock(), lambda: "cannot be written" in caplog.text or None, PATIENCE_S, 0.01)
+        assert base.command(FORWARD) == Velocity()
 
 
 RUNTIME = """

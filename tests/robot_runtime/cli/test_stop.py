@@ -16,6 +16,7 @@ from open_room import fake_robot, make_episode, make_scene, make_task
 from raising import raises_naming
 from terminals import LIMIT_S, read_until, start
 
+from drivers.fake.base import FakeBase
 from robot_runtime.cli.main import run_command
 from robot_runtime.cli.options import DEFAULT_TASK
 from robot_runtime.common.config import find_preset
@@ -171,6 +172,24 @@ def test_the_next_episode_waits_for_the_release_but_not_for_ever(monkeypatch: py
         monkeypatch.setattr(emergency_stop, "RELEASE_LIMIT_S", 0.0)
         with raises_naming(DeviceFault, "not released"):
             wait_for_release(robot, said.append)
+
+
+def test_the_first_episode_waits_too_for_a_stop_that_was_engaged_before(
+    tmp_path: Path, agents: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    connect = FakeBase.connect
+
+    def connect_engaged(base: FakeBase) -> None:
+        connect(base)
+        base.emergency_stop()
+
+    monkeypatch.setattr(FakeBase, "connect", connect_engaged)
+    monkeypatch.setattr(emergency_stop, "RELEASE_LIMIT_S", 0.0)
+    assert run_command(run_fake(f"{agents}:Turns", tmp_path / "logs", "--count", "1")) == DeviceFault.exit_code
+    said = " ".join(capsys.readouterr().err.split())
+    assert "waiting for the release" in said
+    assert "was not released" in said
+    assert not list((tmp_path / "logs").glob("*.mcap"))
 
 
 def test_no_episode_begins_with_a_low_battery(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
