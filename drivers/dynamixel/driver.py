@@ -354,11 +354,14 @@ class DynamixelHead(Head):
 
     def _leave(self, bus: ServoBus) -> None:
         """Switch the watchdogs off, so that the servos hold the camera."""
+        for servo in self._servos:
+            self._leave_servo(bus, servo.id)
+
+    def _leave_servo(self, bus: ServoBus, servo: int) -> None:
         try:
-            for servo in self._servos:
-                bus.write(servo.id, protocol.BUS_WATCHDOG, 0)
-                if self._options.release:
-                    bus.write(servo.id, protocol.TORQUE, 0)
+            bus.write(servo, protocol.BUS_WATCHDOG, 0)
+            if self._options.release:
+                bus.write(servo, protocol.TORQUE, 0)
         except DeviceFault as fault:
             _LOG.warning("%s", fault.message)
 

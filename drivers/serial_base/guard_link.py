@@ -28,6 +28,9 @@ LOCKSTEP_ANSWER_S = 20.0
 """Likewise in simulated time, in which a delay harms nobody."""
 
 POLL_S = 0.05
+MAX_WAIT_S = 0.1
+"""Most that one poll counts as silence of the process: in a longer one, the runtime itself was stopped."""
+
 STOPPED_S = 0.1
 """Silence of the process after which its state is looked up."""
 
@@ -103,13 +106,14 @@ class GuardLink:
             self._number += 1
             self._answer = None
             self._send(pack(Request(kind, self._number, now_ns, arguments)))
-            limit_s = LOCKSTEP_ANSWER_S if self._settings.lockstep else ANSWER_S
-            deadline_ns = self._clock.now_ns() + seconds_to_ns(limit_s)
+            left_ns = seconds_to_ns(LOCKSTEP_ANSWER_S if self._settings.lockstep else ANSWER_S)
             while (answer := self._answer) is None and self.fault is None:
-                if self._clock.now_ns() > deadline_ns:
+                if left_ns <= 0:
                     self._lose("it does not answer")
                     break
+                begin_ns = self._clock.now_ns()
                 self._wait()
+                left_ns -= min(self._clock.now_ns() - begin_ns, seconds_to_ns(MAX_WAIT_S))
             if answer is None:
                 assert self.fault is not None
                 raise self.fault

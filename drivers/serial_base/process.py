@@ -12,12 +12,13 @@ import select
 import signal
 import socket
 import sys
+from collections import deque
 from contextlib import suppress
 from types import FrameType
 
 from drivers.serial_base.e_stop_memory import EStopMemory
 from drivers.serial_base.guard import WireGuard
-from drivers.serial_base.messages import MAX_PACKET, STEP, Request, Trouble, pack, unpack
+from drivers.serial_base.messages import MAX_PACKET, STEP, Message, Request, State, Trouble, pack, unpack
 from drivers.serial_base.settings import GuardSettings
 from drivers.serial_wire.port import Port, PortInUse
 from drivers.serial_wire.pty_emulation import read_exactly
@@ -42,6 +43,9 @@ GREET_S, CALL_S = 0.5, 0.1
 TICK_S = 0.005
 """Longest pause between two looks at the clock."""
 
+OUTBOX = 100
+"""Messages kept for a runtime that reads none; a request has one answer, so that they are few."""
+
 PRIORITY = 10
 """Of the real-time scheduling, where the system permits it: above all ordinary processes."""
 
@@ -57,6 +61,7 @@ class GuardProcess:
     def __init__(self, settings: GuardSettings, link: socket.socket) -> None:
         self._settings, self._link = settings, link
         self._wire = settings.make_wire()
+        self._outbox: deque[Message] = deque(maxlen=OUTBOX)
         self._memory = EStopMemory(settings.e_stop_file)
         self._guard = WireGuard(self._wire, settings.limits, settings.stop_buttons, self._send, self._tell)
         self._port: Port | None = None
@@ -106,6 +111,7 @@ class GuardProcess:
             self._guard.tick(now_ns)
             self._check(now_ns)
             self._remember()
+            self._deliver()
             if os.getppid() != parent:
                 self.ended = "the runtime has ended"
 
@@ -271,12 +277,24 @@ class GuardProcess:
 
     # --- link -------------------------------------------------------------------------------------------------------
 
-    def _tell(self, message: object) -> None:
+    def _tell(self, message: Message) -> None:
         """Send a message; a runtime that reads none or is gone must not delay a stop."""
+        self._outbox.append(message)
+        self._deliver()
+
+    def _deliver(self) -> None:
+        """Send what the link takes now. Of what it does not take, states are dropped: the next one is newer."""
+        outbox = self._outbox
         try:
-            self._link.send(pack(message), socket.MSG_DONTWAIT)  # type: ignore[arg-type]
+            while outbox:
+                self._link.send(pack(outbox[0]), socket.MSG_DONTWAIT)
+                outbox.popleft()
+        except BlockingIOError:  # the runtime is stopped, or very slow: it gets its answer when it reads again
+            kept = [message for message in outbox if not isinstance(message, State)]
+            outbox.clear()
+            outbox.extend(kept)
         except OSError:
-            return
+            outbox.clear()
 
     def _terminate(self, number: int, frame: FrameType | None) -> None:
         self.ended = f"ended by signal {signal.Signals(number).name}"

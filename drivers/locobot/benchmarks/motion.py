@@ -55,7 +55,7 @@ def motion_rows(trials: int, advance: Callable[..., None]) -> list[Row]:
     """Return durations and errors over ``trials`` actions of each kind, of both bases."""
     kobuki = make_emulated_base(KOBUKI_BASE, KobukiOptions(emulator=GYRO), MotorOptions("kobuki"))
     forward, turn = _measure(*kobuki, trials, advance)
-    note = f"{trials} each; dead time 0.2 s, lag 0.1 s, encoder steps, gyro noise and drift"
+    note = f"{trials} each, motors known; dead time 0.2 s, lag 0.1 s, encoder steps, gyro noise and drift"
     rows = [
         _row("forward_error_mm", "0.25 m: error of the distance", forward, forward.errors, "mm", 5, note),
         _row("turn_error_deg", "30 degrees: error of the turn", turn, turn.errors, "deg", 0.5, note),
@@ -64,7 +64,7 @@ def motion_rows(trials: int, advance: Callable[..., None]) -> list[Row]:
     ]
     create2 = make_emulated_base(CREATE_2_BASE, Create2Options(), MotorOptions("create2"))
     forward, turn = _measure(*create2, trials, advance)
-    note = f"{trials} each; speed quantum 28.5 mm/s, dead time 0.05 s, lag 0.1 s, encoders of one channel"
+    note = f"{trials} each, motors known; speed quantum 28.5 mm/s, dead time 0.05 s, lag 0.1 s, encoders of one channel"
     distance, angle = "Create 2, 0.25 m: error of the distance", "Create 2, 30 degrees: error of the turn"
     return [
         *rows,

@@ -56,8 +56,9 @@ def test_sdk_defect_a_refused_read_hands_over_no_checksum_as_data() -> None:
 # --- the wire -------------------------------------------------------------------------------------------------------
 
 
-def test_one_bad_packet_in_two_costs_no_look() -> None:
-    rig = rig_with({"kind": "noisy", "from_s": 0.5})
+@pytest.mark.parametrize("fault", [{"kind": "noisy"}, {"kind": "dropped_bytes", "probability": 0.3}])
+def test_bad_packets_never_end_a_run(fault: dict[str, object]) -> None:
+    rig = rig_with({**fault, "from_s": 0.5})
     with rig.head:
         for pan_rad in (0.4, -0.4, 0.0):
             assert not rig.look(pan_rad, 0.0).moving
@@ -193,6 +194,14 @@ def test_closing_a_dead_bus_raises_nothing() -> None:
     rig.clock.sleep(1.1)
     rig.head.close()
     assert isinstance(rig.head, DynamixelHead)
+
+
+def test_a_silent_servo_does_not_keep_the_other_from_being_left_in_order() -> None:
+    rig = rig_with({"kind": "silent", "id": 10, "from_s": 1.0}, release=True)
+    rig.head.connect()
+    rig.clock.sleep(1.1)
+    rig.head.close()
+    assert rig.tilt.get(protocol.TORQUE) == 0
 
 
 def test_a_reply_that_contains_a_header_is_read() -> None:

@@ -16,6 +16,7 @@ from drivers.kobuki.wire import KobukiWire
 from drivers.serial_base.faults import Fault, Lifted, LowVoltage, OverCurrent, PressedButton, StuckBumper
 from drivers.serial_base.messages import RELEASE, Request
 from drivers.serial_base.wire import Reading
+from drivers.serial_wire.faults import DroppedBytes, Noisy
 from robot_runtime.hal import Halt, Zone
 
 MS = 1_000_000
@@ -146,6 +147,15 @@ def test_its_own_button_is_an_emergency_stop_that_latches_until_it_is_released()
     held.guard.handle(Request(RELEASE, 2, held.now_ns), held.now_ns, lambda: 0)
     held.run(0.5, 0.2)
     assert held.device.velocity.linear_m_s > 0
+
+
+@pytest.mark.parametrize("fault", [Noisy(0.5, 5.0), DroppedBytes(0.5, 5.0, probability=0.3)])
+def test_bad_packets_never_end_a_run(fault: Fault) -> None:
+    driven = bench(fault)
+    assert driven.run(4.0, 0.2).reading.x_m == pytest.approx(driven.body.pose.x_m, abs=0.02)
+    assert driven.body.pose.x_m > 0.6
+    assert driven.state.missed > 0
+    assert driven.state.skipped > 0
 
 
 def test_over_current_and_a_plugged_adapter_forbid_motion() -> None:

@@ -27,6 +27,7 @@ from drivers.marvelmind.protocol import (
     encode,
     frame,
 )
+from drivers.serial_wire.faults import noisy, thinned
 from drivers.serial_wire.reader import Link
 from robot_runtime.common import config
 from robot_runtime.common.clock import NS_PER_S, SimulatedClock
@@ -247,6 +248,18 @@ def test_silence_and_noise_are_told_apart(bench: Bench) -> None:
     with raises_naming(StaleData, "150 bytes", "packet") as caught:
         bench.localizer.latest(0.5)
     assert "baud_rate" in caught.value.remedy
+
+
+@pytest.mark.parametrize("spoil", [noisy, lambda data, random: thinned(data, 0.3, random)])
+def test_bad_packets_never_end_a_run(bench: Bench, spoil: Callable[[bytes, np.random.Generator], bytes]) -> None:
+    random, sent = np.random.default_rng(0), series(100)
+    for fix in sent:
+        bench.clock.sleep(0.125)
+        bench.wire.on_bytes(spoil(encode(fix), random))
+    bench.hear(replace(sent[-1], device_ms=sent[-1].device_ms + 125))
+    assert 50 <= len(bench.poses) < 100
+    assert {(pose.pose.x_m, pose.pose.y_m) for pose in bench.poses} == {(FIX.x_m, FIX.y_m)}
+    assert bench.localizer.latest(0.5).pose.x_m == FIX.x_m
 
 
 def test_silence_after_good_fixes_is_stale(bench: Bench) -> None:

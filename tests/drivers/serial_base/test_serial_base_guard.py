@@ -15,7 +15,7 @@ from drivers.serial_base.faults import Fault, QuantizedSpeed, Rebooting, SlowRep
 from drivers.serial_base.messages import EMERGENCY_STOP, RELEASE, STOP, Answer, Request, State, Trouble, pack, unpack
 from drivers.serial_base.settings import GuardSettings
 from drivers.serial_base.wire import Reading
-from drivers.serial_wire.faults import DroppedBytes, Noisy, Silent
+from drivers.serial_wire.faults import Silent
 from robot_runtime.errors import DeviceFault
 from robot_runtime.hal import Halt
 from robot_runtime.safety import GuardLimits
@@ -76,15 +76,6 @@ def test_a_base_that_was_rebooted_stands_until_a_new_command() -> None:
     assert driven.device.velocity.linear_m_s == 0
     assert after.x_m == pytest.approx(before.x_m, abs=0.01)
     assert driven.run(0.5, 0.2).reading.x_m > after.x_m
-
-
-@pytest.mark.parametrize("fault", [Noisy(0.5, 5.0), DroppedBytes(0.5, 5.0, probability=0.3)])
-def test_bad_packets_never_end_a_run(fault: Fault) -> None:
-    driven = bench(fault)
-    assert driven.run(4.0, 0.2).reading.x_m == pytest.approx(driven.body.pose.x_m, abs=0.02)
-    assert driven.body.pose.x_m > 0.6
-    assert driven.state.missed > 0
-    assert driven.state.skipped > 0
 
 
 def test_late_replies_hold_the_wheels_and_commands_pass_again_afterwards() -> None:

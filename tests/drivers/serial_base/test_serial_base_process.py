@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from emulated_base import INFO, comes_to_rest, drive, in_real_time
@@ -19,11 +22,15 @@ from drivers.kobuki.emulator import EmulatedKobuki
 from drivers.kobuki.serial_port import KOBUKI
 from drivers.serial_base.base import GuardedBase
 from drivers.serial_base.emulator import KinematicBody, Sensed
+from drivers.serial_base.guard_link import GuardLink
+from drivers.serial_base.messages import MAX_PACKET, STOP, Answer, State, unpack
+from drivers.serial_base.process import GuardProcess
 from drivers.serial_base.settings import GuardSettings
+from drivers.serial_base.wire import Reading
 from drivers.serial_wire.faults import Silent, Unplugged
 from drivers.serial_wire.port import Port
 from drivers.serial_wire.pty_emulation import Pty
-from robot_runtime.common.clock import SystemClock, wait_for
+from robot_runtime.common.clock import NS_PER_S, SystemClock, wait_for
 from robot_runtime.errors import DeviceFault, NotConnected, RuntimeFault, StaleData
 from robot_runtime.hal import Halt, Velocity
 from robot_runtime.safety import GuardLimits
@@ -211,6 +218,43 @@ def test_runtime_killed_in_mid_motion_leaves_the_wheels_at_zero_and_the_port_fre
     assert comes_to_rest(body, 1.0)
     with base:  # as soon as the guard process has sent its last zeros
         drive(base, FORWARD, 0.3)
+
+
+def test_a_runtime_that_was_stopped_for_long_gets_its_answer_when_it_goes_on() -> None:
+    near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    settings = GuardSettings(WIRE, "/dev/none", GuardLimits.of(INFO))
+    with near, far:
+        process = GuardProcess(settings, far)
+        state, answer = State(1, Reading(0), Halt.NONE), Answer(7, 0.0, 0.0, "none", 3)
+        for _ in range(10_000):  # more than the socket holds
+            process._tell(state)
+        process._tell(answer)
+        near.setblocking(False)
+        received = []
+        with suppress(BlockingIOError):
+            while True:
+                received.append(unpack(near.recv(MAX_PACKET)))
+                process._deliver()
+        assert len(received) < 10_000
+        assert {type(message) for message in received[:-1]} == {State}
+        assert received[-1] == answer
+
+
+def test_a_pause_of_the_runtime_itself_is_no_silence_of_the_guard_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    link = GuardLink(GuardSettings(WIRE, "/dev/none", GuardLimits.of(INFO)), lambda _: None, lambda _: None)
+    now_ns = [0]
+    monkeypatch.setattr(link, "_clock", SimpleNamespace(now_ns=lambda: now_ns[0]))
+    monkeypatch.setattr(link, "_link", near)
+
+    def wait() -> None:
+        if now_ns[0]:
+            link._answer = Answer(1, 0.1, 0.0, "none", 3)
+        now_ns[0] += 10 * NS_PER_S  # stopped, and continued
+
+    monkeypatch.setattr(link, "_wait", wait)
+    with near, far:
+        assert link.request(STOP, 0).linear_m_s == 0.1
 
 
 def test_unplugged_in_mid_motion_and_plugged_in_again(tmp_path: Path) -> None:

@@ -29,3 +29,5 @@ def test_a_wire_has_the_files_and_the_protocol_tests_of_all(wire: str) -> None:
     protocol = (tests / f"test_{wire}_protocol.py").read_text(encoding="utf-8")
     assert set(re.findall(r"^def (test_\w+)", protocol, re.MULTILINE)) >= PROTOCOL_TESTS
     assert (tests / f"test_{wire}_driver.py").is_file()
+    everywhere = "".join(path.read_text(encoding="utf-8") for path in tests.glob("test_*.py"))
+    assert "def test_bad_packets_never_end_a_run(" in everywhere

@@ -89,6 +89,27 @@ def test_an_episode_has_the_score_of_the_simulation_in_process(room: Scene, pres
         assert by_bytes[name] == pytest.approx(plain[name], abs=0.02), name
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("preset", ["locobot-kobuki", "locobot-create2"])
+@pytest.mark.parametrize("fault", [{"kind": "noisy"}, {"kind": "dropped_bytes", "probability": 0.1}])
+def test_bad_packets_of_base_and_servos_end_no_episode(room: Scene, preset: str, fault: dict[str, object]) -> None:
+    path, file = read_robot_file(preset)
+    assert file.base is not None
+    assert file.head is not None
+    spoiled = {"emulator": {"faults": [{**fault, "from_s": 2.0}]}}
+    base, head = (replace(part, options={**part.options, **spoiled}) for part in (file.base, file.head))
+    task = make_task(max_steps=30)
+    context = RobotContext(room, task.camera, seed=1, images=False)
+    robot = build_robot(replace(file, base=base, head=head), str(path), context)
+    with robot, Env(robot, task, room) as env:
+        run_episode(env, load_policy("oracle"), make_episode(goal=(0.5, 0.8), scene=room.name), seed=0)
+        assert env.get_metrics()["success"]
+        assert isinstance(robot.base, GuardedBase)
+        newest = robot.base.newest
+        assert newest is not None
+        assert newest.skipped > 0
+
+
 class _Disturbed(Witness):
     """Sends a signal to the guard process after the second step."""
 
