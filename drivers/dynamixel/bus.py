@@ -54,6 +54,9 @@ class SdkPort(PortHandler):  # type: ignore[misc]
     Args:
         port: open; closed by its owner.
         baud_rate: of the port.
+
+    Attributes:
+        received: number of bytes that were read so far.
     """
 
     def __init__(self, port: Port, baud_rate: int) -> None:
@@ -63,6 +66,7 @@ class SdkPort(PortHandler):  # type: ignore[misc]
         self.baudrate = baud_rate
         self.tx_time_per_byte = 10_000 / baud_rate
         self.is_open = True
+        self.received = 0
         port.serial.timeout = READ_S
 
     def clearPort(self) -> None:  # noqa: N802
@@ -77,7 +81,9 @@ class SdkPort(PortHandler):  # type: ignore[misc]
 
     def readPort(self, length: int) -> bytes:  # noqa: N802
         """Return up to ``length`` bytes, within :data:`READ_S`."""
-        return self._port.read(length) if length > 0 else b""
+        data = self._port.read(length) if length > 0 else b""
+        self.received += len(data)
+        return data
 
     def writePort(self, packet: Sequence[int]) -> int:  # noqa: N802
         """Send a packet."""
@@ -107,6 +113,11 @@ class ServoBus:
         self._port = port
         self._packets = Protocol2PacketHandler()
         self.retries = 0
+
+    @property
+    def received(self) -> int:
+        """Number of bytes that came so far, whatever they were."""
+        return self._port.received
 
     def model(self, servo: int) -> int | None:
         """Return the model number of a servo, or None if it does not answer."""

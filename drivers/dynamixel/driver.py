@@ -248,7 +248,13 @@ class DynamixelHead(Head):
 
     def _missing(self, bus: ServoBus, servo: int) -> DeviceFault:
         found = [other for other in (8, 9, 10, 11) if other != servo and bus.model(other) is not None]
-        others = f"; servos {' and '.join(map(str, found))} do" if found else ""
+        if not found and bus.received:
+            return DeviceFault(
+                f"port {self._options.port}: {bus.received} bytes came, and none of them was a servo's reply",
+                "another device is at this port, or the servos have another 'baud_rate': look for the right port with "
+                "`robot-runtime find-port`",
+            )
+        others = f"; those that do: {' and '.join(map(str, found))}" if found else ""
         return DeviceFault(
             f"port {self._options.port}: servo {servo} does not answer{others}",
             "set 'variant' or the ids in the head's options: PyRobot's are 8 and 9, Interbotix' 10 and 11"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -120,3 +121,23 @@ def comes_to_rest(body: KinematicBody, within_s: float) -> bool:
         if body.wheels_m == before:
             return True
     return False
+
+
+@contextmanager
+def another_device(path: Path) -> Iterator[str]:
+    """A port whose device sends bytes of its own all the time, of no protocol of ours."""
+    terminal, over = Pty(path), threading.Event()
+
+    def chatter() -> None:
+        while not over.wait(0.02):
+            terminal.write(bytes(range(200)))
+            terminal.read()
+
+    thread = threading.Thread(target=chatter)
+    thread.start()
+    try:
+        yield terminal.path
+    finally:
+        over.set()
+        thread.join()
+        terminal.unplug()

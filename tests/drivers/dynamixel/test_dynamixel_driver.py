@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 from dynamixel_rig import HeadRig, servos_in_real_time
+from emulated_base import another_device
 from raising import raises_naming
 
-from drivers.dynamixel import protocol
+from drivers.dynamixel import bus, protocol
 from drivers.dynamixel.driver import DynamixelHead
 from drivers.dynamixel.emulator import emulated_servos
 from drivers.dynamixel.link import PortLink
@@ -106,11 +107,12 @@ def test_a_goal_beyond_the_limits_is_clipped_and_the_answer_says_so() -> None:
         assert rig.head.command(0.0, 1.5) == pytest.approx((0.0, math.radians(30)))
 
 
-def test_the_other_robots_servos_are_recognized() -> None:
+def test_the_other_robots_servos_are_recognized(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bus, "REPLY_S", 0.4)  # emulated servos of a busy computer
     with servos_in_real_time(*emulated_servos(VARIANTS["interbotix"])) as path:
         options = DynamixelOptions(variant="pyrobot", port=path)
         head = DynamixelHead(SystemClock(), options, PortLink(SystemClock(), options))
-        with raises_naming(DeviceFault, "servo 8 does not answer; servos 10 and 11 do") as caught:
+        with raises_naming(DeviceFault, "servo 8 does not answer; those that do: 10 and 11") as caught:
             head.connect()
     assert "Interbotix' 10 and 11" in caught.value.remedy
 
@@ -166,6 +168,12 @@ def test_a_thread_keeps_the_servos_going_on_a_real_port() -> None:
         with raises_naming(DeviceFault, path) as caught:
             connected(path).connect()
         assert "end the program" in caught.value.remedy
+
+
+def test_another_device_on_the_port_is_an_error_at_connecting(tmp_path: Path) -> None:
+    with another_device(tmp_path / "servos") as path, raises_naming(DeviceFault, path, "none of them") as caught:
+        connected(path).connect()
+    assert "find-port" in caught.value.remedy
 
 
 def test_a_motion_that_the_watchdog_stopped_does_not_go_on_with_the_next_program() -> None:

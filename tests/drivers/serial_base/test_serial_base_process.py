@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -15,7 +14,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from emulated_base import INFO, comes_to_rest, drive, in_real_time
+from emulated_base import INFO, another_device, comes_to_rest, drive, in_real_time
 from raising import raises_naming
 
 from drivers.kobuki.emulator import EmulatedKobuki
@@ -29,7 +28,6 @@ from drivers.serial_base.settings import GuardSettings
 from drivers.serial_base.wire import Reading
 from drivers.serial_wire.faults import Silent, Unplugged
 from drivers.serial_wire.port import Port
-from drivers.serial_wire.pty_emulation import Pty
 from robot_runtime.common.clock import NS_PER_S, SystemClock, wait_for
 from robot_runtime.errors import DeviceFault, NotConnected, RuntimeFault, StaleData
 from robot_runtime.hal import Halt, Velocity
@@ -285,25 +283,11 @@ def test_rvd_556_a_base_that_is_switched_off_is_an_error_at_connecting(tmp_path:
 
 
 def test_another_device_on_the_port_is_an_error_at_connecting(tmp_path: Path) -> None:
-
-    terminal, over = Pty(tmp_path / "base"), threading.Event()
-
-    def chatter() -> None:
-        while not over.wait(0.02):
-            terminal.write(bytes(range(200)))
-            terminal.read()
-
-    thread = threading.Thread(target=chatter)
-    thread.start()
-    settings = GuardSettings(WIRE, terminal.path, GuardLimits.of(INFO))
-    try:
+    with another_device(tmp_path / "base") as path:
+        settings = GuardSettings(WIRE, path, GuardLimits.of(INFO))
         with raises_naming(DeviceFault, "none of them was a Kobuki's") as caught:
             GuardedBase(SystemClock(), INFO, settings, 0.05).connect()
-        assert "find-port" in caught.value.remedy
-    finally:
-        over.set()
-        thread.join()
-        terminal.unplug()
+    assert "find-port" in caught.value.remedy
 
 
 def test_missing_port_and_port_held_by_another_are_errors_at_connecting(on_floor: OnFloor, tmp_path: Path) -> None:
