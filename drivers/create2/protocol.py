@@ -102,7 +102,7 @@ class Packet(IntEnum):
 
 
 STREAMED = tuple(Packet)
-"""Packets of the driver's stream: 44 bytes or so of the 172 that fit into a period."""
+"""Packets of the driver's stream: 46 bytes of the 172 that fit into a period."""
 
 BUMP_RIGHT, BUMP_LEFT = 1, 2
 BUMP_BOTH = BUMP_LEFT | BUMP_RIGHT

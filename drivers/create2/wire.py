@@ -52,8 +52,8 @@ PADDING = bytes([Opcode.START]) * 40
 """Completes a command that was cut off, whatever it is: the longest of ours has 20 bytes of data. ``START`` itself only
 takes the base to ``PASSIVE``, in which it stands."""
 
-FRAME_S = 0.006
-"""From a measurement to its arrival: some 55 bytes on the wire, and the USB adapter's latency timer of 1 ms."""
+FRAME_S = 0.005
+"""From a measurement to its arrival: 46 bytes on the wire, and the USB adapter's latency timer of 1 ms."""
 
 COAST_S = 0.5
 """Time after a wheel's last command in which it may still turn: dead time and three times the lag of its motor."""

@@ -55,11 +55,13 @@ class WireGuard:
         """Whether the emergency stop is engaged."""
         return self._guard.state.e_stop
 
-    def begin(self, now_ns: int, e_stop: bool = False, scheduling: str = "normal") -> None:
+    def emergency_stop(self) -> None:
+        """Engage the emergency stop before the base is known."""
+        self._guard.emergency_stop()
+
+    def begin(self, now_ns: int, scheduling: str = "normal") -> None:
         """Begin with a base; wheels at zero."""
         self._scheduling = scheduling
-        if e_stop:
-            self._guard.emergency_stop()
         self.greet(now_ns)
 
     def greet(self, now_ns: int) -> None:

@@ -64,6 +64,8 @@ class GuardProcess:
         self._outbox: deque[Message] = deque(maxlen=OUTBOX)
         self._memory = EStopMemory(settings.e_stop_file)
         self._guard = WireGuard(self._wire, settings.limits, settings.stop_buttons, self._send, self._tell)
+        if settings.e_stop or self._memory.engaged:
+            self._guard.emergency_stop()
         self._port: Port | None = None
         self._written = 0
         self._clock = SystemClock()
@@ -159,8 +161,7 @@ class GuardProcess:
         self._opened_ns = self._silent_ns = None
         self._calling = False
         scheduling = "normal" if self._settings.lockstep else _raise_priority()
-        e_stop = self._settings.e_stop or self._memory.engaged or self._guard.e_stop
-        self._guard.begin(now_ns, e_stop, scheduling)
+        self._guard.begin(now_ns, scheduling)
         self._troubled = False
         self._tell(Trouble("", ""))
 

@@ -22,12 +22,13 @@ from drivers.kobuki.serial_port import KOBUKI
 from drivers.serial_base.base import GuardedBase
 from drivers.serial_base.emulator import KinematicBody, Sensed
 from drivers.serial_base.guard_link import GuardLink
-from drivers.serial_base.messages import MAX_PACKET, STOP, Answer, State, unpack
+from drivers.serial_base.messages import MAX_PACKET, RELEASE, STOP, Answer, Request, State, unpack
 from drivers.serial_base.process import GuardProcess
 from drivers.serial_base.settings import GuardSettings
 from drivers.serial_base.wire import Reading
 from drivers.serial_wire.faults import Silent, Unplugged
 from drivers.serial_wire.port import Port
+from drivers.serial_wire.pty_emulation import Pty
 from robot_runtime.common.clock import NS_PER_S, SystemClock, wait_for
 from robot_runtime.errors import DeviceFault, NotConnected, RuntimeFault, StaleData
 from robot_runtime.hal import Halt, Velocity
@@ -175,6 +176,20 @@ def test_an_emergency_stop_by_its_button_holds_in_the_next_runtime_until_the_ope
             drive(base, FORWARD, 0.3)
             assert base.state(0.5).halt is Halt.NONE
         assert not memory.exists()
+
+
+def test_a_stop_that_was_released_is_not_engaged_anew_when_the_base_is_plugged_in_again() -> None:
+    terminal, (near, far) = Pty(), socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    settings = GuardSettings(WIRE, terminal.path, GuardLimits.of(INFO), e_stop=True, lockstep=True)
+    with near, far:
+        process = GuardProcess(settings, far)
+        process._open(0)
+        assert process._guard.e_stop
+        process._guard.handle(Request(RELEASE, 1, 0), 0, lambda: 0)
+        process._lose(DeviceFault("pulled out", "plug it in"), 0)
+        process._open(1)
+        assert not process._guard.e_stop
+    terminal.unplug()
 
 
 def test_a_memory_that_cannot_be_written_is_told_and_the_stop_holds(
