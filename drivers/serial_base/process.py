@@ -314,7 +314,8 @@ def _raise_priority() -> str:
 def main() -> None:
     """Run the process; its arguments are the settings and the link's file descriptor."""
     settings = GuardSettings.unpack(sys.argv[1])
-    gc.collect()
-    gc.freeze()  # the modules stay: a garbage collection of them would delay a stop by 10 ms
     with socket.socket(fileno=int(sys.argv[2])) as link:
-        GuardProcess(settings, link).run()
+        process = GuardProcess(settings, link)
+        gc.collect()
+        gc.freeze()  # the modules stay: a garbage collection of them would delay a stop by 10 ms
+        process.run()

@@ -6,6 +6,7 @@ It prints a line for each contact, and one JSON document at the end of its stand
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import sys
@@ -141,6 +142,8 @@ def main() -> None:
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(PRIORITY))
     device = MeasuringKobuki(PressableBody(MotorOptions()), int(sys.argv[2]))
     server = PtyServer(Pty(Path(sys.argv[1])), device)
+    gc.collect()
+    gc.freeze()  # no firmware pauses for a garbage collection
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     print(clock.now_ns(), flush=True)
