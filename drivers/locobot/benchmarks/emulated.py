@@ -120,6 +120,8 @@ class MeasuringKobuki(EmulatedKobuki):
                 if self._told_ns:
                     self.measured.contact_ms.append((now_ns - self._told_ns) / 1e6)
                 self.measured.pressed_ms.append((now_ns - self._pressed_ns) / 1e6)
+            else:
+                self._press_at_ns = 0  # its command expired, on a busy computer: there is nothing to stop
 
     def _act(self, now_ns: int) -> None:
         """Press and release the bumper."""

@@ -164,7 +164,7 @@ def contact_rows(contacts: int, load: int, advance: Advance) -> list[Row]:
         Row(
             "contacts_missed",
             "contacts that stopped nothing",
-            float(idle["missed"] + busy["missed"] + contacts - len(total)),
+            float(idle["missed"] + busy["missed"]),
             "",
             0,
             "<=",

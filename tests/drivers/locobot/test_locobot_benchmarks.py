@@ -6,10 +6,12 @@ import pytest
 
 from drivers.kobuki.driver import KOBUKI_BASE, KobukiOptions
 from drivers.locobot.benchmarks.decoding import decoding_rows
+from drivers.locobot.benchmarks.emulated import MeasuringKobuki, PressableBody
 from drivers.locobot.benchmarks.motion import GYRO, make_emulated_base
 from drivers.locobot.benchmarks.reactions import contact_rows
 from robot_runtime.hal import Velocity
 from robot_runtime.hal.simulated_motors import MotorOptions
+from robot_runtime.safety import STILL
 
 
 def no_progress(*_: object) -> None:
@@ -22,6 +24,19 @@ def test_every_contact_stops_the_emulated_base() -> None:
     rows = {row.id: row for row in contact_rows(20, 0, no_progress)}
     assert rows["contacts_missed"].value == 0
     assert 0 < (rows["contact_to_zero_p99_ms"].value or 0) <= (rows["contact_to_zero_max_ms"].value or 0)
+
+
+@pytest.mark.parametrize(("stops_ms", "missed"), [(10, 0), (None, 1)])
+def test_a_contact_is_made_in_motion_and_missed_if_the_motion_goes_on(stops_ms: int | None, missed: int) -> None:
+    body = PressableBody(MotorOptions())
+    device = MeasuringKobuki(body, contacts=1)
+    pressed = []
+    for ms in range(1000):
+        device.velocity = Velocity(0.2, 0.0) if stops_ms is None or ms < stops_ms else STILL
+        device.transmit(ms * 1_000_000)
+        pressed.append(body.pressed)
+    assert any(pressed) is bool(missed)
+    assert device.measured.missed == missed
 
 
 def test_noise_costs_no_frame() -> None:
