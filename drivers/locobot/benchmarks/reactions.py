@@ -102,12 +102,16 @@ def emulated(contacts: int = 0) -> Iterator[Emulated]:
             device.kill()
 
 
-def _drive(base: GuardedBase, seconds: float) -> None:
+def _drive(base: GuardedBase, seconds: float) -> int:
+    """Repeat a command, and return the instant of the last one."""
     clock = SystemClock()
-    end_ns = clock.now_ns() + int(seconds * NS_PER_S)
-    while clock.now_ns() < end_ns:
+    last_ns = clock.now_ns()
+    end_ns = last_ns + int(seconds * NS_PER_S)
+    while (now_ns := clock.now_ns()) < end_ns:
+        last_ns = now_ns
         base.command(SPEED)
         clock.sleep(PERIOD_S)
+    return last_ns
 
 
 def _contacts(count: int, advance: Advance) -> dict[str, Any]:
@@ -176,7 +180,8 @@ def contact_rows(contacts: int, load: int, advance: Advance) -> list[Row]:
 def _pty_hop_p99_ms() -> float:
     """Return the time that the kernel takes from a write to a pty to its arrival, 99 of 100 are less.
 
-    It delivers through a work queue without priority, so that a busy computer delays all reactions over a pty.
+    It delivers through a work queue without priority, so that a busy computer delays all reactions over a pty. This
+    process's own wait for a core is in the time as well; the guard process has real-time priority and waits less.
     """
     terminal, clock, hops_ns = Pty(), SystemClock(), []
     try:
@@ -200,8 +205,7 @@ def loss_rows(trials: int, advance: Advance) -> list[Row]:
         marks = []
         with make_base(device.port) as base:
             for _ in range(trials):
-                _drive(base, 0.4)
-                marks.append(SystemClock().now_ns() - int(PERIOD_S * NS_PER_S))
+                marks.append(_drive(base, 0.4))
                 SystemClock().sleep(0.5)
                 advance()
         lost = _delays_ms(marks, device.finish()["stopped_ns"])
