@@ -14,6 +14,12 @@ from sim_bridge.physics.world import World
 REST_S = 0.03
 """Standstill of the wheels that ends an action: longer than a controller's tick, shorter than a pause."""
 
+TURN_RADIUS_M = 0.05
+"""Radius of the arc below which a motion is a turn. Wheels of unequal gain do not turn exactly on the spot."""
+
+START_SHARE = 0.02
+"""Share of an action after which its kind is fixed: its first moments mislead where one wheel starts first."""
+
 NONE: Triple = (0.0, 0.0, 0.0)
 
 
@@ -60,8 +66,9 @@ class Slip:
         if linear_m_s == 0 and angular_rad_s == 0:
             self._rested_s += step_s
             return NONE
-        if self._rested_s >= REST_S:
-            self._begin(noise, linear_m_s, angular_rad_s)
+        turns = abs(linear_m_s) < TURN_RADIUS_M * abs(angular_rad_s)
+        if self._rested_s >= REST_S or (turns != self._turns and self._left > 1 - START_SHARE):
+            self._begin(noise, turns, linear_m_s, angular_rad_s)
         self._rested_s = 0.0
         progress = abs(angular_rad_s if self._turns else linear_m_s) * step_s / self._action_length
         share = min(progress, self._left)
@@ -77,9 +84,9 @@ class Slip:
         self._slipped_rad += yaw_rad
         return cos * x_m + sin * y_m - wheels_m, cos * y_m - sin * x_m, yaw_rad
 
-    def _begin(self, noise: ActionNoise, linear_m_s: float, angular_rad_s: float) -> None:
-        self._turns = linear_m_s == 0
-        if self._turns:
+    def _begin(self, noise: ActionNoise, turns: bool, linear_m_s: float, angular_rad_s: float) -> None:
+        self._turns = turns
+        if turns:
             action = Action.TURN_LEFT if angular_rad_s > 0 else Action.TURN_RIGHT
         else:
             action = Action.MOVE_FORWARD
