@@ -224,6 +224,7 @@ class LegFollower:
         begin_ns = self._tick_ns = self._clock.now_ns()
         predictor.recorder.clear()
         self._sent(Velocity())
+        predictor.begin(late=self._calibrated)
         drive = self._drive(leg, SE2(state.odom.x_m, state.odom.y_m, aim_rad), open_loop=False)
         goal = drive.start @ leg.pose(1.0)
         wheels = WheelCheck(predictor)
