@@ -21,6 +21,9 @@ MODEL_FIELDS = tuple(MotorModel.__dataclass_fields__)
 class MotorOptions:
     """Motors of a simulated base, in its YAML file: a type of base, and in what this one differs from it.
 
+    :mod:`robot_runtime.hal.motors` has the nominal values and their sources, ``drivers/fake/motion_bench/bases.py`` the
+    ranges in which real bases are expected.
+
     Attributes:
         type: base whose nominal model is taken.
         dead_time_s: the true one, as of :class:`~robot_runtime.hal.motors.MotorModel`; None for the nominal one.

@@ -19,12 +19,23 @@ from robot_runtime.hal.motors import CREATE_2_MOTORS, KOBUKI_MOTORS, KnownMotors
 from robot_runtime.hal.simulated_motors import MotorOptions
 
 MAX_LAG_S = MAX_DEAD_TIME_S = 0.25
+"""A Kobuki's dead time is about 0.2 s (yujinrobot/kobuki issue 389); smoother, Wi-Fi and USB add to it. No source has
+a lag: the same limit is assumed."""
+
 MAX_THRESHOLD_M_S = 0.12
+"""A Create 2 starts at 11 mm/s (ktibow.github.io/blog/roombamotors). A Kobuki struggles with friction on turns of 0.33
+rad/s, 0.04 m/s per wheel (yujinrobot/kobuki issue 144). Three times that is assumed, for worn motors and carpet."""
+
 GAIN = 0.05
 MAX_GAIN_LOSS = 0.1
+"""Assumptions: diameters of wheels, and what an empty battery takes."""
+
 REPORT_DELAY_S = (0.02, 0.1)
+"""A Kobuki reports every 20 ms, and an FTDI adapter may hold a report for 16 ms more (yujinrobot/kobuki issue 382). The
+rest is left to the network: beyond ``MotionProfile.state_max_age_s`` of 0.15 s the controller waits."""
+
 ACCEL_M_S2 = (0.5, 1.5)
-"""Ranges of the motors."""
+"""From kobuki_core's acceleration limiter (0.5 m/s²) to beyond what the profile asks for (1 m/s²)."""
 
 QUARTER = 0.25
 """Share of bases with a Create 2's quantum, and of those whose firmware limits acceleration."""

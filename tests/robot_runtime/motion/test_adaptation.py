@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
+from open_room import fake_robot, make_episode, make_scene, make_task
 
 from drivers.fake.driver import make_robot
-from robot_runtime.actions.discrete import Displacement
+from robot_runtime.actions.discrete import Action, Displacement
+from robot_runtime.env import Env
 from robot_runtime.hal import Robot
 from robot_runtime.hal.events import Event
 from robot_runtime.hal.motors import KOBUKI_MOTORS, KnownMotors, MotorModel
 from robot_runtime.motion.adaptation import DELAY_BOUND_S, GAIN_BOUND, described
 from robot_runtime.motion.controller import MotionController
+from robot_runtime.recording.reader import LogReader
+from robot_runtime.recording.writer import Recorder
 from robot_runtime.records import Outcome
 from robot_runtime.robots.loader import RobotContext
 
@@ -53,6 +58,21 @@ def test_delays_and_gains_approach_those_of_the_base_and_the_log_says_so(dead_ti
     assert "dead time 0.200 to 0." in events[0].detail
     assert "gain 1.000/1.000 to 0.98" in events[0].detail
     assert len(events) < 12
+
+
+def test_the_log_of_an_episode_has_the_changes(tmp_path: Path) -> None:
+    task, recorder = make_task(), Recorder(tmp_path)
+    motors = {"type": "kobuki", "gain": [0.95, 0.95]}
+    with fake_robot(task, motors=motors) as robot, Env(robot, task, make_scene(), (recorder,)) as env:
+        env.reset(make_episode(), "three steps")
+        for _ in range(3):
+            env.step(Action.MOVE_FORWARD)
+        env.step(Action.STOP)
+    recorder.close()
+    assert recorder.path is not None
+    with LogReader(recorder.path) as log:
+        changes = [event.detail for event in log.events() if event.kind == "motors_adapted"]
+    assert "the model of the motors has changed: gain 1.000/1.000 to 0.9" in changes[0]
 
 
 def test_an_episode_does_not_depend_on_what_was_driven_before() -> None:

@@ -36,6 +36,16 @@ def test_a_preset_becomes_a_robot() -> None:
     assert robot.base.info.name == "fake"
 
 
+def test_every_simulated_preset_but_sim_has_the_motors_of_a_real_base() -> None:
+    types = {}
+    for path in config.find_preset("robots", "sim").parent.glob("*.yaml"):
+        _, file = read_robot_file(str(path))
+        if not file.driver.startswith("drivers.ros_locobot."):  # those get them from their variant
+            types[path.stem] = file.options.get("motors", {}).get("type", "ideal")
+    assert types.pop("sim") == "ideal"
+    assert set(types.values()) == {"kobuki", "create2"}
+
+
 def test_a_path_becomes_a_robot_with_its_options(tmp_path: Path) -> None:
     text = "name: slow\ndriver: drivers.fake.driver:make_robot\noptions: {max_linear_m_s: 0.1}\n"
     robot = load_robot(robot_file(tmp_path, text), CONTEXT)
