@@ -127,7 +127,7 @@ class LatencyProcedure(Procedure[BaseSweep, SolvedLatency]):
         guide.ask("put the robot before a textured surface, 1 m away or farther, free to turn on the spot")
         if robot.simulation is not None:
             open_start_pose(robot, robot.simulation)
-        motion = MotionController(robot.clock, robot.base, robot.head)
+        motion = MotionController(robot.clock, robot.base, robot.head, robot.motion)
         robot.head.command(0.0, 0.0)
         sweeps = []
         for number in range(self._sweeps):

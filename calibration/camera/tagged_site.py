@@ -85,7 +85,7 @@ def visit(
         RuntimeFault: a device failed.
     """
     rig, detector = rig_of(robot.camera), TagCornerDetector()
-    motion = MotionController(robot.clock, robot.base, robot.head)
+    motion = MotionController(robot.clock, robot.base, robot.head, robot.motion)
     total, done = len(tilts_deg) * (len(moves) + 1), 0
     with _tags_in_place(robot, guide, size_m, moves):
         for station, move in enumerate((None, *moves)):

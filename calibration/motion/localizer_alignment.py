@@ -111,7 +111,7 @@ class LocalizationCalibration(Procedure[AlignmentSample, Alignment]):
         )
         if not guide.attended:
             robot.placer.place(start, 0.0)
-        controller = MotionController(robot.clock, robot.base, robot.head)
+        controller = MotionController(robot.clock, robot.base, robot.head, robot.motion)
         controller.rest()
         poses, measured = _Gathered(odometry), _Gathered(robot.localizer)
         poses.wait(robot, 1)

@@ -95,7 +95,7 @@ class MeasuredDrive:
 
     def __init__(self, robot: Robot, guide: Guide, room_m: float) -> None:
         self._robot = robot
-        self._motion = MotionController(robot.clock, robot.base, robot.head)
+        self._motion = MotionController(robot.clock, robot.base, robot.head, robot.motion)
         guide.ask(f"put the robot on free floor with {room_m:g} m around it, where {robot.referee.info.name!r} sees it")
         if robot.simulation is not None:
             start_poses.central_start_pose(robot, robot.simulation)

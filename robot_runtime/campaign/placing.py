@@ -98,4 +98,4 @@ def placer_of(
         robot.clock.sleep(1.0)
     if planned.placing == "person":
         return AskingPlacer(None, person, say)
-    return AskingPlacer(DrivingPlacer(*parts, occupancy=scene.map), person, say)
+    return AskingPlacer(DrivingPlacer(*parts, scene.map, robot.motion), person, say)

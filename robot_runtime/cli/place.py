@@ -151,5 +151,5 @@ def _placer(robot: Robot, scene: Scene, drive: bool, tolerance: Tolerance, guide
 
     parts = (robot.clock, robot.base, robot.head, robot.localizer, robot.referee, tolerance, guide)
     if drive:
-        return DrivingPlacer(*parts, occupancy=scene.map)
+        return DrivingPlacer(*parts, scene.map, robot.motion)
     return OperatorPlacer(*parts) if robot.simulation is None else robot.placer

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 
-from typing_extensions import override
+from typing_extensions import Self, override
 
 from robot_runtime.actions.discrete import Displacement
 from robot_runtime.common.clock import Clock, seconds_to_ns
 from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.errors import PlacementFailed
-from robot_runtime.hal import Base, Head, Localizer
+from robot_runtime.hal import Base, Head, Localizer, Robot
+from robot_runtime.hal.motion_profile import DEFAULT_PROFILE, MotionProfile
 from robot_runtime.motion.controller import MotionController
 from robot_runtime.placement.guide import Guide
 from robot_runtime.placement.offset import Offset, Tolerance
@@ -42,8 +43,8 @@ class DrivingPlacer(GuidedPlacer):
     straight.
 
     Args:
-        occupancy: map of the scene; without it, the robot drives straight lines. The others are as for
-            :class:`GuidedPlacer`.
+        occupancy: map of the scene; without it, the robot drives straight lines.
+        profile: parameters of motions. The others are as for :class:`GuidedPlacer`.
     """
 
     way = "drive"
@@ -58,17 +59,23 @@ class DrivingPlacer(GuidedPlacer):
         tolerance: Tolerance | None = None,
         guide: Guide | None = None,
         occupancy: OccupancyMap | None = None,
+        profile: MotionProfile = DEFAULT_PROFILE,
     ) -> None:
         super().__init__(clock, base, head, localizer, referee, tolerance, guide)
-        self._occupancy, self._options = occupancy, {"occupancy": occupancy}
+        self._occupancy, self._profile = occupancy, profile
         self._spaces: dict[float, GeodesicMap] = {}
+
+    @override
+    def fitted(self, robot: Robot) -> Self:
+        devices = (robot.clock, robot.base, robot.head, robot.localizer, robot.referee)
+        return type(self)(*devices, self.tolerance, self.guide, self._occupancy, robot.motion)
 
     @override
     def move_to(self, pose: SE2) -> None:
         clock, tolerance = self._clock, self.tolerance
         deadline_ns = clock.now_ns() + seconds_to_ns(tolerance.timeout_s)
         self.guide.begin(pose, tolerance, drives=True)
-        motion = MotionController(clock, self._base, self._head)
+        motion = MotionController(clock, self._base, self._head, self._profile)
         offset = Offset.of(self._located(motion), pose)
         while not offset.within(tolerance, SAFETY_FACTOR):
             if clock.now_ns() > deadline_ns:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import Any
 
 from typing_extensions import Self, override
 
@@ -52,13 +51,11 @@ class GuidedPlacer(Placer):
         self._clock, self._base, self._head = clock, base, head
         in_map = [source for source in (referee, localizer) if source.info.frame == "map"]
         self._sources = tuple(dict.fromkeys(in_map))
-        self._options: dict[str, Any] = {}
-        """Further arguments of a subclass."""
 
     @override
     def fitted(self, robot: Robot) -> Self:
         devices = (robot.clock, robot.base, robot.head, robot.localizer, robot.referee)
-        return type(self)(*devices, self.tolerance, self.guide, **self._options)
+        return type(self)(*devices, self.tolerance, self.guide)
 
     @override
     def place(self, pose: SE2, tilt_rad: float) -> None:

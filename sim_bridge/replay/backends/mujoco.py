@@ -159,7 +159,7 @@ class MujocoBackend(SimulatorBackend):
             return None
         self._remove(before.held)
         began = self._simulation.pose()
-        motion = MotionController(robot.clock, robot.base, robot.head)
+        motion = MotionController(robot.clock, robot.base, robot.head, robot.motion)
         motion.rest()
         if isinstance(decision, VelocityCommand | WaypointCommand):
             assert task.control is not None

@@ -19,7 +19,8 @@ from robot_runtime.actions.discrete import Displacement
 from robot_runtime.common.clock import NS_PER_S, Clock
 from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.errors import InvalidStart, PlacementFailed, StaleData
-from robot_runtime.hal import Arrivals, Localizer, LocalizerInfo, PoseEstimate, PoseStatus, Robot
+from robot_runtime.hal import Arrivals, Localizer, LocalizerInfo, PoseEstimate, PoseStatus, Robot, Velocity
+from robot_runtime.hal.motion_profile import MotionProfile
 from robot_runtime.placement.driving import DrivingPlacer, next_motion
 from robot_runtime.placement.guide import Guide
 from robot_runtime.placement.offset import Offset, Tolerance
@@ -212,6 +213,20 @@ def test_a_robot_drives_to_its_start(goal: SE2, scene: bool) -> None:
     assert robot.head.state(1.0).tilt_rad == pytest.approx(-0.3, abs=0.01)
     assert told[0].startswith("The robot drives itself to x")
     assert told[-1].startswith("The robot stands at the start")
+
+
+def test_a_robot_drives_to_its_start_no_faster_than_its_file_allows() -> None:
+    robot = replace(fake(), motion=MotionProfile(linear_m_s=0.1))
+    speeds_m_s: list[float] = []
+    command = robot.base.command
+
+    def noted(velocity: Velocity) -> Velocity:
+        speeds_m_s.append(abs(velocity.linear_m_s))
+        return command(velocity)
+
+    robot.base.command = noted  # type: ignore[method-assign]
+    driving(robot)[0].fitted(robot).place(SE2(0.5, 0.0, 0.0), 0.0)
+    assert 0.05 < max(speeds_m_s) <= 0.1
 
 
 def test_a_robot_that_is_there_does_not_move() -> None:
