@@ -76,7 +76,7 @@ class RandomBase:
     @property
     def nominal(self) -> MotorModel:
         """The motors that the type of base states: a Create 2's where speeds have a quantum, else a Kobuki's."""
-        model = CREATE_2_MOTORS if self.motors.speed_quantum_m_s else KOBUKI_MOTORS
+        model = CREATE_2_MOTORS if self.motors.true.speed_quantum_m_s else KOBUKI_MOTORS
         return replace(model, separation_m=self.motors.true.separation_m)
 
 

@@ -9,6 +9,7 @@ from drivers.fake.motion_bench.bases import BenchRobot, RandomBase, random_base
 from drivers.fake.motion_bench.measurement import FORWARD, LEFT, Plan, contacts, driven, identify
 from drivers.fake.motion_bench.rival_laws import proportional, threshold
 from drivers.fake.motion_bench.time_bound import shortest_s
+from robot_runtime.hal.motors import CREATE_2_MOTORS, KOBUKI_MOTORS
 from robot_runtime.hal.simulated_motors import MotorOptions
 
 IDEAL = RandomBase(0, MotorOptions(), 1.0)
@@ -33,6 +34,11 @@ def test_bases_are_the_same_for_the_same_seed_and_within_the_ranges() -> None:
         assert motors.dead_time_s is not None
         assert 0 <= motors.dead_time_s <= 0.25
         assert 0.02 <= motors.report_delay_s <= 0.1
+
+
+def test_a_base_is_taken_for_the_type_that_its_steps_of_speed_show() -> None:
+    assert RandomBase(0, MotorOptions("create2"), 1.0).nominal == CREATE_2_MOTORS
+    assert RandomBase(0, MotorOptions("kobuki", speed_quantum_m_s=0.0), 1.0).nominal == KOBUKI_MOTORS
 
 
 @pytest.mark.parametrize("law", [proportional, threshold])
