@@ -106,7 +106,9 @@ class Drive:
         self._wheels_m = leg.wheels_m(model.separation_m)
         self._square_m2 = self._wheels_m[0] ** 2 + self._wheels_m[1] ** 2
         self._longest_m = max(map(abs, self._wheels_m))
-        self._slow_1_s = profile.still_m_s / self._longest_m if self._longest_m else 0.0
+        # Commands in steps change a wheel's speed by that much per period: it is never slower while commanded.
+        slow_m_s = max(profile.still_m_s, self._follows * model.speed_quantum_m_s)
+        self._slow_1_s = slow_m_s / self._longest_m if self._longest_m else 0.0
         tolerances = ((profile.position_m, leg.forward_m), (profile.heading_rad, leg.turn_rad))
         tolerance = min(tolerance / abs(distance) for tolerance, distance in tolerances if distance)
         self._fine = (FINE_CALIBRATED if calibrated or open_loop else FINE_ASSUMED) * tolerance
