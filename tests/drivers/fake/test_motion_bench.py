@@ -6,10 +6,10 @@ import pytest
 
 from drivers.fake.motion_bench import cli
 from drivers.fake.motion_bench.bases import BenchRobot, RandomBase, random_base
-from drivers.fake.motion_bench.measurement import FORWARD, LEFT, Plan, contacts, driven, identify
+from drivers.fake.motion_bench.measurement import FORWARD, LEFT, Plan, contacts, controlled, driven, identify
 from drivers.fake.motion_bench.rival_laws import proportional, threshold
 from drivers.fake.motion_bench.time_bound import shortest_s
-from robot_runtime.hal.motors import CREATE_2_MOTORS, KOBUKI_MOTORS
+from robot_runtime.hal.motors import CREATE_2_MOTORS, KOBUKI_MOTORS, KnownMotors
 from robot_runtime.hal.simulated_motors import MotorOptions
 
 IDEAL = RandomBase(0, MotorOptions(), 1.0)
@@ -59,6 +59,15 @@ def test_the_motors_of_a_random_base_are_identified_within_a_minute_and_a_square
     assert fit.model.gain == pytest.approx(base.true.gain, abs=0.01)
     assert drive.seconds < 60
     assert drive.extent_m < 0.5
+
+
+@pytest.mark.slow  # 12 actions of an identified base
+def test_a_coarse_base_whose_lag_is_about_a_period_does_not_hunt_about_its_goal() -> None:
+    base = random_base(31, 0)  # lag 29 ms, steps of 28.5 mm/s
+    fit, _, _ = identify(base)
+    assert fit is not None
+    done = controlled(base, KnownMotors(fit.model, calibrated=True), 12)
+    assert (done.details, all(done.reached)) == ([], True)
 
 
 def test_the_way_after_contact_grows_with_the_delay() -> None:

@@ -145,16 +145,6 @@ def test_without_a_calibration_the_direction_changes_only_at_rest(base: str) -> 
         pause, last = (0, linear_m_s) if linear_m_s else (pause + 1, last)
 
 
-@pytest.mark.parametrize("lag_s", [0.0, 0.028, 0.06])
-def test_a_coarse_base_that_follows_at_once_does_not_hunt_about_its_goal(lag_s: float) -> None:
-    coarse = {"dead_time_s": 0.141, "lag_s": lag_s, "speed_quantum_m_s": 0.0285, "report_delay_s": 0.05}
-    with base_with({**coarse, "gain": [0.988, 0.938], "threshold_m_s": [0.038, 0.027]}, calibrated=True) as robot:
-        motion = controller(robot)
-        results = [motion.execute(wish) for wish in (FORWARD, LEFT, RIGHT, FORWARD) * 4]
-    assert {result.outcome for result in results} == {Outcome.REACHED}
-    assert max(result.duration_s for result in results) < 2.0
-
-
 @pytest.mark.parametrize("wish", [FORWARD, LEFT], ids=["forward", "turn"])
 def test_a_coarse_base_starts_though_a_tick_grants_less_than_half_of_its_quantum(wish: Displacement) -> None:
     with base_with(BASES["create"], max_linear_accel_m_s2=0.3, max_angular_accel_rad_s2=2.5) as robot:
