@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from types import TracebackType
 
 
 class OwnDirectory:
@@ -23,9 +22,7 @@ class OwnDirectory:
         if self._path is not None:
             os.chdir(self._path)
 
-    def __exit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         try:
             changed = not os.path.samestat(os.stat("."), os.fstat(self._runtimes))
             self._path = os.getcwd() if changed else None
