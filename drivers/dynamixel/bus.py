@@ -95,7 +95,7 @@ class SdkPort(PortHandler):  # type: ignore[misc]
         self.setPacketTimeoutMillis(self.tx_time_per_byte * packet_length + 1000 * REPLY_S)
 
     def getCurrentTime(self) -> float:  # noqa: N802
-        """Milliseconds by a clock that nobody sets."""
+        """Milliseconds of a monotonic clock."""
         return 1000 * ns_to_seconds(self._clock.now_ns())
 
 

@@ -1,4 +1,4 @@
-"""Odometry of a differential drive from the ways of its wheels, with the heading of a gyro where there is one."""
+"""Odometry of a differential drive from the travel of its wheels, with a gyro's heading where there is one."""
 
 from __future__ import annotations
 

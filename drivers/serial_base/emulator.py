@@ -94,7 +94,7 @@ class EmulatedBase(EmulatedDevice):
         body: wheels and sensors.
         random: source of its errors.
         options: of the emulator.
-        advance: called with the commanded velocity and the present time before sensors are read, where nobody else
+        advance: called with the commanded velocity and the present time before sensors are read, where nothing else
             moves the body.
 
     Attributes:

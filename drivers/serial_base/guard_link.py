@@ -25,7 +25,7 @@ ANSWER_S = 0.5
 """Time limit of an answer in real time; it takes a fraction of a millisecond."""
 
 LOCKSTEP_ANSWER_S = 20.0
-"""Likewise in simulated time, in which a delay harms nobody."""
+"""Likewise in simulated time, in which a delay does no harm."""
 
 POLL_S = 0.05
 MAX_WAIT_S = 0.1

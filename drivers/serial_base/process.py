@@ -1,8 +1,8 @@
 """Guard process: it owns the base's port, and stops the wheels whatever happens to the runtime.
 
-One thread reads the wire, decides and writes, so that a stop after a contact waits for nobody. The process is connected
-to the runtime by one Unix socket; when the runtime dies, the socket ends and the wheels stop. Beside the standard
-library it imports pyserial alone.
+One thread reads the wire, decides and writes, so that a stop after a contact waits for no other thread. The process is
+connected to the runtime by one Unix socket; when the runtime dies, the socket ends and the wheels stop. Beside the
+standard library it imports pyserial alone.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ class Pty:
         main, far = pty.openpty()
         for end in (main, far):
             tty.setraw(end)
-        os.set_blocking(main, False)  # a terminal that nobody reads takes about 20 kB
+        os.set_blocking(main, False)  # a terminal without a reader takes about 20 kB
         self._ends = main, far
         self.path = os.ttyname(far)
         if self._link is not None:

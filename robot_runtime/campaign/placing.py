@@ -36,7 +36,7 @@ class AskingPlacer(Placer):
 
     @property
     def guide(self) -> Guide:
-        """Messages to the person who helps; none where nobody can."""
+        """Messages to the person who helps; none where no person can."""
         return self._second.guide if isinstance(self._second, Guided) else Guide()
 
     @guide.setter
@@ -76,7 +76,7 @@ def placer_of(
 ) -> Placer:
     """The placer that a plan wants for a connected robot.
 
-    In simulation nobody can push the robot: where a person would, it is set down unless the person can steer it. A
+    In simulation a person cannot push the robot: it is set down at the start instead, unless the person can steer it. A
     simulated robot that drives or is driven begins where the scene has most room.
 
     Args:

@@ -319,7 +319,7 @@ class Runner:
         for ask, since in self._waiting.values():
             if since.elapsed_s() > limit_s:
                 raise DeviceFault(
-                    f"nobody answered for {limit_s / 60:.0f} minutes: {self.state.asks[ask]['text']}",
+                    f"no answer came for {limit_s / 60:.0f} minutes: {self.state.asks[ask]['text']}",
                     "do what was asked, and repeat the command: it goes on where it stopped",
                 )
 

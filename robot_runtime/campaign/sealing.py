@@ -1,8 +1,8 @@
-"""Sealed policies: who is who is known to the holder of a key file, and to nobody who runs or judges the campaign.
+"""Sealed policies: their names are known to the holder of a key file, but not to those who run or judge a campaign.
 
 The plan has a commitment to each policy's source, SHA-256 over source and a secret salt. The holder of the key, another
-user or another computer, runs the policies behind servers which tell their sealed names only. Unblinding publishes
-sources and salts: everybody can then check the commitments.
+user or another computer, runs the policies behind servers which give only their sealed names. Unblinding publishes
+sources and salts: anyone can then check the commitments.
 """
 
 from __future__ import annotations

@@ -177,7 +177,7 @@ def rehearse(
 ) -> None:
     """Rehearse a plan in simulation: sealed, killed and resumed on the way, verified from a copy, with its report.
 
-    The plan names its policies' sources; nobody judges.
+    The plan names its policies' sources; there are no judges.
 
     Example:
         robot-runtime campaign rehearse plan.yaml --out rehearsal

@@ -105,11 +105,11 @@ class ControlServer:
 
     @property
     def operator(self) -> str | None:
-        """Pseudonym of the person in control; None for nobody."""
+        """Pseudonym of the person in control; None if there is none."""
         return self._operator
 
     def close(self) -> None:
-        """Accept no more connections. Nobody is in control any more; the robot is not stopped by that."""
+        """Accept no more connections. No person is in control afterwards; that does not stop the robot."""
         with self._lock:
             self._page = self._operator = None
         self._server.shutdown()

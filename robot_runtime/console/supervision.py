@@ -39,7 +39,7 @@ class Supervision(Subscriber):
         waits: whether the loop waits because of that.
         steers: whether the operator may drive the robot to its start.
         operator: pseudonym of the person in control.
-        taken_over: pseudonym of the person whose actions count instead of the policy's; None for nobody's.
+        taken_over: pseudonym of the person whose actions count instead of the policy's; None if there is none.
         interventions: steps of the present episode that a person decided instead of the policy.
         helper: pseudonym of that person, the last one if there were several.
     """

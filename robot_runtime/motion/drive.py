@@ -163,7 +163,7 @@ class Drive:
         period_s, accel_1_s2 = self._period_s, self._accel_1_s2
         left, right = self._predictor.left, self._predictor.right
         speed_1_s = self._along((left.speed_m_s, right.speed_m_s))
-        # The Guard may grant the acceleration of one tick at the next: the wish may be that much ahead of the wheels.
+        # The Guard may grant the acceleration of a tick at the next: the command may be that far ahead of the wheels.
         step_1_s = accel_1_s2 * period_s
         self._wish_1_s = wish_1_s = min(
             self._speed_1_s,

@@ -116,7 +116,7 @@ class Annotations:
 
     @property
     def helper(self) -> str:
-        """The person who helped the robot, by the last annotation that says so or not; empty if nobody did."""
+        """The person who helped the robot, by the last annotation that says so or not; empty if there was none."""
         said = (one for one in reversed(self.statements) if one.intervention is not None)
         return next((one.who if one.intervention else "" for one in said), "")
 

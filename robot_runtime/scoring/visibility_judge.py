@@ -1,8 +1,8 @@
 """Judge of visibility: whether the goal object is in the frame of the stop, by a detector and by the list of objects.
 
-Two facts speak: the detector's score for the category, and how many measured points lie in the box that an instance has
-in the scene. Either alone errs, a weak detector often, and boxes where things were moved; a logistic regression weighs
-both, and the judge abstains where they leave it unsure.
+The evidence is of two kinds: the detector's score for the category, and how many measured points lie in the box that
+an instance has in the scene. Each alone makes errors: a weak detector often, boxes where objects were
+moved. A logistic regression combines both, and the judge abstains where the result is uncertain.
 """
 
 from __future__ import annotations

@@ -333,7 +333,7 @@ class Session:
                 passed_s = self.clock.advance(now_ns)
                 if passed_s > SIMULATED_SKEW_S:
                     raise DeviceFault(
-                        f"topic /clock: it went on by {passed_s:.3f} s while this process heard nothing, "
+                        f"topic /clock: it went on by {passed_s:.3f} s while this process received nothing, "
                         f"{SIMULATED_SKEW_S:g} s is allowed",
                         HELD_UP,
                     )

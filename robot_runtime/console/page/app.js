@@ -216,7 +216,7 @@ function showWho() {
   document.body.classList.toggle("mine", mine);
   $("operate").hidden = !mine; $("give").hidden = !mine; $("take").hidden = mine;
   $("take").disabled = !link.isOpen || (!!operator && !mine);
-  $("operator").textContent = mine ? "you are in control: a page that is hidden, closed or silent stops the robot" : operator ? `${operator} is in control` : "nobody is in control";
+  $("operator").textContent = mine ? "you are in control: a page that is hidden, closed or silent stops the robot" : operator ? `${operator} is in control` : "no person is in control";
 }
 
 // Conditions that need a person: shown, and told by the browser where it may.
@@ -259,7 +259,7 @@ function showJudge(newest) {
 }
 function showFinal() {
   const log = $("judge-log").value;
-  $("judged").textContent = (judged[log] || []).length ? `judged by ${judged[log].join(", ")}` : "nobody has judged it yet";
+  $("judged").textContent = (judged[log] || []).length ? `judged by ${judged[log].join(", ")}` : "not judged yet";
   fetch(`${link.page}/final/${encodeURIComponent(log)}`, { headers: { Authorization: `Bearer ${token}` } })
     .then((answer) => answer.ok ? answer.arrayBuffer() : Promise.reject(new Error())).then((bytes) => show("final", bytes)).catch(() => setTimeout(() => $("judge-log").value === log && !$("final").src && showFinal(), 500));
 }

@@ -25,7 +25,7 @@ class Link {
   open() {
     this.control = new WebSocket(`ws${secure}://${location.hostname}:${this.controlPort}/`);
     this.control.onopen = () => this.send({ do: "hello", token });
-    this.control.onmessage = (event) => this.heard(JSON.parse(event.data));
+    this.control.onmessage = (event) => this.receive(JSON.parse(event.data));
     this.control.onclose = (event) => {
       this.mine = false; this.eStop = null; changed(this);
       if (event.code === 1008) { say(`${this.name} refused this page: ${event.reason}`); return; }
@@ -39,7 +39,7 @@ class Link {
     return false;
   }
 
-  heard(message) {
+  receive(message) {
     this.heardAt = performance.now();
     if (message.kind === "beat") {
       if (this.beats.has(message.n)) { this.roundTrip = this.heardAt - this.beats.get(message.n); this.beats.delete(message.n); }

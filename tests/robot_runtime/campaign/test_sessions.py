@@ -193,7 +193,7 @@ def test_what_only_a_person_can_mend_is_asked_for_and_posted(tmp_path: Path, fol
 
 def test_nobody_answering_ends_the_session_and_loses_nothing(tmp_path: Path, folder: Path) -> None:
     plan = write_plan(tmp_path, 1, test={"largest": 1}, help={"patience_minutes": 0.001})
-    with pytest.raises(DeviceFault, match="nobody answered"):
+    with pytest.raises(DeviceFault, match="no answer came"):
         run_campaign(plan, folder, Refusing)
     assert run_campaign(plan, folder).reason == "undecided"
 
