@@ -24,8 +24,9 @@ from robot_runtime.hal import CameraInfo, RgbdFrame
 from robot_runtime.imaging.depth import training_depth
 from robot_runtime.policy import Observation
 from robot_runtime.scenes.scene import Room, Scene
-from robot_runtime.tasks import areagoal, objectnav, pointnav
+from robot_runtime.tasks import objectnav, pointnav
 from robot_runtime.tasks.episode import Episode, Instruction, Question
+from robot_runtime.tasks.goal_category import category_of
 from robot_runtime.tasks.rearrangement.sensors import REARRANGEMENT_SENSORS
 from robot_runtime.tasks.sensor import Bound, Moment, Sensor, image_shape, text_sensor
 from robot_runtime.tasks.task import HEIGHT_TOLERANCE_M, HFOV_TOLERANCE_DEG, SensorName, Task
@@ -323,10 +324,8 @@ def observations_of(task: Task, scene: Scene, episode: Episode, start: SE2, in_m
     goal = category_id = None
     if episode.goals and task.kind == "pointnav":
         goal = in_map.inverse().apply(*pointnav.goal_point(episode))
-    elif episode.goals and task.kind == "objectnav":
-        category_id = objectnav.goal_id(task, episode)
-    elif episode.category is not None and task.kind == "areagoal":
-        category_id = areagoal.goal_id(task, episode)
+    elif (episode.goals and task.kind == "objectnav") or (episode.category is not None and task.kind == "areagoal"):
+        category_id = category_of(task, episode).id
     objects = objectnav.object_category_ids(task, scene)
     words = (episode.instruction, episode.question)
     return ObservationBuilder(task, start, goal, category_id, objects, *words, in_map, scene.rooms)

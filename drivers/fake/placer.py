@@ -54,12 +54,7 @@ class FakePlacer(Placer):
                 f"the robot does not fit at x = {pose.x_m:.3f} m: the wall allows up to {self._truth.max_x_m:.3f} m",
                 "start elsewhere, or move 'wall_x_m' in the robot's YAML",
             )
-        limits = self._head.limits
-        if not limits.min_tilt_rad <= tilt_rad <= limits.max_tilt_rad:
-            raise InvalidStart(
-                f"the head cannot tilt to {tilt_rad:.3f} rad",
-                f"start between {limits.min_tilt_rad:.3f} and {limits.max_tilt_rad:.3f} rad",
-            )
+        self._head.limits.check_start(tilt_rad)
         self._base.stop()
         self._head.command(0.0, tilt_rad)
         self._truth.pose = pose

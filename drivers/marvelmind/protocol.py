@@ -115,10 +115,6 @@ class Position:
         """Whether the packet is a forwarded one of another hedgehog."""
         return Flags.OTHER_HEDGEHOG in self.flags
 
-    @property
-    def outside_geofence(self) -> bool:
-        return Flags.OUTSIDE_GEOFENCE in self.flags
-
 
 @dataclass(frozen=True, slots=True)
 class Quality:

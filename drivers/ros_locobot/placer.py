@@ -61,12 +61,8 @@ class RosPlacer(Placer):
         return self
 
     def place(self, pose: SE2, tilt_rad: float) -> None:
-        devices, limits = self._devices, self._devices.head.limits
-        if not limits.min_tilt_rad <= tilt_rad <= limits.max_tilt_rad:
-            raise InvalidStart(
-                f"the head cannot tilt to {tilt_rad:.3f} rad",
-                f"start between {limits.min_tilt_rad:.3f} and {limits.max_tilt_rad:.3f} rad",
-            )
+        devices = self._devices
+        devices.head.limits.check_start(tilt_rad)
         devices.base.stop()
         try:
             self._move_robot(pose, tilt_rad)

@@ -84,13 +84,6 @@ def _check_ranges(owner: object, *names: str) -> None:
             raise ValueError(f"{name} must be [lowest, highest], got [{low}, {high}]")
 
 
-def _check_positive(owner: object, *names: str) -> None:
-    for name in names:
-        value = getattr(owner, name)
-        if not (math.isfinite(value) and value > 0):
-            raise ValueError(f"{name} must be a positive number, got {value}")
-
-
 @dataclass(frozen=True)
 class VelocityControl:
     """The ranges of ``velocity_control``, onto which a policy's -1 .. 1 are scaled, and its control period.
@@ -112,7 +105,7 @@ class VelocityControl:
 
     def __post_init__(self) -> None:
         _check_ranges(self, "linear_m_s", "angular_rad_s", "tilt_rad_s")
-        _check_positive(self, "time_step_s")
+        config.check_positive(self, "time_step_s")
         if (self.stop_below_m_s is None) != (self.stop_below_rad_s is None):
             raise ValueError("stop_below_m_s and stop_below_rad_s go together")
 
@@ -148,7 +141,7 @@ class WaypointControl:
     def __post_init__(self) -> None:
         _check_ranges(self, "position_m", "yaw_rad", "tilt_rad", "duration_s")
         names = ("min_duration_s", "linear_m_s", "angular_rad_s", "linear_accel_m_s2", "angular_accel_rad_s2")
-        _check_positive(self, *names)
+        config.check_positive(self, *names)
 
 
 @dataclass(frozen=True)

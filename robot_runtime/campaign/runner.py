@@ -331,9 +331,3 @@ class Runner:
             robot.end()
             if attempt:
                 self._finish(attempt, {"message": "the campaign was interrupted"}, recovered=True)
-
-
-def log_of(folder: Path, attempt: Attempt) -> Path | None:
-    """The log of an attempt; None if it has none."""
-    stated = None if attempt.ended is None else attempt.ended["log"]
-    return None if stated is None else folder / stated

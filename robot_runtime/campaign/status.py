@@ -7,8 +7,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from robot_runtime.campaign.ledger import FILE, Entry, is_running, read_ledger
-from robot_runtime.campaign.opening import CAMPAIGNS, LOGS
+from robot_runtime.campaign.ledger import Entry, is_running, read_ledger
+from robot_runtime.campaign.opening import LOGS
 from robot_runtime.campaign.outcomes import answer, sentence, values
 from robot_runtime.campaign.start_picture import OVERLAY
 from robot_runtime.campaign.state import State, stored_plan
@@ -81,11 +81,6 @@ class Status:
         overlay = None if self.overlay is None else str(self.overlay)
         more = {"title": self.name, "done": self.starts_done, "total": self.starts_planned}
         return asdict(self) | {"overlay": overlay} | more
-
-
-def list_campaigns(root: Path = CAMPAIGNS) -> list[Path]:
-    """Folders of campaigns below a folder."""
-    return sorted(path.parent for path in root.glob(f"*/{FILE}"))
 
 
 def read_status(folder: Path) -> Status:

@@ -10,6 +10,7 @@ import difflib
 import functools
 import importlib
 import json
+import math
 import re
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
@@ -180,6 +181,14 @@ def _yaml_errors(where: str) -> Iterator[None]:
         raise ConfigError(
             f"{where}:{place} is not valid YAML: {problem!s:.200}", "mend the YAML at that place"
         ) from error
+
+
+def check_positive(owner: object, *names: str) -> None:
+    """Check fields in a ``__post_init__``; all of the owner's by default. Raises ``ValueError`` for one not above 0."""
+    for name in names or vars(owner):
+        value = getattr(owner, name)
+        if not (math.isfinite(value) and value > 0):
+            raise ValueError(f"{name} must be a positive number, got {value}")
 
 
 def parse(data: Any, cls: type[T], where: str) -> T:

@@ -8,7 +8,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from robot_runtime.common.clock import seconds_to_ns
-from robot_runtime.errors import InvalidCommand
+from robot_runtime.errors import InvalidCommand, InvalidStart
 from robot_runtime.hal.device import Device
 
 
@@ -22,6 +22,14 @@ class HeadLimits:
     max_tilt_rad: float
     max_speed_rad_s: float
     settle_s: float
+
+    def check_start(self, tilt_rad: float) -> None:
+        """Raise ``InvalidStart`` for a tilt out of reach."""
+        if not self.min_tilt_rad <= tilt_rad <= self.max_tilt_rad:
+            raise InvalidStart(
+                f"the head cannot tilt to {tilt_rad:.3f} rad",
+                f"start between {self.min_tilt_rad:.3f} and {self.max_tilt_rad:.3f} rad",
+            )
 
     def clip(self, pan_rad: float, tilt_rad: float) -> tuple[float, float]:
         """The nearest angles within reach. Raises ``InvalidCommand`` for NaN or infinity."""

@@ -57,10 +57,7 @@ class MotionProfile:
     __pydantic_config__ = config.STRICT
 
     def __post_init__(self) -> None:
-        for name in self.__dataclass_fields__:
-            value = getattr(self, name)
-            if not (math.isfinite(value) and value > 0):
-                raise ValueError(f"{name} must be a positive number, got {value}")
+        config.check_positive(self)
 
     def forward_m_s(self, info: BaseInfo, motors: MotorModel) -> float:
         """Cruise speed of a base, from which a contact stops it within ``contact_travel_m``."""

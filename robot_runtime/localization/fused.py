@@ -79,9 +79,7 @@ class FusedOptions:
     __pydantic_config__ = config.STRICT
 
     def __post_init__(self) -> None:
-        for name in ("floor_m", "floor_deg", "max_std_m", "max_std_deg", "lost_after_s", "doubt_s"):
-            if not (math.isfinite(getattr(self, name)) and getattr(self, name) > 0):
-                raise ValueError(f"{name} must be a positive number, got {getattr(self, name)}")
+        config.check_positive(self, "floor_m", "floor_deg", "max_std_m", "max_std_deg", "lost_after_s", "doubt_s")
         if self.history_s < 2:
             raise ValueError(f"history_s must be at least 2, got {self.history_s}")
 

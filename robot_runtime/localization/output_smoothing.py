@@ -32,9 +32,7 @@ class SmoothingLimits:
     __pydantic_config__ = config.STRICT
 
     def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            if not (math.isfinite(value) and value > 0):
-                raise ValueError(f"{name} must be a positive number, got {value}")
+        config.check_positive(self)
 
 
 class OutputSmoother:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from robot_runtime.common.config import STRICT
+from robot_runtime.common import config
 from robot_runtime.common.geometry import SE2, wrap_angle
 
 
@@ -17,12 +17,10 @@ class Tolerance:
     within_deg: float = 5.0
     timeout_s: float = 300.0
 
-    __pydantic_config__ = STRICT
+    __pydantic_config__ = config.STRICT
 
     def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            if not (math.isfinite(value) and value > 0):
-                raise ValueError(f"{name} must be a positive number, got {value}")
+        config.check_positive(self)
 
     @property
     def within_rad(self) -> float:

@@ -13,7 +13,7 @@ from typing_extensions import Self, override
 
 from robot_runtime.common.clock import Clock, wait_for
 from robot_runtime.common.geometry import SE2
-from robot_runtime.errors import DeviceFault, InvalidStart, StaleData
+from robot_runtime.errors import DeviceFault, StaleData
 from robot_runtime.hal import Base, Head, HeadState, Localizer, Placer, PoseEstimate, PoseStatus, Robot
 from robot_runtime.hal.streams import STREAMS
 from robot_runtime.placement.guide import Guide
@@ -59,12 +59,7 @@ class GuidedPlacer(Placer):
 
     @override
     def place(self, pose: SE2, tilt_rad: float) -> None:
-        limits = self._head.limits
-        if not limits.min_tilt_rad <= tilt_rad <= limits.max_tilt_rad:
-            raise InvalidStart(
-                f"the head cannot tilt to {tilt_rad:.3f} rad",
-                f"start between {limits.min_tilt_rad:.3f} and {limits.max_tilt_rad:.3f} rad",
-            )
+        self._head.limits.check_start(tilt_rad)
         self._base.stop()
         self.move_to(pose)
         tilt_head(self._clock, self._head, tilt_rad)

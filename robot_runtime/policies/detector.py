@@ -98,17 +98,14 @@ class Detector:
 
     def __init__(self, path: Path, threads: int = 1) -> None:
         try:
-            import onnxruntime
+            from robot_runtime.policies.package.formats.onnx import open_session
         except ModuleNotFoundError as error:
             raise ConfigError(f"{path}: detectors need onnxruntime", "pip install 'robot-runtime[onnx]'") from error
         self.file, self.path = config.load(path, DetectorFile), path
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # it would take the drivers' core
         model = path.parent / self.file.model
         self.digest = digest_of(path, {"model": str(model)}) or ""
         try:
-            self._session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+            self._session = open_session(str(model), threads)
         except Exception as error:  # its own classes derive from Exception, one for each way to fail
             raise ConfigError(
                 f"{model}: is no network that ONNX Runtime can run: {error}", "export it again"

@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum, Flag
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from robot_runtime.actions.continuous import Command, VelocityCommand, WaypointCommand
 from robot_runtime.actions.discrete import Action, Displacement
 from robot_runtime.common.geometry import SE2
+from robot_runtime.errors import writing
 from robot_runtime.hal import (
     BaseState,
     Halt,
@@ -61,6 +62,12 @@ def plain(value: Any) -> Any:
         TypeError: an object has any other type.
     """
     return _conversion(type(value))(value)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write a value as :func:`plain` converts it, indented. Raises ``RecordingError`` if the file cannot be written."""
+    with writing(path):
+        path.write_text(json.dumps(plain(value), indent=2) + "\n", encoding="utf-8")
 
 
 def _find_conversion(kind: type) -> Callable[[Any], Any]:

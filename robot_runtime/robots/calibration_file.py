@@ -25,7 +25,6 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import json
-import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -73,8 +72,7 @@ class Stamp:
     def __post_init__(self) -> None:
         if not (self.kind and self.robot):
             raise ValueError("'kind' and 'robot' cannot be empty")
-        if not (math.isfinite(self.valid_days) and self.valid_days > 0):
-            raise ValueError(f"valid_days must be a positive number, got {self.valid_days}")
+        config.check_positive(self, "valid_days")
         if dt.datetime.fromisoformat(self.created).tzinfo is None:
             raise ValueError(f"created must say its offset from UTC, got {self.created!r}")
 

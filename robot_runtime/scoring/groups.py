@@ -20,6 +20,16 @@ _DRAWN = 50_000_000
 """Most episodes drawn for one interval; many episodes need fewer resamples."""
 
 
+def episode_means(name: str, scores: Iterable[EpisodeScore]) -> dict[tuple[str, str], float]:
+    """Mean of a metric over the runs of each episode, by task and episode, without episodes that lack it."""
+    found: dict[tuple[str, str], list[float]] = {}
+    for score in scores:
+        value = score.metrics.get(name)
+        if value is not None and math.isfinite(value):
+            found.setdefault((score.task, score.key), []).append(float(value))
+    return {key: math.fsum(values) / len(values) for key, values in found.items()}
+
+
 @dataclass(frozen=True)
 class GroupKey:
     """Properties that the episodes of one group have in common.

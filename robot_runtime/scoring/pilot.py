@@ -9,6 +9,7 @@ from pathlib import Path
 from robot_runtime.common.clock import NS_PER_S
 from robot_runtime.errors import RecordingError, RuntimeFault
 from robot_runtime.recording.reader import LogReader
+from robot_runtime.scoring.groups import episode_means
 from robot_runtime.scoring.statistics.planner import WorkTimes
 from robot_runtime.scoring.summary import EpisodeScore
 
@@ -19,7 +20,7 @@ def paired_differences(a: Iterable[EpisodeScore], b: Iterable[EpisodeScore], met
     Raises:
         RecordingError: there is no pair.
     """
-    means_a, means_b = _means(a, metric), _means(b, metric)
+    means_a, means_b = episode_means(metric, a), episode_means(metric, b)
     found = [means_b[key] - means_a[key] for key in means_a if key in means_b]
     if not found:
         raise RecordingError(
@@ -63,13 +64,3 @@ def work_times(logs: Sequence[Path], placing_s: float, judging_s: float, usable:
     per_h = max(0.0, used) / known_s * 3600 if known_s > 0 else 0.0
     share = aborted / len(logs) if durations else 0.0
     return WorkTimes(tuple(durations), placing_s, judging_s, per_h, usable, charging_s, share)
-
-
-def _means(scores: Iterable[EpisodeScore], metric: str) -> dict[tuple[str, str], float]:
-    """Mean of a metric over the runs of each episode that have it."""
-    found: dict[tuple[str, str], list[float]] = {}
-    for score in scores:
-        value = score.metrics.get(metric)
-        if value is not None and math.isfinite(value):
-            found.setdefault((score.task, score.key), []).append(float(value))
-    return {key: math.fsum(values) / len(values) for key, values in found.items()}

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from robot_runtime.errors import RecordingError, writing
+from robot_runtime.errors import RecordingError
 from robot_runtime.metrics.episode_metrics import SCORER_VERSION
-from robot_runtime.recording.json_records import plain
+from robot_runtime.recording.json_records import write_json
+from robot_runtime.scoring.groups import episode_means
 from robot_runtime.scoring.statistics.control_variate import ControlVariate, control_variate
 from robot_runtime.scoring.statistics.intervals import CONFIDENCE
 from robot_runtime.scoring.summary import EpisodeScore
@@ -54,7 +54,7 @@ def with_simulation(
     for key, runs in groups_real.items():
         metrics = {}
         for name in METRICS:
-            values, twins = _means(name, runs), _means(name, groups_sim.get(key, []))
+            values, twins = episode_means(name, runs), episode_means(name, groups_sim.get(key, []))
             if values.keys() & twins.keys():
                 metrics[name] = control_variate(
                     list(values.values()),
@@ -81,8 +81,7 @@ def write_estimates(path: Path, estimates: Sequence[TwinEstimate]) -> None:
         "weight": "least squares on earlier episodes only, shrunk by 1 - 1 / (n r^2)",
         "estimates": [asdict(one) for one in estimates],
     }
-    with writing(path):
-        path.write_text(json.dumps(plain(document), indent=2) + "\n", encoding="utf-8")
+    write_json(path, document)
 
 
 _Group = tuple[str, str, str]
@@ -95,16 +94,6 @@ def _groups(scores: Iterable[EpisodeScore]) -> dict[_Group, list[EpisodeScore]]:
         if score.scorable:
             found.setdefault((score.task, score.split, score.agent), []).append(score)
     return found
-
-
-def _means(name: str, runs: Iterable[EpisodeScore]) -> dict[str, float]:
-    """Mean of a metric by episode, without episodes that lack it."""
-    found: dict[str, list[float]] = {}
-    for run in runs:
-        value = run.metrics.get(name)
-        if value is not None and math.isfinite(value):
-            found.setdefault(run.key, []).append(float(value))
-    return {key: math.fsum(values) / len(values) for key, values in found.items()}
 
 
 def _names(groups: dict[_Group, list[EpisodeScore]]) -> str:

@@ -27,6 +27,7 @@ from robot_runtime.recording.judge import Judge
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.scoring.statistics.judge import calibrate, count_errors
 from robot_runtime.tasks import objectnav
+from robot_runtime.tasks.goal_category import category_of
 
 _RIDGE = 0.01
 _LEAST = 20
@@ -136,7 +137,7 @@ def stop_facts(path: Path, detector: Detector) -> tuple[Facts, bool | None] | No
         frame = log.frame(last)
         if not frame.depth_m.size:
             raise RecordingError(f"{path}: the stop has no depth image", "judge logs of an RGB-D camera")
-        category = objectnav.category_of(header.task, header.episode)
+        category = category_of(header.task, header.episode)
         names = {str(header.episode.category), *category.matches}
         labels = [index for index, name in enumerate(detector.file.labels) if name in names]
         if not labels:

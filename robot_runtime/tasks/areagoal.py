@@ -13,36 +13,13 @@ import numpy as np
 from robot_runtime.errors import EpisodeError
 from robot_runtime.scenes.scene import Room, Scene
 from robot_runtime.tasks.episode import Episode
-from robot_runtime.tasks.task import Category, Task
+from robot_runtime.tasks.goal_category import category_of
+from robot_runtime.tasks.task import Task
 
 TARGET_SPACING_M = 0.1
 """Distance to a room is that to the nearest of points inside it, so far apart."""
 
 WELL_INSIDE_M = 0.3
-
-
-def category_of(task: Task, episode: Episode) -> Category:
-    """The task's entry for the episode's kind of room.
-
-    Raises:
-        EpisodeError: the episode names none, or one that the task does not have.
-    """
-    if episode.category is None:
-        raise EpisodeError(
-            f"episode {episode.id!r}: has no goal category, which is to name a kind of room",
-            f"make episodes with `robot-runtime episodes generate --task {task.name}`",
-        )
-    if episode.category not in task.categories:
-        raise EpisodeError(
-            f"episode {episode.id!r}: category {episode.category!r} is not in task {task.name!r}",
-            f"use a task that has it; this one has: {', '.join(task.categories)}",
-        )
-    return task.categories[episode.category]
-
-
-def goal_id(task: Task, episode: Episode) -> int:
-    """Value of the sensor ``areagoal``: the category's id in the task. Raises ``EpisodeError``."""
-    return category_of(task, episode).id
 
 
 def goal_rooms(task: Task, scene: Scene, episode: Episode) -> tuple[Room, ...]:

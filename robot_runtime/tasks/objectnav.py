@@ -10,28 +10,8 @@ from numpy.typing import NDArray
 from robot_runtime.errors import EpisodeError
 from robot_runtime.scenes.scene import Scene, SceneObject
 from robot_runtime.tasks.episode import Episode, Goal
-from robot_runtime.tasks.task import Category, Task
-
-
-def category_of(task: Task, episode: Episode) -> Category:
-    """The task's entry for the episode's goal category.
-
-    Raises:
-        EpisodeError: the episode has no category, or one that the task does not have.
-    """
-    if episode.category is None:
-        raise EpisodeError(f"episode {episode.id!r}: has no goal category", "use an ObjectNav episode file")
-    if episode.category not in task.categories:
-        raise EpisodeError(
-            f"episode {episode.id!r}: category {episode.category!r} is not in task {task.name!r}",
-            f"use a task that has it; this one has: {', '.join(task.categories)}",
-        )
-    return task.categories[episode.category]
-
-
-def goal_id(task: Task, episode: Episode) -> int:
-    """Value of the sensor ``objectgoal``: the category's id in the task. Raises ``EpisodeError``."""
-    return category_of(task, episode).id
+from robot_runtime.tasks.goal_category import category_of
+from robot_runtime.tasks.task import Task
 
 
 def object_category_ids(task: Task, scene: Scene) -> NDArray[np.int32]:

@@ -9,14 +9,15 @@ from pathlib import Path
 from typing_extensions import Self
 
 from robot_runtime.common import config
-from robot_runtime.errors import PolicyError, SceneError
+from robot_runtime.errors import PolicyError
 from robot_runtime.policies import load_source
 from robot_runtime.policy import Policy, PolicySource
 from robot_runtime.records import EpisodeHeader
-from robot_runtime.scenes.scene import Scene, find_scene, load_scene
+from robot_runtime.scenes.scene import Scene, load_scene
 from sim_bridge.replay.backends import mujoco
 from sim_bridge.replay.backends.base import BackendFactory, SimulatorBackend
 from sim_bridge.replay.options import ADAPTERS, ReplayOptions
+from sim_bridge.replay.scene_source import SceneSource
 
 MOST_BACKENDS = 4
 """Simulators that are open at once, each of 100 to 200 MB: with and without images, in two scenes."""
@@ -57,17 +58,12 @@ class ReplayCache:
         Raises:
             SceneError: there is no such scene, or its version is not the recorded one.
         """
-        folder = self._folder(header)
+        source = SceneSource(self._options.scene, self._options.any_scene_version)
+        folder = source.folder(header)
         if folder not in self._scenes:
             self._scenes[folder] = load_scene(folder)
-        scene = self._scenes[folder]
-        if scene.digest != header.scene.digest and not self._options.any_scene_version:
-            raise SceneError(
-                f"{folder}: is another version of scene {header.scene.name!r} than the log's: digest "
-                f"{scene.digest[:12]}, recorded {header.scene.digest[:12]}",
-                "name the recorded version with --scene, or replay in this one with --any-scene-version",
-            )
-        return scene
+        source.check_version(self._scenes[folder], header)
+        return self._scenes[folder]
 
     def simulator(self, header: EpisodeHeader, scene: Scene | None, images: bool) -> SimulatorBackend:
         """The simulator for a log. Raises as :class:`BackendFactory`."""
@@ -103,20 +99,6 @@ class ReplayCache:
                 self._policy = None
             self._policy = source, load_source(source)
         return self._policy[1]
-
-    def _folder(self, header: EpisodeHeader) -> Path:
-        if self._options.scene is not None:
-            return find_scene(self._options.scene)
-        recorded = header.scene
-        if (recorded.folder / "scene.yaml").is_file():
-            return recorded.folder
-        try:
-            return find_scene(recorded.name)
-        except SceneError:
-            raise SceneError(
-                f"scene {recorded.name!r} is not at {recorded.folder}, where it was when the log was written",
-                "name its folder with --scene",
-            ) from None
 
 
 def backend_factory(into: str) -> BackendFactory:

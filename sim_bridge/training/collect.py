@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-import onnxruntime
 from numpy.typing import NDArray
 
 from robot_runtime.actions.discrete import Action
 from robot_runtime.datasets.generate import generate_episodes
 from robot_runtime.policies.baselines.classical.agent import Classical
+from robot_runtime.policies.package.formats.onnx import open_session
 from robot_runtime.policy import Observation
 from robot_runtime.scenes.scene import load_scene
 from robot_runtime.tasks.episode import Episode
@@ -72,9 +72,7 @@ class Learner:
     """The present policy, run step by step."""
 
     def __init__(self, path: Path) -> None:
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = 1
-        self._session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        self._session = open_session(str(path))
         state = next(one for one in self._session.get_inputs() if one.name == "rnn_state")
         self._zero = np.zeros(state.shape, np.float32)
 

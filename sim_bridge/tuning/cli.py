@@ -121,7 +121,7 @@ def tune(
     from robot_runtime.common.console import progress_bar
     from robot_runtime.parallel.map import shared_ray
     from robot_runtime.scoring.summary import find_logs
-    from sim_bridge.tuning.episodes import SceneSource
+    from sim_bridge.replay.scene_source import SceneSource
     from sim_bridge.tuning.sweep import SweepOptions, sweep
 
     ranges = tried.ranges()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from robot_runtime.env import Env
@@ -18,9 +18,10 @@ from robot_runtime.recording.writer import Recorder
 from robot_runtime.records import EpisodeEnd, EpisodeHeader, StepRecord, Subscriber
 from robot_runtime.robots.loader import RobotContext, build_robot
 from robot_runtime.runtime import run_episode
-from robot_runtime.scenes.scene import Scene, find_scene, load_scene
+from robot_runtime.scenes.scene import Scene, load_scene
 from robot_runtime.scoring.summary import EpisodeScore
 from robot_runtime.tasks.task import Task
+from sim_bridge.replay.scene_source import SceneSource
 from sim_bridge.tuning.settings import Setting
 
 NOISE_SEED_OFFSET = 1_000_003
@@ -32,49 +33,6 @@ IMAGES = frozenset({"rgb", "depth", "semantic", "imagegoal"})
 
 SCORED_WITHOUT_IMAGES = ("pointnav", "vln")
 """Kinds of task whose success needs no image."""
-
-
-@dataclass(frozen=True)
-class SceneSource:
-    """Source of the scenes of logs, which hold no meshes.
-
-    Attributes:
-        scene: folder or bundled scene for all logs; None for the ones that they name.
-        any_version: whether another version of a scene is accepted.
-    """
-
-    scene: str | None = None
-    any_version: bool = False
-
-    def of(self, header: EpisodeHeader) -> Scene:
-        """The scene of a log, with its meshes.
-
-        Raises:
-            SceneError: it is neither in the logged folder nor bundled, has no meshes, or is another version.
-        """
-        scene = load_scene(self._folder(header))
-        if not scene.file.assets:
-            raise SceneError(f"{scene.folder}: has no meshes to simulate", "name a folder with meshes, with --scene")
-        if scene.digest != header.scene.digest and not self.any_version:
-            raise SceneError(
-                f"{scene.folder}: is another version of scene {header.scene.name!r} than the log's: digest "
-                f"{scene.digest[:12]}, recorded {header.scene.digest[:12]}",
-                "name the recorded version with --scene, or accept this one with --any-scene-version",
-            )
-        return scene
-
-    def _folder(self, header: EpisodeHeader) -> Path:
-        if self.scene is not None:
-            return find_scene(self.scene)
-        if (header.scene.folder / "scene.yaml").is_file():
-            return header.scene.folder
-        try:
-            return find_scene(header.scene.name)
-        except SceneError:
-            raise SceneError(
-                f"scene {header.scene.name!r} is not at {header.scene.folder}, where it was when the log was written",
-                "name its folder with --scene",
-            ) from None
 
 
 class SceneCache:
@@ -89,9 +47,19 @@ class SceneCache:
             return reader.header
 
     def of(self, header: EpisodeHeader, scene_source: SceneSource) -> Scene:
-        """The scene of a log. Raises what :meth:`SceneSource.of` raises."""
+        """The scene of a log, with its meshes.
+
+        Raises:
+            SceneError: it is neither in the logged folder nor bundled, has no meshes, or is another version.
+        """
         if header.scene.digest not in self._scenes:
-            self._scenes[header.scene.digest] = scene_source.of(header)
+            scene = load_scene(scene_source.folder(header))
+            if not scene.file.assets:
+                raise SceneError(
+                    f"{scene.folder}: has no meshes to simulate", "name a folder with meshes, with --scene"
+                )
+            scene_source.check_version(scene, header)
+            self._scenes[header.scene.digest] = scene
         return self._scenes[header.scene.digest]
 
 

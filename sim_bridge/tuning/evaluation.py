@@ -23,8 +23,9 @@ from robot_runtime.parallel.workers import WorkerLoss
 from robot_runtime.recording.json_records import plain
 from sim_bridge.physics.scene_model import SceneModel
 from sim_bridge.replay.camera_pose import logged_camera
+from sim_bridge.replay.scene_source import SceneSource
 from sim_bridge.robot.driver import SimOptions
-from sim_bridge.tuning.episodes import SceneCache, SceneSource
+from sim_bridge.tuning.episodes import SceneCache
 from sim_bridge.tuning.likelihood import (
     ActionErrorsOf,
     Parts,

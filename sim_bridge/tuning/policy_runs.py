@@ -22,7 +22,8 @@ from robot_runtime.records import EpisodeHeader
 from robot_runtime.scoring.score_journal import decode_score, encode_score
 from robot_runtime.scoring.sim_to_real.gap import Gap, find_gap
 from robot_runtime.scoring.summary import EpisodeScore, score_logs
-from sim_bridge.tuning.episodes import PolicyCache, SceneCache, SceneSource, policy_source, rerun
+from sim_bridge.replay.scene_source import SceneSource
+from sim_bridge.tuning.episodes import PolicyCache, SceneCache, policy_source, rerun
 from sim_bridge.tuning.log_statistics import LogStatistics
 from sim_bridge.tuning.progress import ProgressListener, map_with_progress
 from sim_bridge.tuning.settings import Setting

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from robot_runtime.errors import writing
 from robot_runtime.metrics.episode_metrics import SCORER_VERSION
-from robot_runtime.recording.json_records import plain
+from robot_runtime.recording.json_records import write_json
 from robot_runtime.scoring.sim_to_real.gap import Correlation, Gap
 from robot_runtime.scoring.statistics.intervals import CONFIDENCE, SEED, Interval
 from sim_bridge.tuning.likelihood import Parts
@@ -97,5 +95,4 @@ def write_tuning(path: Path, tuning: Tuning) -> None:
         **asdict(tuning),
         "ranked": [one.name for one in tuning.ranked()],
     }
-    with writing(path):
-        path.write_text(json.dumps(plain(document), indent=2) + "\n", encoding="utf-8")
+    write_json(path, document)

@@ -20,7 +20,7 @@ from robot_runtime.policy import PolicySource
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import EpisodeHeader
 from robot_runtime.scoring.statistics.intervals import CONFIDENCE, RESAMPLES, SEED, Interval, bootstrap_mean
-from sim_bridge.tuning.episodes import SceneSource
+from sim_bridge.replay.scene_source import SceneSource
 from sim_bridge.tuning.evaluation import Evaluation, action_journal, summed
 from sim_bridge.tuning.likelihood import Parts
 from sim_bridge.tuning.log_statistics import LogStatistics, read_log_statistics

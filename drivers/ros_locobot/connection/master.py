@@ -84,10 +84,6 @@ class Master:
         publishers, subscribers, _ = self._call("getSystemState")
         return Graph(*({topic: tuple(nodes) for topic, nodes in side} for side in (publishers, subscribers)))
 
-    def topic_types(self) -> dict[str, str]:
-        """Return the type of each topic as its first publisher registered it, ``*`` if unknown."""
-        return dict(self._call("getTopicTypes"))
-
     def node_uri(self, node: str) -> str | None:
         """Return a node's own XML-RPC URI; None if the master does not know the node."""
         code, _, uri = self._raw("lookupNode", node)

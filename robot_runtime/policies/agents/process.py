@@ -176,15 +176,7 @@ class AgentProcess:
             connection.settimeout(left_s)
 
         def read(count: int) -> bytearray:
-            data = bytearray(count)
-            view = memoryview(data)
-            while view:
-                wait()
-                got = connection.recv_into(view)
-                if not got:
-                    raise EOFError
-                view = view[got:]
-            return data
+            return worker.receive_exactly(connection, count, wait)
 
         try:
             for buffer in worker.encode(request, arrays):

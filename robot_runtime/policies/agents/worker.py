@@ -236,11 +236,12 @@ def plain(value: Any, depth: int = 0) -> Any:
 # --- loop -----------------------------------------------------------------------------------------------------------
 
 
-def receive_exactly(connection: socket.socket, count: int) -> bytearray:
-    """Receive ``count`` bytes. Raises ``EOFError`` if the connection was closed."""
+def receive_exactly(connection: socket.socket, count: int, before_each: Callable[[], None] = lambda: None) -> bytearray:
+    """Receive ``count`` bytes; ``before_each`` is called before every wait. Raises ``EOFError`` at the end."""
     data = bytearray(count)
     view = memoryview(data)
     while view:
+        before_each()
         got = connection.recv_into(view)
         if not got:
             raise EOFError("the connection was closed")

@@ -40,15 +40,10 @@ class LearnedAnswerer:
         if mode not in MODES:
             raise ConfigError(f"there is no answerer {mode!r}", f"use one of {', '.join(MODES)}")
         try:
-            import onnxruntime
+            from robot_runtime.policies.package.formats.onnx import open_session
         except ModuleNotFoundError as error:
             raise ConfigError("learned answerers need onnxruntime", "pip install 'robot-runtime[onnx]'") from error
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = 1
-        options.log_severity_level = 3
-        self._session = onnxruntime.InferenceSession(
-            str(FOLDER / f"{mode}.onnx"), options, providers=["CPUExecutionProvider"]
-        )
+        self._session = open_session(str(FOLDER / f"{mode}.onnx"))
         self._vocabulary = config.load(FOLDER / "vocabulary.yaml", Vocabulary)
         shapes = {one.name: one.shape for one in self._session.get_inputs()}
         self._length, (frames, self._side) = shapes["question"][1], shapes.get("frames", (0, 0))[:2]

@@ -7,7 +7,6 @@ differently. Per world, why episodes failed.
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -17,10 +16,10 @@ from pathlib import Path
 
 import numpy as np
 
-from robot_runtime.errors import RecordingError, writing
+from robot_runtime.errors import RecordingError
 from robot_runtime.metrics.episode_metrics import SCORER_VERSION
-from robot_runtime.recording.json_records import plain
-from robot_runtime.scoring.groups import metric_interval
+from robot_runtime.recording.json_records import write_json
+from robot_runtime.scoring.groups import episode_means, metric_interval
 from robot_runtime.scoring.report.outcome import outcome
 from robot_runtime.scoring.sim_to_real.correlation import correlation_interval
 from robot_runtime.scoring.statistics.comparison import Comparison, MetricComparison, Unpaired, compare
@@ -178,6 +177,9 @@ def find_gap(simulated: Sequence[EpisodeScore], real: Sequence[EpisodeScore]) ->
     )
 
 
+_Means = dict[tuple[str, str], float]
+
+
 @dataclass(frozen=True)
 class _Runs:
     """The paired logs of one policy."""
@@ -221,7 +223,7 @@ def _names(agents: Iterable[str]) -> str:
 
 
 def _correlation(name: str, runs: Sequence[_Runs]) -> Correlation:
-    values = [(run.agent, _by_episode(name, run.simulated), _by_episode(name, run.real)) for run in runs]
+    values = [(run.agent, episode_means(name, run.simulated), episode_means(name, run.real)) for run in runs]
     values = [(agent, a, b) for agent, a, b in values if a and a.keys() == b.keys()]
     agents = tuple(agent for agent, _, _ in values)
     simulated = [float(np.mean(list(a.values()))) for _, a, _ in values]
@@ -241,7 +243,7 @@ def _correlation(name: str, runs: Sequence[_Runs]) -> Correlation:
 
 def _level(name: str, run: _Runs) -> Level | None:
     """Means of one policy; None where it is not correlated."""
-    simulated, real = _by_episode(name, run.simulated), _by_episode(name, run.real)
+    simulated, real = episode_means(name, run.simulated), episode_means(name, run.real)
     if not simulated or simulated.keys() != real.keys():
         return None
     return Level(run.agent, name, *(_mean_interval(name, list(side.values())) for side in (simulated, real)))
@@ -253,17 +255,7 @@ def _mean_interval(name: str, values: list[float]) -> Interval:
     return metric_interval(name, values) if whole or name != "success" else bootstrap_mean(values, CONFIDENCE)
 
 
-def _by_episode(name: str, scores: Sequence[EpisodeScore]) -> dict[str, float]:
-    """Mean over an episode's runs, by task and episode; episodes without the metric are left out."""
-    found: dict[str, list[float]] = {}
-    for score in scores:
-        value = score.metrics.get(name)
-        if value is not None and math.isfinite(value):
-            found.setdefault(f"{score.task} {score.key}", []).append(float(value))
-    return {key: math.fsum(runs) / len(runs) for key, runs in found.items()}
-
-
-def _interval(values: Sequence[tuple[dict[str, float], dict[str, float]]]) -> Interval:
+def _interval(values: Sequence[tuple[_Means, _Means]]) -> Interval:
     episodes = sorted({key for simulated, _ in values for key in simulated})
     simulated, real = ([[pair[world].get(key, math.nan) for key in episodes] for pair in values] for world in (0, 1))
     return correlation_interval(simulated, real, CONFIDENCE, DRAWS, SEED)
@@ -293,5 +285,4 @@ def write_gap(path: Path, gap: Gap) -> None:
         "interval": {"confidence": CONFIDENCE, "draws": DRAWS, "seed": SEED},
         **asdict(gap),
     }
-    with writing(path):
-        path.write_text(json.dumps(plain(document), indent=2) + "\n", encoding="utf-8")
+    write_json(path, document)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
-from robot_runtime.errors import ConfigError, RecordingError, writing
+from robot_runtime.errors import ConfigError, RecordingError
 from robot_runtime.metrics.episode_metrics import ALL_METRICS, SCORER_VERSION
-from robot_runtime.recording.json_records import plain
+from robot_runtime.recording.json_records import write_json
 from robot_runtime.scoring.contradictions import mixed_settings
 from robot_runtime.scoring.statistics.hypothesis_tests import further_episodes, paired_permutation_test
 from robot_runtime.scoring.statistics.intervals import CONFIDENCE, RESAMPLES, SEED, Interval, bootstrap_mean
@@ -260,8 +259,7 @@ def write_comparison(path: Path, comparison: Comparison) -> None:
         "further": {"power": POWER, "alpha": ALPHA, "difference": "the observed one"},
         **asdict(comparison),
     }
-    with writing(path):
-        path.write_text(json.dumps(plain(document), indent=2) + "\n", encoding="utf-8")
+    write_json(path, document)
 
 
 def _unpaired(side: Side, score: EpisodeScore, reason: str) -> Unpaired:

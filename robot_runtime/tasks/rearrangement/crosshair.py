@@ -8,7 +8,6 @@ occlusion is ignored.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -147,12 +146,6 @@ def settings(task: Task) -> Rearrangement:
     """The settings of a task of the kind rearrangement; every such task has them."""
     assert task.rearrangement is not None, task.name
     return task.rearrangement
-
-
-def grab_reach_m(pointer: Pointer, boxes: Sequence[UprightBox]) -> float:
-    """The largest distance from which one of the boxes can be grabbed; 0 if none can."""
-    spans = [span for box in boxes for span in pointer.spans(box.low_m, box.high_m, box.radius_m)]
-    return max((far_m for _, _, far_m in spans), default=0.0)
 
 
 def _tilts_rad(task: Task) -> list[float]:

@@ -21,6 +21,7 @@ from robot_runtime.scenes.geodesic import GeodesicMap
 from robot_runtime.scenes.scene import Scene
 from robot_runtime.tasks import objectnav, pointnav
 from robot_runtime.tasks.episode import Episode, Goal
+from robot_runtime.tasks.goal_category import category_of
 from robot_runtime.tasks.registry import check_episode, task_module
 from robot_runtime.tasks.task import Success, Task, load_task, with_sensors
 
@@ -323,11 +324,11 @@ def test_objectnav_takes_every_instance_that_its_category_matches() -> None:
     assert task_module(task) is objectnav
     chairs = objectnav.resolve_goals(task, scene, episode(category="chair"))
     assert [goal.object_id for goal in chairs.goals] == ["chair_west", "chair_east"]
-    assert objectnav.goal_id(task, chairs) == 0
+    assert category_of(task, chairs).id == 0
     plants = objectnav.resolve_goals(task, scene, episode(category="plant"))
     assert [goal.object_id for goal in plants.goals] == ["plant_1"]
     assert plants.goals[0].view_points == scene.view_points["plant_1"]
-    assert objectnav.goal_id(task, plants) == 8
+    assert category_of(task, plants).id == 8
 
 
 def test_objectnav_measures_to_view_points_of_all_instances() -> None:

@@ -16,6 +16,7 @@ from robot_runtime.errors import EpisodeError
 from robot_runtime.scenes.geodesic import GeodesicMap
 from robot_runtime.tasks import areagoal, eqa, vln
 from robot_runtime.tasks.episode import Episode, Goal, Instruction, Question
+from robot_runtime.tasks.goal_category import category_of
 from robot_runtime.tasks.registry import check_episode, task_module
 from robot_runtime.tasks.task import Success, load_task
 
@@ -188,7 +189,7 @@ def test_a_room_is_reached_where_the_robot_fits_into_it() -> None:
     task, scene = load_task("areagoal_stop"), flat()
     assert task_module(task) is areagoal
     wanted = episode(category="living_room")
-    assert areagoal.goal_id(task, wanted) == task.categories["living_room"].id
+    assert category_of(task, wanted).id == task.categories["living_room"].id
     (room,) = areagoal.goal_rooms(task, scene, wanted)
     assert room.id == "east"
     free = scene.map.navigable(task.robot_radius_m)

@@ -30,8 +30,32 @@ def open_onnx(manifest: Manifest, data: bytes, execution: Execution) -> Network:
     if execution.device == "cuda" and not cuda:
         raise PolicyError("the installed onnxruntime has no CUDA", "pip install onnxruntime-gpu, or use --device cpu")
     on_gpu = cuda and execution.device != "cpu"
+    try:
+        session = open_session(data, execution.threads, on_gpu)
+    except Exception as error:  # its own classes derive from Exception, one for each way to fail
+        raise PackageError(
+            f"{manifest.model.file}: ONNX Runtime {ort.__version__} does not take it: {error}",
+            "check that the file is whole and uses operators of the declared opset",
+        ) from error
+    device = "CUDA" if "CUDAExecutionProvider" in session.get_providers() else "CPU"
+    network = _OnnxNetwork(session, f"onnxruntime {ort.__version__}, {device}, threads {execution.threads}")
+    _check_tensors(manifest, session)
+    return network
+
+
+def open_session(network: str | bytes, threads: int = 1, on_gpu: bool = False) -> ort.InferenceSession:
+    """Open a network that runs the same way every time and leaves the other cores to the robot's drivers.
+
+    Args:
+        network: path or content of the file.
+        threads: number of CPU threads.
+        on_gpu: whether it runs on a GPU.
+
+    Raises:
+        Exception: ONNX Runtime cannot read it. Its own classes derive from that, one for each way to fail.
+    """
     options = ort.SessionOptions()
-    options.intra_op_num_threads = execution.threads
+    options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.execution_mode = ort.ExecutionMode.ORT_SEQUENTIAL
     options.use_deterministic_compute = True
@@ -42,17 +66,7 @@ def open_onnx(manifest: Manifest, data: bytes, execution: Execution) -> Network:
     if on_gpu:
         # TensorFloat-32 rounds to 10 bits; the package was proved with 23.
         providers.insert(0, ("CUDAExecutionProvider", {"use_tf32": "0"}))
-    try:
-        session = ort.InferenceSession(data, options, providers=providers)
-    except Exception as error:  # its own classes derive from Exception, one for each way to fail
-        raise PackageError(
-            f"{manifest.model.file}: ONNX Runtime {ort.__version__} does not take it: {error}",
-            "check that the file is whole and uses operators of the declared opset",
-        ) from error
-    device = "CUDA" if "CUDAExecutionProvider" in session.get_providers() else "CPU"
-    network = _OnnxNetwork(session, f"onnxruntime {ort.__version__}, {device}, threads {execution.threads}")
-    _check_tensors(manifest, session)
-    return network
+    return ort.InferenceSession(network, options, providers=providers)
 
 
 class _OnnxNetwork(Network):

@@ -1,0 +1,47 @@
+"""Source of the scenes of logs, which hold no meshes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from robot_runtime.errors import SceneError
+from robot_runtime.records import EpisodeHeader
+from robot_runtime.scenes.scene import Scene, find_scene
+
+
+@dataclass(frozen=True)
+class SceneSource:
+    """Where the scenes of logs are.
+
+    Attributes:
+        scene: folder or bundled scene for all logs; None for the ones that they name.
+        any_version: whether another version of a scene is accepted.
+    """
+
+    scene: str | None = None
+    any_version: bool = False
+
+    def folder(self, header: EpisodeHeader) -> Path:
+        """The folder of a log's scene. Raises ``SceneError`` if it is neither where it was nor bundled."""
+        if self.scene is not None:
+            return find_scene(self.scene)
+        recorded = header.scene
+        if (recorded.folder / "scene.yaml").is_file():
+            return recorded.folder
+        try:
+            return find_scene(recorded.name)
+        except SceneError:
+            raise SceneError(
+                f"scene {recorded.name!r} is not at {recorded.folder}, where it was when the log was written",
+                "name its folder with --scene",
+            ) from None
+
+    def check_version(self, scene: Scene, header: EpisodeHeader) -> None:
+        """Raise ``SceneError`` if a scene is another version than a log's, and that is not accepted."""
+        if scene.digest != header.scene.digest and not self.any_version:
+            raise SceneError(
+                f"{scene.folder}: is another version of scene {header.scene.name!r} than the log's: digest "
+                f"{scene.digest[:12]}, recorded {header.scene.digest[:12]}",
+                "name the recorded version with --scene, or accept this one with --any-scene-version",
+            )
