@@ -26,7 +26,7 @@ from robot_runtime.common.geometry import SE2
 from robot_runtime.common.transforms import OPTICAL_RPY_RAD, rotation_rpy
 from robot_runtime.errors import CalibrationFailed
 from robot_runtime.hal import Robot
-from robot_runtime.imaging.floor import MIN_SHARE, POINTS, image_points
+from robot_runtime.imaging.floor import MIN_SHARE, POINTS, fit_plane, image_points, random_planes
 from robot_runtime.robots.camera_mount import EXTRINSICS, CameraMount
 
 Array = NDArray[np.float64]
@@ -179,18 +179,11 @@ def find_floor(view: DepthView, expected: CameraMount) -> Floor:
         CalibrationFailed: there is no floor.
     """
     points, (up, height_m) = view.points, _expected(view, expected)
-    random = np.random.default_rng(0)
     # Points near the expected floor: walls and tables would only cost hypotheses.
     candidates = points[np.abs(points @ up + height_m) < 2 * NOMINAL_M + np.linalg.norm(points, axis=1) * NOMINAL_RAD]
     best, best_score = None, 0.0
     if len(candidates) >= 3:
-        corners = candidates[random.integers(0, len(candidates), (HYPOTHESES, 3))]
-        normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
-        lengths = np.linalg.norm(normals, axis=1)
-        usable = lengths > 1e-6
-        normals = normals[usable] / lengths[usable, None]
-        normals *= np.sign(normals @ up)[:, None]
-        heights = -np.einsum("ij,ij->i", normals, corners[usable, 0])
+        normals, heights = random_planes(candidates, up, HYPOTHESES)
         likely = (normals @ up > math.cos(2 * NOMINAL_RAD)) & (np.abs(heights - height_m) < 4 * NOMINAL_M)
         for normal, height in zip(normals[likely], heights[likely], strict=True):
             score = float(np.maximum(1 - ((candidates @ normal + height) / NEAR_M) ** 2, 0).sum())
@@ -208,10 +201,7 @@ def find_floor(view: DepthView, expected: CameraMount) -> Floor:
         # Narrower from pass to pass, down to the sensor's noise, so that a rug of 1 cm is excluded.
         typical_m = float(np.median(np.abs(off[np.abs(off) < NEAR_M])))
         on_floor = candidates[np.abs(off) < np.clip(NOISES * typical_m, CLOSEST_M, NEAR_M)]
-        # n.p = -h with points scaled by 1 / h: one linear equation per point.
-        plane = np.linalg.solve(np.einsum("ni,nj->ij", on_floor, on_floor), -on_floor.sum(axis=0))
-        length = float(np.linalg.norm(plane))
-        normal, height = plane / length, 1 / length
+        normal, height = fit_plane(on_floor)
         off = candidates @ normal + height
     off = off[np.abs(off) < NEAR_M]
     return Floor(normal, height, float(np.median(np.abs(off))), len(off) / len(points))

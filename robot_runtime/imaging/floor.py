@@ -63,7 +63,6 @@ def find_floor(
     """
     points = image_points(depth_m, Lens.of(pinhole))
     up = optical_axes(0.0, tilt_rad)[2]
-    random = np.random.default_rng(0)
     best: tuple[Floats, float] | None = None
     best_score = max(3.0, MIN_SHARE * len(points))
     # Sample only from possible floor points: in most images, walls fill a larger part.
@@ -72,12 +71,7 @@ def find_floor(
     candidates = candidates[candidates @ up < 0]
     if len(candidates) < 3:
         return None
-    corners = candidates[random.integers(0, len(candidates), (HYPOTHESES, 3))]
-    normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
-    lengths = np.linalg.norm(normals, axis=1)
-    corners, normals, lengths = (part[lengths >= 1e-6] for part in (corners, normals, lengths))
-    normals *= np.copysign(1 / lengths, normals @ up)[:, None]
-    heights = -np.einsum("ni,ni->n", normals, corners[:, 0])
+    normals, heights = random_planes(candidates, up, HYPOTHESES)
     likely = (normals @ up >= math.cos(MAX_TILT_ERROR_RAD)) & (np.abs(heights - height_m) <= MAX_HEIGHT_ERROR_M)
     for normal, height in zip(normals[likely], heights[likely].tolist(), strict=True):
         score = float((np.abs(points @ normal + height) < INLIER_M).sum())
@@ -90,12 +84,36 @@ def find_floor(
         # The band narrows down to the sensor's noise, because the foot of a wall is no part of the floor.
         off = np.abs(points @ normal + height)
         on_floor = points[off < np.clip(INLIER_FACTOR * float(np.median(off[off < INLIER_M])), MIN_INLIER_M, INLIER_M)]
-        plane, *_ = np.linalg.lstsq(on_floor, -np.ones(len(on_floor)), rcond=None)  # n.p = -h, divided by h
-        length = float(np.linalg.norm(plane))
-        normal, height = plane / length, 1 / length
+        normal, height = fit_plane(on_floor)
     share = float((np.abs(points @ normal + height) < INLIER_M).mean())
     # Up, in the optical frame, is (-sin(roll) cos(tilt), -cos(roll) cos(tilt), sin(tilt)).
     return CameraAboveFloor(height, math.asin(normal[2]), math.atan2(-normal[0], -normal[1]), share)
+
+
+def random_planes(points: Floats, up: Floats, count: int) -> tuple[Floats, Floats]:
+    """Planes through three random points each, the same ones at every call.
+
+    Args:
+        points: float64 (N, 3), in the camera's frame.
+        up: float64 (3,), the side to which the normals point.
+        count: number of planes; fewer are returned where three points lie on a line.
+
+    Returns:
+        Unit normals, float64 (M, 3), and the heights of the origin above the planes, float64 (M,).
+    """
+    corners = points[np.random.default_rng(0).integers(0, len(points), (count, 3))]
+    normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    lengths = np.linalg.norm(normals, axis=1)
+    corners, normals, lengths = (part[lengths >= 1e-6] for part in (corners, normals, lengths))
+    normals *= np.copysign(1 / lengths, normals @ up)[:, None]
+    return normals, -np.einsum("ni,ni->n", normals, corners[:, 0])
+
+
+def fit_plane(points: Floats) -> tuple[Floats, float]:
+    """Unit normal of a plane, towards the origin, and the origin's height above it, by least squares."""
+    plane, *_ = np.linalg.lstsq(points, -np.ones(len(points)), rcond=None)  # n.p = -h, divided by h
+    length = float(np.linalg.norm(plane))
+    return plane / length, 1 / length
 
 
 def image_points(depth_m: NDArray[np.float32], lens: Lens) -> Floats:
