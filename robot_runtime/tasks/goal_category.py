@@ -14,9 +14,10 @@ def category_of(task: Task, episode: Episode) -> Category:
         EpisodeError: the episode has no category, or one that the task does not have.
     """
     if episode.category is None:
+        what = "AreaGoal" if task.kind == "areagoal" else "ObjectNav"
         raise EpisodeError(
             f"episode {episode.id!r}: has no goal category",
-            f"use an episode file of this task, for example of `robot-runtime episodes generate --task {task.name}`",
+            f"use an {what} episode file, or make one with `robot-runtime episodes generate --task {task.name}`",
         )
     if episode.category not in task.categories:
         raise EpisodeError(
