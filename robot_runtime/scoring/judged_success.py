@@ -50,7 +50,7 @@ def judged_successes(scores: Iterable[EpisodeScore]) -> tuple[JudgedSuccess, ...
 
 
 def judge_text(found: JudgedSuccess) -> str:
-    """Who judged, how often, and how well, in a line."""
+    """Name of the judge, number of its verdicts, and its errors, in a line."""
     judge = found.judge
     return (
         f"visibility judged by {found.who}: {found.judged} stops decided, {found.abstained} left open, {found.failed} "

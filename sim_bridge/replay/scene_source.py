@@ -12,7 +12,7 @@ from robot_runtime.scenes.scene import Scene, find_scene
 
 @dataclass(frozen=True)
 class SceneSource:
-    """Where the scenes of logs are.
+    """Place and accepted versions of the scenes of logs.
 
     Attributes:
         scene: folder or bundled scene for all logs; None for the ones that they name.
