@@ -113,7 +113,7 @@ def fit_plane(points: Floats) -> tuple[Floats, float]:
     """Unit normal of a plane, towards the origin, and the origin's height above it, by least squares."""
     plane, *_ = np.linalg.lstsq(points, -np.ones(len(points)), rcond=None)  # n.p = -h, divided by h
     length = float(np.linalg.norm(plane))
-    return plane / length, 1 / length
+    return np.asarray(plane / length, np.float64), 1 / length
 
 
 def image_points(depth_m: NDArray[np.float32], lens: Lens) -> Floats:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from robot_runtime.errors import SceneError
 from robot_runtime.records import EpisodeHeader
-from robot_runtime.scenes.scene import Scene, find_scene
+from robot_runtime.scenes.scene import Scene, find_scene, load_scene
 
 
 @dataclass(frozen=True)
@@ -21,6 +21,18 @@ class SceneSource:
 
     scene: str | None = None
     any_version: bool = False
+
+    def of(self, header: EpisodeHeader) -> Scene:
+        """The scene of a log, with its meshes.
+
+        Raises:
+            SceneError: it is neither in the logged folder nor bundled, has no meshes, or is another version.
+        """
+        scene = load_scene(self.folder(header))
+        if not scene.file.assets:
+            raise SceneError(f"{scene.folder}: has no meshes to simulate", "name a folder with meshes, with --scene")
+        self.check_version(scene, header)
+        return scene
 
     def folder(self, header: EpisodeHeader) -> Path:
         """The folder of a log's scene. Raises ``SceneError`` if it is neither where it was nor bundled."""

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from robot_runtime.env import Env
-from robot_runtime.errors import PolicyError, RuntimeFault, SceneError
+from robot_runtime.errors import PolicyError, RuntimeFault
 from robot_runtime.metrics.episode_metrics import EpisodeScorer
 from robot_runtime.metrics.settings import Metrics
 from robot_runtime.policies import AGENTS, load_source
@@ -18,7 +18,7 @@ from robot_runtime.recording.writer import Recorder
 from robot_runtime.records import EpisodeEnd, EpisodeHeader, StepRecord, Subscriber
 from robot_runtime.robots.loader import RobotContext, build_robot
 from robot_runtime.runtime import run_episode
-from robot_runtime.scenes.scene import Scene, load_scene
+from robot_runtime.scenes.scene import Scene
 from robot_runtime.scoring.summary import EpisodeScore
 from robot_runtime.tasks.task import Task
 from sim_bridge.replay.scene_source import SceneSource
@@ -47,19 +47,9 @@ class SceneCache:
             return reader.header
 
     def of(self, header: EpisodeHeader, scene_source: SceneSource) -> Scene:
-        """The scene of a log, with its meshes.
-
-        Raises:
-            SceneError: it is neither in the logged folder nor bundled, has no meshes, or is another version.
-        """
+        """The scene of a log. Raises what :meth:`SceneSource.of` raises."""
         if header.scene.digest not in self._scenes:
-            scene = load_scene(scene_source.folder(header))
-            if not scene.file.assets:
-                raise SceneError(
-                    f"{scene.folder}: has no meshes to simulate", "name a folder with meshes, with --scene"
-                )
-            scene_source.check_version(scene, header)
-            self._scenes[header.scene.digest] = scene
+            self._scenes[header.scene.digest] = scene_source.of(header)
         return self._scenes[header.scene.digest]
 
 
