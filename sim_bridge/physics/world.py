@@ -268,17 +268,20 @@ class World:
         self.blocked = self._is_blocked(contact, pairs)
 
     def _is_blocked(self, contact: Any, pairs: list[list[int]]) -> bool:
-        blocked = False
+        robot, blocked = self.scene_model.robot_geom, False
         for pair, gap_m in zip(pairs, contact.dist.tolist(), strict=True):
-            if gap_m <= 0 and (met := self._met(pair)) >= 0 and self.objects.of_geom(met) is None:
-                if self.scene_model.robot_geom in pair:
+            if gap_m <= 0 and (met := self._met(pair)) >= 0 and self._is_fixed(met):
+                if robot in pair:
                     return False
                 blocked = True
         return blocked
 
     def _zones(self, contact: Any, pairs: list[list[int]]) -> int:
-        pushes = self._push_n > self.scene_model.body.bumper_force_n
-        pressing = [number for number, pair in enumerate(pairs) if self._is_pressed_by(pair, pushes)]
+        # A contact presses the bumper if it is with a fixed obstacle, or with an object that resists.
+        robot, pushes = self.scene_model.robot_geom, self._push_n > self.scene_model.body.bumper_force_n
+        pressing = [
+            number for number, pair in enumerate(pairs) if robot in pair and (pushes or self._is_fixed(self._met(pair)))
+        ]
         if not pressing:
             return 0
         x_m, y_m, yaw_rad = self._position.tolist()
@@ -289,11 +292,8 @@ class World:
             bits |= bumper_bits(wrap_angle(math.atan2(contact_y_m - y_m, contact_x_m - x_m) - yaw_rad))
         return bits
 
-    def _is_pressed_by(self, pair: list[int], pushes: bool) -> bool:
-        """Whether a contact presses the bumper: one with a fixed obstacle, or with an object that resists."""
-        if self.scene_model.robot_geom not in pair:
-            return False
-        return pushes or self.objects.of_geom(self._met(pair)) is None
+    def _is_fixed(self, geom: int) -> bool:
+        return not self.objects.by_id or self.objects.of_geom(geom) is None
 
     def _update_push_force(self) -> None:
         """Update the force in newtons with which the robot pushes objects, averaged over :data:`BUMPER_S`."""

@@ -34,6 +34,7 @@ class SceneRenderer:
 
     Attributes:
         render_s: host seconds spent inside MuJoCo's rendering, reading the pixels back included.
+        inverse_depth: scale and offset that make 1 / depth in meters of a depth buffer's value: 1 is near, 0 is far.
 
     Raises:
         RenderingUnavailable: if no OpenGL context can be made, or MuJoCo cannot use it.
@@ -43,6 +44,8 @@ class SceneRenderer:
         self.intrinsics = intrinsics
         self.render_s = 0.0
         self._model = model = scene_model.model
+        near_m, far_m = model.vis.map.znear, model.vis.map.zfar
+        self.inverse_depth = np.float32(1 / near_m - 1 / far_m), np.float32(1 / far_m)
         self._geom_object = scene_model.geom_object
         width, height = intrinsics.width, intrinsics.height
         model.vis.global_.offwidth, model.vis.global_.offheight = width, height
@@ -116,12 +119,6 @@ class SceneRenderer:
         depth += offset
         np.reciprocal(depth, out=depth)
         return np.ascontiguousarray(rgb[::-1]), depth
-
-    @property
-    def inverse_depth(self) -> tuple[np.float32, np.float32]:
-        """Scale and offset that make 1 / depth in meters of a depth buffer's value: 1 is near, 0 is far."""
-        near_m, far_m = self._model.vis.map.znear, self._model.vis.map.zfar
-        return np.float32(1 / near_m - 1 / far_m), np.float32(1 / far_m)
 
     def draw_raw(
         self, position: Vector, rotation: Rotation, color: bool = True
