@@ -155,7 +155,7 @@ def step_from_json(
     objects: Mapping[str, ObjectPose],
 ) -> StepRecord:
     """The inverse of :func:`step_to_json`, with the data that it leaves out as arguments."""
-    moving = data.get("objects") or {}  # older logs have none
+    moving = data.get("objects")  # older logs have none
     head, times = data["head"], data["times"]
     return StepRecord(
         index=integer(data["index"]),
@@ -178,9 +178,9 @@ def step_from_json(
         policy_info=mapping(data["policy_info"]),
         phase_s=phase_s,
         objects=objects,
-        held=texts(moving.get("held", [])),
-        grab=_grab(moving.get("grab")),
-        phase=text(moving.get("phase", "")),
+        held=texts(moving.get("held", [])) if moving else (),
+        grab=_grab(moving.get("grab")) if moving else None,
+        phase=text(moving.get("phase", "")) if moving else "",
         command=_command(data["action"], data.get("command")),
     )
 
@@ -281,7 +281,10 @@ def _command(action: str | None, data: Mapping[str, Any] | None) -> Command | No
 
 
 def _displacement(data: Mapping[str, Any]) -> Displacement:
-    return Displacement(number(data["forward_m"]), number(data["turn_rad"]), number(data["tilt_rad"]))
+    forward_m, turn_rad, tilt_rad = data["forward_m"], data["turn_rad"], data["tilt_rad"]
+    if type(forward_m) is type(turn_rad) is type(tilt_rad) is float:
+        return Displacement(forward_m, turn_rad, tilt_rad)
+    return Displacement(number(forward_m), number(turn_rad), number(tilt_rad))
 
 
 def _se2(data: Mapping[str, Any]) -> SE2:

@@ -7,13 +7,13 @@ killed, all records before it are intact.
 
 from __future__ import annotations
 
+import os
 import struct
 import zlib
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import BinaryIO, NamedTuple, TypeVar
 
 import lz4.frame
 import zstandard
@@ -36,15 +36,14 @@ _LENGTH = struct.Struct("<Q")
 _MESSAGE_FIELDS = struct.Struct("<HIQQ")
 _INDEX_START = struct.Struct("<BQH")  # of a message index: its header and its channel
 _CHANNEL_ID_BYTES = 2
-_WINDOW_BYTES = 1 << 13
+_WINDOW_BYTES = 1 << 14
 _REMEDY = "run `robot-runtime recover` to keep the rest, and check the disk"
 R = TypeVar("R")
 _OPCODES = frozenset(int(code) for code in Opcode)
 _MESSAGE_INDEX, _MESSAGE, _CHUNK = int(Opcode.MESSAGE_INDEX), int(Opcode.MESSAGE), int(Opcode.CHUNK)
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(NamedTuple):
     """Location of a whole record: its opcode, and offset and length of its content."""
 
     opcode: int
@@ -52,8 +51,7 @@ class Span:
     length: int
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkSpan:
+class ChunkSpan(NamedTuple):
     """Location of a chunk, and the channels of its messages; None if the file ends before they are listed."""
 
     span: Span
@@ -106,8 +104,7 @@ class LogFile:
 
     def content(self, span: Span) -> bytes:
         """The content of a record."""
-        self._file.seek(span.offset)
-        return self._file.read(span.length)
+        return os.pread(self._file.fileno(), span.length, span.offset)
 
     def record(self, span: Span, kind: Callable[[ReadDataStream], R]) -> R:
         """Parse the record at ``span``.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -30,10 +30,10 @@ from robot_runtime.scenes.objects import ObjectPose
 
 _TOPICS = {name: stream.topic for name, stream in STREAMS.items()}
 
-
-_STEP_TOPICS = frozenset(_TOPICS[name] for name in ("step", "host", "objects"))
+_STEP, _HOST, _OBJECTS, _END = (_TOPICS[name] for name in ("step", "host", "objects", "end"))
+_STEP_TOPICS = frozenset((_STEP, _HOST, _OBJECTS))
 _POSE_TOPICS = {_TOPICS[name]: name for name in POSE_STREAMS}
-_VERIFIED_TOPICS = _STEP_TOPICS | _POSE_TOPICS.keys() | {_TOPICS["end"]}
+_VERIFIED_TOPICS = _STEP_TOPICS | _POSE_TOPICS.keys() | {_END}
 _NO_RGB, _NO_DEPTH = np.empty((0, 0, 3), np.uint8), np.empty((0, 0), np.float32)
 R = TypeVar("R")
 
@@ -119,15 +119,8 @@ class LogReader:
                 if topic in _POSE_TOPICS:
                     if integrity is not None:
                         integrity.on_pose(_POSE_TOPICS[topic], message.data)
-                    continue
-                if topic in IMAGE_TOPICS:
-                    image_chunk = chunk
-                elif topic == _TOPICS["host"]:
-                    phase_s = {message.sequence: self._decode(message, "the host times of step", _phase_s)}
-                elif topic == _TOPICS["objects"]:
-                    objects = {None: {}, message.sequence: self._decode(message, "the objects of step", _objects)}
-                elif topic == _TOPICS["step"]:
-                    decode = _Step(phase_s.get(message.sequence, {}), objects)
+                elif topic == _STEP:
+                    decode = partial(_step, phase_s=phase_s.get(message.sequence, {}), objects=objects)
                     record, digests = self._decode(message, "step", decode)
                     self._digests[record.index] = digests
                     if integrity is not None:
@@ -135,15 +128,17 @@ class LogReader:
                     if image_chunk is not None:
                         self._image_chunks[record.index] = image_chunk
                     yield self.with_images(record) if images else record
-                if integrity is not None:
-                    self._check(integrity, topic, message)
-
-    def _check(self, integrity: Integrity, topic: str, message: Message) -> None:
-        """Check what is beside the steps."""
-        if topic == _TOPICS["objects"]:
-            integrity.on_objects(message.data)
-        elif topic == _TOPICS["end"]:
-            integrity.on_end(message.data, self._decode(message, "the end after step", json_records.end_from_json))
+                elif topic == _HOST:
+                    phase_s = {message.sequence: self._decode(message, "the host times of step", _phase_s)}
+                elif topic in IMAGE_TOPICS:
+                    image_chunk = chunk
+                elif topic == _OBJECTS:
+                    objects = {None: {}, message.sequence: self._decode(message, "the objects of step", _objects)}
+                    if integrity is not None:
+                        integrity.on_objects(message.data)
+                elif topic == _END and integrity is not None:
+                    end = self._decode(message, "the end after step", json_records.end_from_json)
+                    integrity.on_end(message.data, end)
 
     def with_images(self, record: StepRecord) -> StepRecord:
         """A step of ``steps(images=False)`` with its frame and the images that the policy was given.
@@ -222,7 +217,7 @@ class LogReader:
             if topic.startswith(f"{_TOPICS['localizer']}/"):
                 source, estimates = self._decode(message, f"a message on {topic}", poses_from_json)
                 arrived.setdefault(source, []).extend(estimates)
-            elif topic == _TOPICS["step"] and arrived:
+            elif topic == _STEP and arrived:
                 yield message.sequence, arrived
                 arrived = {}
         if arrived:
@@ -311,7 +306,7 @@ class LogReader:
     def _read_end(self) -> EpisodeEnd | None:
         for chunk in reversed(self._chunks):
             if not self._holds_images_only(chunk):
-                ends = [message for topic, message in self._messages(chunk) if topic == _TOPICS["end"]]
+                ends = [message for topic, message in self._messages(chunk) if topic == _END]
                 return self._decode(ends[-1], "the end after step", json_records.end_from_json) if ends else None
         return None
 
@@ -332,23 +327,18 @@ def read_log(path: Path | str) -> LogReader:
     return LogReader(Path(path))
 
 
-@dataclass(frozen=True, slots=True)
-class _Step:
-    """Decoder of a step, and of the digests of its images, with what is beside it in the log."""
-
-    phase_s: dict[str, float]
-    objects: Mapping[int | None, Mapping[str, ObjectPose]]
-
-    def __call__(self, data: dict[str, Any]) -> tuple[StepRecord, dict[str, Any]]:
-        observation = observations.numbers_of(data["observation"])
-        stamp_ns = integer(data["frame"]["stamp_ns"])
-        frame = RgbdFrame(stamp_ns, _NO_RGB, _NO_DEPTH)
-        since = (data.get("objects") or {}).get("since")
-        if since not in self.objects:
-            # A log that was torn and recovered: poses written with other steps are not valid here.
-            raise ValueError(f"the objects' poses that were written with step {since} are lost")
-        record = json_records.step_from_json(data, observation, frame, self.phase_s, self.objects[since])
-        return record, observations.digests_of(data["observation"])
+def _step(
+    data: dict[str, Any], phase_s: dict[str, float], objects: Mapping[int | None, Mapping[str, ObjectPose]]
+) -> tuple[StepRecord, dict[str, Any]]:
+    """A step, and the digests of its images, from its JSON and what is beside it in the log."""
+    observation = observations.numbers_of(data["observation"])
+    frame = RgbdFrame(integer(data["frame"]["stamp_ns"]), _NO_RGB, _NO_DEPTH)
+    since = (data.get("objects") or {}).get("since")
+    if since not in objects:
+        # A log that was torn and recovered: poses written with other steps are not valid here.
+        raise ValueError(f"the objects' poses that were written with step {since} are lost")
+    record = json_records.step_from_json(data, observation, frame, phase_s, objects[since])
+    return record, observations.digests_of(data["observation"])
 
 
 def _phase_s(data: dict[str, Any]) -> dict[str, float]:

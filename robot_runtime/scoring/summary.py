@@ -19,7 +19,7 @@ from robot_runtime.metrics.step_times import Latency
 from robot_runtime.parallel.map import LIMIT_S, ONE, Workers, map_in_order
 from robot_runtime.parallel.result_journal import ResultJournal
 from robot_runtime.parallel.workers import WorkerLoss
-from robot_runtime.recording.annotations import Annotation, read_annotations
+from robot_runtime.recording.annotations import Annotation, Annotations, read_annotations
 from robot_runtime.recording.json_records import plain
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import EpisodeHeader, Placement, StepRecord
@@ -223,6 +223,7 @@ def score_steps(
     rules: Rules | None = None,
     geodesic: GeodesicMap | None = None,
     on_step: Callable[[StepRecord], None] | None = None,
+    annotations: Annotations | None = None,
 ) -> EpisodeScorer:
     """A scorer that has processed the whole log, with images only where the rules need them.
 
@@ -231,13 +232,14 @@ def score_steps(
         rules: choices that change scores; None for the defaults.
         geodesic: map of the log's scene and the task's robot radius; None to compute it.
         on_step: called with each step, without images.
+        annotations: of the log; None to read them.
 
     Raises:
         RuntimeFault: the log is damaged, or cannot be scored.
     """
     rules = rules or Rules()
     scorer = EpisodeScorer(log.header, rules, geodesic)
-    scorer.on_annotations(read_annotations(log.path, log.header))
+    scorer.on_annotations(annotations or read_annotations(log.path, log.header))
     for record in scored_steps(log, rules.referee):
         if on_step is not None:
             on_step(record)
@@ -331,7 +333,7 @@ def _score(log: LogReader, rules: Rules | None, maps: Maps) -> EpisodeScore:
             wheels.on_step(record)
             causes.on_step(record)
 
-        scorer = score_steps(log, rules, maps.of(header), on_step)
+        scorer = score_steps(log, rules, maps.of(header), on_step, added)
         metrics = scorer.metrics()
         helper = "" if added is None else added.helper
         notes = ("" if log.chained else NO_CHAIN, task_note(header), wheels.note())
