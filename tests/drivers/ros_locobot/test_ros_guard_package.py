@@ -48,6 +48,13 @@ def imported(path: Path) -> set[str]:
     return names
 
 
+def test_its_modules_use_nothing_that_python_3_8_lacks() -> None:
+    files = [str(builder.ROOT / name) for name in builder.MODULES]
+    vermin = [sys.executable, "-c", "import vermin; vermin.main()", "--violations", "--target=3.8-"]
+    found = subprocess.run([*vermin, *files], capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stdout + found.stderr
+
+
 @pytest.mark.parametrize("name", builder.MODULES)
 def test_a_module_imports_the_standard_library_ros_and_other_modules_of_the_program(name: str) -> None:
     own = {Path(module).with_suffix("").as_posix().replace("/", ".") for module in builder.MODULES}
