@@ -18,7 +18,7 @@ RECENT_S = 1.0
 LATE_S = 0.05
 """Duration for which all messages must have been late until two clocks count as different, if others were in time.
 
-A process that was stopped finds late messages in its queue too, but takes all of them in within less.
+A process that was stopped finds late messages in its queue, too. It takes them in within less, or their lag shrinks.
 """
 
 RECENT_COUNT = 256
@@ -123,7 +123,7 @@ class TopicCache:
                 )
             raise StaleData(
                 f"topic {self.topic}: its newest message arrived {lag_s:.3f} s late, {limit_s:g} s is allowed; "
-                "earlier ones were in time",
+                "the lag varies, so the clocks agree",
                 HELD_UP,
             )
         raise StaleData(
@@ -132,11 +132,17 @@ class TopicCache:
         )
 
     def _least_lag_s(self) -> float:
-        """Return the smallest lag of the last messages, back to one that arrived ``LATE_S`` before the newest."""
+        """Return the smallest lag of the last messages, back to one that arrived ``LATE_S`` before the newest.
+
+        It is 0 while a queue is taken in: stamps advance more than twice as fast as time.
+        """
         recent = tuple(self._recent)
-        newest_ns, least_ns = recent[-1]
+        newest_ns, newest_lag_ns = recent[-1]
+        least_ns = newest_lag_ns
         for arrival_ns, lag_ns in reversed(recent):
             least_ns = min(least_ns, lag_ns)
+            if lag_ns - newest_lag_ns > newest_ns - arrival_ns:
+                return 0.0
             if newest_ns - arrival_ns >= seconds_to_ns(LATE_S):
                 break
         return ns_to_seconds(least_ns)

@@ -199,6 +199,20 @@ def test_a_process_that_was_stopped_is_no_skew() -> None:
     assert channel.read(0.1).stamp_ns == 15 * S
 
 
+@pytest.mark.parametrize("work_ms", [1, 5, 9])
+def test_a_process_that_works_through_its_queue_for_long_is_no_skew(work_ms: int) -> None:
+    clock = simulated()
+    channel = TopicCache("/odom", clock)
+    for tick in range(300):
+        clock.advance(15 * S + tick * work_ms * MS)
+        channel.receive(message(10 * S + tick * 20 * MS))
+        if tick == 0 or clock.now_ns() - (10 * S + tick * 20 * MS) <= 1050 * MS:
+            continue  # one message tells nothing; and so late simulated time may be
+        with raises_naming(StaleData, "/odom", "s late") as caught:
+            channel.read(0.1)
+        assert not isinstance(caught.value, ClockSkew)
+
+
 def test_a_clock_that_is_set_back_is_a_skew_once_messages_have_been_late_for_a_while() -> None:
     clock = simulated()
     channel = TopicCache("/odom", clock)
