@@ -3,7 +3,8 @@
 The process has its own interpreter if one is named, its own session, no standard input, and a socket for requests
 (:mod:`robot_runtime.policies.agents.worker`) that is separate from its output, and a limit of its memory. The end of
 the output is stored for error messages. A failed request ends the process; :meth:`AgentProcess.start` starts a new one.
-Its children end with it, those in sessions of their own included: all have a mark in their environment.
+Its children end with it, those in sessions of their own included, also if the runtime is killed
+(:mod:`robot_runtime.policies.agents.descendants`).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import subprocess
 import sys
 import threading
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +28,7 @@ from numpy.typing import NDArray
 
 from robot_runtime.common.clock import Stopwatch
 from robot_runtime.errors import ConfigError, PolicyError
-from robot_runtime.policies.agents import worker
+from robot_runtime.policies.agents import descendants, worker
 
 LOAD_S = 300.0
 """Time limit (s) for the import and construction of an agent: a large network on a slow disk."""
@@ -38,14 +39,10 @@ TIME_LIMIT_S = 30.0
 MEMORY_SHARE = 0.75
 """Default memory limit of an agent, of the computer's: the rest is for the runtime and the robot's drivers."""
 
-MARK = "ROBOT_RUNTIME_AGENT_PROCESS"
-"""Variable of an agent's environment, and so of all its descendants'."""
-
 _LEAST_MEMORY_BYTES = 1 << 28
 _MAX_ANSWER_BYTES = 1 << 20
 _MAX_OUTPUT_BYTES = 8192
 _SHOWN_LINES = 8
-_KILL_ROUNDS = 100
 _REMEDIES = {
     "ModuleNotFoundError": "install it where the agent runs, or name the interpreter that has it with --agent-python",
     "MemoryError": f"make it smaller: it can have {MEMORY_SHARE:.0%} of the computer's memory",
@@ -104,6 +101,7 @@ class AgentProcess:
         self._name = name
         self._isolation = isolation
         self._process: subprocess.Popen[bytes] | None = None
+        self._ender: subprocess.Popen[bytes] | None = None
         self._connection: socket.socket | None = None
         self._mark = uuid.uuid4().hex
         self._output = b""
@@ -125,7 +123,8 @@ class AgentProcess:
         worker_end.setblocking(True)
         memory_bytes = self._isolation.memory_bytes or round(MEMORY_SHARE * _total_memory_bytes())
         command = [interpreter, "-u", worker.__file__, str(worker_end.fileno()), str(os.getpid()), str(memory_bytes)]
-        environment = {name: value for name, value in os.environ.items() if name != "PYTHONHOME"} | {MARK: self._mark}
+        environment = {name: value for name, value in os.environ.items() if name != "PYTHONHOME"}
+        environment[descendants.VARIABLE] = self._mark
         self._output = b""
         try:
             self._process = subprocess.Popen(
@@ -145,6 +144,14 @@ class AgentProcess:
         finally:
             worker_end.close()
         self._connection = connection
+        if sys.platform == "linux":
+            self._ender = subprocess.Popen(
+                [sys.executable, "-IS", descendants.__file__, self._mark, str(os.getpid())],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
         self._reader = threading.Thread(target=self._read_output, args=(self._process,), name="agent", daemon=True)
         self._reader.start()
         return self.ask(request, {}, "loading", LOAD_S)
@@ -246,7 +253,12 @@ class AgentProcess:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-        _kill_marked(self._mark)
+        if self._ender is not None:
+            self._ender.kill()
+            self._ender.wait()
+            self._ender = None
+        if left := descendants.kill_marked(self._mark):
+            _LOG.warning("processes that the agent started cannot be ended: %s", left)
         if self._reader is not None:
             self._reader.join(_GRACE_S)
             self._reader = None
@@ -260,25 +272,6 @@ class AgentProcess:
 
 def _total_memory_bytes() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-
-
-def _kill_marked(mark: str) -> None:
-    """Kill the processes with a mark in their environment, until none is left; those that end may have forked."""
-    for _ in range(_KILL_ROUNDS):
-        found = list(_marked(f"{MARK}={mark}".encode()))
-        if not found:
-            return
-        for pid in found:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-    _LOG.warning("processes that the agent started cannot be ended: %s", found)
-
-
-def _marked(mark: bytes) -> Iterator[int]:
-    for path in Path("/proc").glob("[0-9]*/environ"):
-        with suppress(OSError):  # it has ended, or is another user's
-            if mark in path.read_bytes():
-                yield int(path.parent.name)
 
 
 class _AgentTraceback(Exception):

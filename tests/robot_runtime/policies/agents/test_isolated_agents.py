@@ -500,6 +500,20 @@ def test_no_descendant_outlives_the_agent(file: str, tmp_path: Path) -> None:
     assert not _runs(pid)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no signal tells that the runtime was killed")
+def test_no_descendant_outlives_a_runtime_that_was_killed(file: str, tmp_path: Path) -> None:
+    killed = f"""
+import os, signal
+from robot_runtime.policies import load_policy
+load_policy({f"habitat:{file}:Daemon"!r}, pid_file={str(tmp_path / "pid")!r})
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    done = subprocess.run([sys.executable, "-c", killed], check=False)
+    assert done.returncode == -signal.SIGKILL
+    pid = int((tmp_path / "pid").read_text())
+    assert wait_for(SystemClock(), lambda: True if not _runs(pid) else None, 30.0, 0.02)
+
+
 def test_an_agents_memory_is_limited(file: str) -> None:
     policy = load_policy(f"habitat:{file}:Hungry", Isolation(memory_bytes=1 << 30))
     try:
