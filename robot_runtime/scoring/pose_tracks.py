@@ -55,8 +55,12 @@ class PoseTrack:
 
 
 def pose_tracks(log: LogReader, records: Sequence[StepRecord]) -> tuple[PoseTrack, ...]:
-    """The trajectories of a log; none without raw poses. Raises ``RecordingError``: the log is damaged."""
-    raw, sources = log.poses(), log.header.localizers
+    """The trajectories of a log; none without raw poses. Raises ``RecordingError``: the log is damaged.
+
+    Raw poses that are not finite are left out.
+    """
+    sources = log.header.localizers
+    raw = {name: [e for e in estimates if _is_finite(e.pose)] for name, estimates in log.poses().items()}
     if not raw:
         return ()
     wheels = sources.get("odometry", ())
@@ -74,6 +78,10 @@ def pose_tracks(log: LogReader, records: Sequence[StepRecord]) -> tuple[PoseTrac
             tracks.append(_track("smoothed", "smoothed afterwards", after.poses, after.covariances))
     tracks.append(_by_step("referee", "the referee", [record.referee for record in records]))
     return tuple(tracks)
+
+
+def _is_finite(pose: SE2) -> bool:
+    return math.isfinite(pose.x_m) and math.isfinite(pose.y_m) and math.isfinite(pose.yaw_rad)
 
 
 def _odometry(name: str, estimates: Sequence[PoseEstimate], at_start: PoseEstimate) -> PoseTrack:

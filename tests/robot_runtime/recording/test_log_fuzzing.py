@@ -186,6 +186,18 @@ def check_all(folder: Path, numbers: range) -> None:
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before_kb < MOST_MORE_KB
 
 
+def test_a_raw_pose_that_is_not_finite_is_left_out_of_the_report(tmp_path: Path) -> None:
+    edit = LogEdit(log(tmp_path, synthetic.pointnav_task(16, 12)))
+
+    def turn(data: dict[str, Any]) -> None:
+        data["yaw_rad"][0] = "Infinity"
+
+    edit.change("/localizer/wheels", 1, turn)
+    _, episode = load_episode_data(edit.write(tmp_path / "edited.mcap"), maps=Maps())
+    assert episode is not None
+    assert episode.pose_tracks
+
+
 def test_500_mutated_logs(tmp_path: Path) -> None:
     check_all(tmp_path, range(FEW))
 
