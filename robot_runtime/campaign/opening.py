@@ -13,9 +13,7 @@ from robot_runtime.common.clock import utc_now_iso
 from robot_runtime.common.provenance import software
 from robot_runtime.datasets import load_episodes
 from robot_runtime.errors import ConfigError
-from robot_runtime.policies import AGENTS, has_own_process, is_remote
-from robot_runtime.policies.package.files import read_manifest
-from robot_runtime.policies.python_agent import load_python
+from robot_runtime.policies import check_source
 from robot_runtime.robots.loader import DeviceOverrides, read_robot_file
 from robot_runtime.scenes.geodesic import GeodesicMap
 from robot_runtime.scenes.scene import find_scene, load_scene
@@ -47,7 +45,7 @@ def check_plan(plan: Plan) -> list[Episode]:
     for planned in plan.robots:
         read_robot_file(planned.robot, DeviceOverrides(planned.camera, planned.localizer, planned.referee))
     for policy in plan.policies.values():
-        _check_policy(policy.spec)
+        check_source(policy.source)
     episodes = load_episodes(Path(plan.episodes))[: plan.count]
     scenes = {folder: load_scene(find_scene(folder)) for folder in {plan.scene(one.scene) for one in episodes}}
     maps = {folder: GeodesicMap(scene.map, task.robot_radius_m) for folder, scene in scenes.items()}
@@ -57,16 +55,6 @@ def check_plan(plan: Plan) -> list[Episode]:
     return [
         check_episode(task, scenes[folder], one, maps[folder]) for one, folder in zip(episodes, folders, strict=True)
     ]
-
-
-def _check_policy(spec: str) -> None:
-    """Check that a policy can be found, without loading it. Raises ``RuntimeFault``."""
-    if not spec or spec in AGENTS or has_own_process(spec) or is_remote(spec):
-        return
-    if ":" in spec:
-        load_python(spec)
-    else:
-        read_manifest(Path(spec))
 
 
 def open_campaign(

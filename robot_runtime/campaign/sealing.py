@@ -16,16 +16,23 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from typing_extensions import override
 
+from robot_runtime.actions.continuous import Decision
 from robot_runtime.campaign.plan import Plan, PlannedPolicy, digest
 from robot_runtime.campaign.supervision import ContactCount, SupervisedPolicy
 from robot_runtime.common import config
+from robot_runtime.common.clock import Clock, SystemClock, seconds_to_ns
 from robot_runtime.errors import ConfigError, writing
 from robot_runtime.policies import load_source
+from robot_runtime.policies.wrapper import PolicyWrapper
+from robot_runtime.policy import Answer, Observation, Policy, World
 from robot_runtime.servers.policy import PolicyServer
-from robot_runtime.tasks.task import load_task
+from robot_runtime.tasks.task import Task, load_task
 
 FIRST_PORT = 8800
+PACE_S = 0.05
+"""Answers of sealed policies take a multiple of this time, which is short beside any action of a robot."""
 
 
 @dataclass(frozen=True)
@@ -112,11 +119,48 @@ def read_key(path: Path) -> Key:
     return config.load(path, Key)
 
 
+class PacedPolicy(PolicyWrapper):
+    """A policy whose answers take a multiple of :data:`PACE_S`: small differences in speed do not tell who it is.
+
+    Args:
+        inner: the policy.
+        clock: of the waits.
+    """
+
+    def __init__(self, inner: Policy, clock: Clock) -> None:
+        super().__init__(inner, inner.name)
+        self._clock = clock
+
+    @override
+    def reset(self, task: Task, seed: int, world: World | None = None) -> None:
+        with self._paced():
+            self.inner.reset(task, seed, world)
+
+    @override
+    def act(self, observation: Observation) -> Decision:
+        with self._paced():
+            return self.inner.act(observation)
+
+    @override
+    def answer(self, observation: Observation) -> Answer | None:
+        with self._paced():
+            return self.inner.answer(observation)
+
+    @contextmanager
+    def _paced(self) -> Iterator[None]:
+        begun_ns, pace_ns = self._clock.now_ns(), seconds_to_ns(PACE_S)
+        try:
+            yield
+        finally:
+            taken_ns = self._clock.now_ns() - begun_ns
+            self._clock.sleep_until(begun_ns + max(1, -(-taken_ns // pace_ns)) * pace_ns)
+
+
 @contextmanager
 def served(
     key: Key, host: str, first_port: int, token: str | None, on_error: Callable[[str], None]
 ) -> Iterator[list[PolicyServer]]:
-    """Servers of all policies of a key, each with its sealed name, all with the same needs.
+    """Servers of all policies of a key, each with its sealed name, all with the same needs, at the same pace.
 
     Args:
         key: of the campaign.
@@ -135,7 +179,8 @@ def served(
         for name, one in key.policies.items():
             source = replace(one.policy.source, digest=one.files)
             loaded = stack.enter_context(closing(load_source(source)))
-            policies.append(SupervisedPolicy(loaded, name, ContactCount(), commitment=one.commitment))
+            supervised = SupervisedPolicy(loaded, name, ContactCount(), commitment=one.commitment)
+            policies.append(PacedPolicy(supervised, SystemClock()))
         needs = tuple(sorted({need for policy in policies for need in policy.needs}))
         servers = []
         for number, policy in enumerate(policies):

@@ -9,7 +9,8 @@ from typing_extensions import override
 from robot_runtime.actions.continuous import Decision
 from robot_runtime.campaign.facts import CONTACT_LIMIT, LINK_LOST
 from robot_runtime.errors import LinkLost, PolicyError, UnknownAction
-from robot_runtime.policy import Answer, Observation, Policy, PolicySource, World
+from robot_runtime.policies.wrapper import PolicyWrapper
+from robot_runtime.policy import Observation, Policy, PolicySource, World
 from robot_runtime.records import EpisodeHeader, StepRecord, Subscriber
 from robot_runtime.tasks.task import Task
 
@@ -33,7 +34,7 @@ class ContactCount(Subscriber):
         self.contacts += record.result is not None and record.result.collided
 
 
-class SupervisedPolicy(Policy):
+class SupervisedPolicy(PolicyWrapper):
     """A policy under the plan's name, whose run ends at the plan's number of contacts.
 
     Args:
@@ -41,28 +42,23 @@ class SupervisedPolicy(Policy):
         name: in logs.
         contacts: counter that gets the environment's steps.
         limit: of contacts; None for none.
-        commitment: of a sealed policy: its source in logs; what it says of its decisions is not logged, and its errors
-            do not name it. Empty for a policy that is not sealed.
+        commitment: of a sealed policy: its source in logs. What it says of its decisions is not logged, its errors do
+            not name it, and its task and its kind of memory are not told. Empty for a policy that is not sealed.
     """
 
     def __init__(
         self, policy: Policy, name: str, contacts: ContactCount, limit: int | None = None, commitment: str = ""
     ) -> None:
-        self.name = name  # type: ignore[misc]  # one class stands for every policy
-        self.needs = policy.needs  # type: ignore[misc]
-        self.privileged = policy.privileged  # type: ignore[misc]
-        self.source = PolicySource(f"sealed:{name}", digest=commitment) if commitment else policy.source
-        self.directory = policy.directory
-        self._policy, self._contacts, self._limit, self._sealed = policy, contacts, limit, bool(commitment)
-
-    @override
-    def check(self, task: Task) -> None:
-        self._policy.check(task)
+        super().__init__(policy, name)
+        self._contacts, self._limit, self._sealed = contacts, limit, bool(commitment)
+        if commitment:
+            self.source = PolicySource(f"sealed:{name}", digest=commitment)
+            self.task, self.adds_sensors, self.follows = None, (), False  # type: ignore[misc]
 
     @override
     def reset(self, task: Task, seed: int, world: World | None = None) -> None:
         try:
-            self._policy.reset(task, seed, world)
+            self.inner.reset(task, seed, world)
         except (Exception, SystemExit) as error:
             raise self._named(error) from error
 
@@ -74,21 +70,13 @@ class SupervisedPolicy(Policy):
                 "see the plan's limits",
             )
         try:
-            return self._policy.act(observation)
+            return self.inner.act(observation)
         except (Exception, SystemExit) as error:
             raise self._named(error) from error
 
     @override
-    def answer(self, observation: Observation) -> Answer | None:
-        return self._policy.answer(observation)
-
-    @override
     def info(self) -> dict[str, Any]:
-        return {} if self._sealed else self._policy.info()
-
-    @override
-    def close(self) -> None:
-        self._policy.close()
+        return {} if self._sealed else self.inner.info()
 
     def _named(self, error: BaseException) -> BaseException:
         """The error with what the facts of the run need, and without what names a sealed policy."""

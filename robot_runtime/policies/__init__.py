@@ -12,9 +12,9 @@ from robot_runtime.errors import ConfigError, PolicyChanged, PolicyError
 from robot_runtime.policies.agents import INTERFACES
 from robot_runtime.policies.agents.policy import AgentPolicy
 from robot_runtime.policies.agents.process import TIME_LIMIT_S, Isolation
-from robot_runtime.policies.package.files import is_package, read_manifest_bytes
+from robot_runtime.policies.package.files import is_package, read_manifest, read_manifest_bytes
 from robot_runtime.policies.package.policy import load_package_policy
-from robot_runtime.policies.python_agent import load_python
+from robot_runtime.policies.python_agent import check_python, load_python
 from robot_runtime.policy import Policy, PolicySource, digest_of
 
 AGENTS: dict[str, str] = {
@@ -89,8 +89,35 @@ def load_policy(name: str, isolation: Isolation | None = None, /, **arguments: A
         return load_python(name, **arguments)
     if path.suffix == ".zip" or len(path.parts) > 1:
         read_manifest_bytes(path)  # raises, because it is no package
+    raise _no_such_agent(name)
+
+
+def check_source(source: PolicySource) -> None:
+    """Check that a policy can be found and takes its arguments, without loading a model or reaching a server.
+
+    Raises:
+        PolicyError: there is no such agent, it cannot be imported, or it does not take these arguments.
+        RuntimeFault: the manifest of a package cannot be read.
+    """
+    name, file = source.spec, _file_of(source.spec)
+    if name in AGENTS:
+        check_python(AGENTS[name], source.values())
+    elif has_own_process(name):
+        if file is not None and not file.is_file():
+            raise PolicyError(f"agent {name!r}: {file}: no such file", "check the path before the colon")
+    elif is_remote(name):
+        return
+    elif ":" in name and not is_package(Path(name)):
+        check_python(name, source.values())
+    elif is_package(path := Path(name)) or path.suffix == ".zip" or len(path.parts) > 1:
+        read_manifest(path)
+    else:
+        raise _no_such_agent(name)
+
+
+def _no_such_agent(name: str) -> PolicyError:
     close = difflib.get_close_matches(name, AGENTS, n=1)
-    raise PolicyError(
+    return PolicyError(
         f"there is no agent {name!r}",
         f"did you mean {close[0]!r}?" if close else f"use one of {', '.join(AGENTS)}, module:Class or file.py:Class",
     )

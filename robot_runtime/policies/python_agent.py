@@ -93,21 +93,40 @@ def load_python(spec: str, /, **arguments: Any) -> Policy:
         PolicyError: the agent cannot be found, imported, constructed or used; an argument is no number, but its
             annotation is ``int`` or ``float``.
     """
-    module_name, _, class_name = spec.rpartition(":")
-    if not module_name or not class_name:
-        raise PolicyError(f"agent {spec!r} is not of the form module:Class", "write package.module:Class")
     directory = OwnDirectory()
     with directory:
-        module = _import(spec, module_name)
-        factory = getattr(module, class_name, None)
-        if not callable(factory):
-            raise PolicyError(
-                f"agent {spec!r}: module {module_name!r} has no class {class_name!r}", "check the name after the colon"
-            )
-        agent = _construct(spec, factory, arguments)
+        agent = _construct(spec, _checked_class(spec, arguments), arguments)
     policy = _as_policy(agent, spec)
     policy.directory = directory
     return policy
+
+
+def check_python(spec: str, arguments: Mapping[str, Any]) -> None:
+    """Check that an agent can be imported and takes these arguments; it is not made. Raises ``PolicyError``."""
+    with OwnDirectory():
+        _checked_class(spec, arguments)
+
+
+def _checked_class(spec: str, arguments: Mapping[str, Any]) -> Any:
+    """The class that ``spec`` names, if it takes these arguments."""
+    module_name, _, class_name = spec.rpartition(":")
+    if not module_name or not class_name:
+        raise PolicyError(f"agent {spec!r} is not of the form module:Class", "write package.module:Class")
+    found = getattr(_import(spec, module_name), class_name, None)
+    if not callable(found):
+        raise PolicyError(
+            f"agent {spec!r}: module {module_name!r} has no class {class_name!r}", "check the name after the colon"
+        )
+    signature = inspect.signature(found)
+    try:
+        signature.bind(**arguments)
+    except TypeError as error:
+        raise PolicyError(
+            f"agent {spec!r} cannot be made from arguments {sorted(arguments)}: {error}",
+            f"its constructor is {getattr(found, '__name__', spec)}{signature}",
+        ) from error
+    _check_numbers(spec, signature, arguments)
+    return found
 
 
 def _as_policy(agent: object, spec: str) -> Policy:
@@ -161,15 +180,6 @@ def _import_file(path: Path) -> ModuleType:
 
 
 def _construct(spec: str, factory: Any, arguments: dict[str, Any]) -> object:
-    signature = inspect.signature(factory)
-    try:
-        signature.bind(**arguments)
-    except TypeError as error:
-        raise PolicyError(
-            f"agent {spec!r} cannot be made from arguments {sorted(arguments)}: {error}",
-            f"its constructor is {getattr(factory, '__name__', spec)}{signature}",
-        ) from error
-    _check_numbers(spec, signature, arguments)
     try:
         instance: object = factory(**arguments)
     except RuntimeFault:

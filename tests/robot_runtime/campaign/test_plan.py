@@ -68,6 +68,9 @@ def test_a_plan_that_cannot_be_meant_is_refused(changes: dict[str, object], word
     ("changes", "named"),
     [
         ({"policies": {"a": {"spec": "goal-folower"}, "b": {"spec": "random"}}}, "goal-folower"),
+        ({"policies": {"a": {"spec": "random", "arguments": {"sped": 2}}}}, "sped"),
+        ({"policies": {"a": {"spec": "habitat:no_such_agent.py:Agent"}}}, "no_such_agent"),
+        ({"policies": {"a": {"spec": "packages/no-such-policy"}}}, "no-such-policy"),
         ({"robots": [{"robot": "no-such-robot"}]}, "no-such-robot"),
         ({"scenes": {"*": "no-such-scene"}}, "no-such-scene"),
         ({"episodes": "no-such-file.json.gz"}, "no-such-file"),
@@ -103,3 +106,20 @@ def test_the_digest_is_of_every_field_and_of_no_order() -> None:
 def test_a_changed_plan_is_refused_by_the_name_of_its_change(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="test"):
         check_same(plan(test={"largest": 30, "metric": "spl"}), plan(), tmp_path)
+
+
+def test_a_policy_is_found_with_the_arguments_that_it_needs_and_not_made(tmp_path: Path) -> None:
+    agent = tmp_path / "agent.py"
+    agent.write_text("class Agent:\n    def __init__(self, weights):\n        raise OSError('made')\n")
+    path = write_plan(tmp_path, 1)
+    spec = {"spec": f"{agent}:Agent", "arguments": {"weights": "w.pt"}}
+    path.write_text(yaml.safe_dump(config.read_yaml(path) | {"policies": {"a": spec}}))
+    assert len(check_plan(load_plan(path))) == 1
+
+
+def test_a_misspelled_policy_is_named_with_the_right_one(tmp_path: Path) -> None:
+    path = write_plan(tmp_path, 1)
+    path.write_text(yaml.safe_dump(config.read_yaml(path) | {"policies": {"a": {"spec": "goal-folower"}}}))
+    with pytest.raises(RuntimeFault, match="goal-folower") as raised:
+        check_plan(load_plan(path))
+    assert "goal-follower" in raised.value.remedy

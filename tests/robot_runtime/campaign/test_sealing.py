@@ -16,9 +16,10 @@ from robot_runtime.benchmarks.simulated_campaigns import run_campaign, state_of,
 from robot_runtime.campaign.intake import unblind
 from robot_runtime.campaign.plan import PlannedPolicy
 from robot_runtime.campaign.report import write_report
-from robot_runtime.campaign.sealing import SealedPolicy, check_commitments, read_key, seal, served
+from robot_runtime.campaign.sealing import PacedPolicy, SealedPolicy, check_commitments, read_key, seal, served
 from robot_runtime.campaign.supervision import ContactCount, SupervisedPolicy
 from robot_runtime.campaign.verification import Verification
+from robot_runtime.common.clock import SimulatedClock, seconds_to_ns
 from robot_runtime.errors import ConfigError, LinkLost, PolicyError, RecordingError
 from robot_runtime.policy import Observation, Policy, World
 from robot_runtime.tasks.task import Task, load_task
@@ -161,3 +162,24 @@ def test_a_run_ends_at_the_plans_number_of_contacts() -> None:
     contacts.contacts = 2
     with pytest.raises(PolicyError, match="contact limit"):
         policy.act({})
+
+
+class Slow(Talkative):
+    """A policy that takes a time to decide."""
+
+    def __init__(self, clock: SimulatedClock, takes_s: float) -> None:
+        super().__init__()
+        self.clock, self.takes_s = clock, takes_s
+
+    def act(self, observation: Observation) -> str:
+        self.clock.sleep(self.takes_s)
+        return "stop"
+
+
+@pytest.mark.parametrize(("takes_s", "answers_after_s"), [(0.0, 0.05), (0.012, 0.05), (0.05, 0.05), (0.06, 0.1)])
+def test_a_sealed_policy_answers_after_a_multiple_of_the_pace(takes_s: float, answers_after_s: float) -> None:
+    clock = SimulatedClock(1_000_000)
+    with closing(PacedPolicy(Slow(clock, takes_s), clock)) as policy:
+        begun_ns = clock.now_ns()
+        assert policy.act({}) == "stop"
+        assert clock.now_ns() - begun_ns == seconds_to_ns(answers_after_s)
