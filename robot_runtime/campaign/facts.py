@@ -13,15 +13,15 @@ from robot_runtime.errors import RecordingError, RuntimeFault
 from robot_runtime.metrics.settings import Rules
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import EndReason, EpisodeEnd
+from robot_runtime.scoring.failure_causes import CONTACT_LIMIT
 from robot_runtime.scoring.summary import EpisodeScore, Maps, score_log
 
 METRICS = ("success", "spl", "soft_spl", "distance_to_goal", "collisions", "steps", "path_length_m", "shortest_path_m")
 RULES = Rules(policy_faults="failure", evidence="ignore")
 """Rules of scoring: annotations are counted afterwards, by judge, see :mod:`robot_runtime.campaign.outcomes`."""
 
-CONTACT_LIMIT = "contact limit"
 LINK_LOST = "policy server:"
-"""Beginnings of an end's detail, which :mod:`robot_runtime.campaign.supervision` writes."""
+"""Beginning of an end's detail, as is ``CONTACT_LIMIT``; :mod:`robot_runtime.campaign.supervision` writes both."""
 
 _E_STOP = ("e_stop", "wheel_drop")
 

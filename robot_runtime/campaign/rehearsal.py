@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import dropwhile
 from pathlib import Path
 
 import yaml
@@ -27,8 +28,8 @@ RUN_S = 24 * 3600.0
 def rehearse(plan: Plan, out: Path, robot: str, first_port: int, tell: Callable[[str], None]) -> Path:
     """Rehearse a plan with all that can go wrong with its process, each step by the command that a person would use.
 
-    The plan is sealed, its policies run in a process of their own, the campaign's process is killed after its first
-    start and started again, a copy is verified, and the policies are unblinded.
+    The plan is sealed, its policies run in a process of their own, the campaign's process is killed in the first run
+    after its first start and started again, a copy is verified, and the policies are unblinded.
 
     Args:
         plan: with the policies' sources.
@@ -56,13 +57,13 @@ def rehearse(plan: Plan, out: Path, robot: str, first_port: int, tell: Callable[
     tell(f"sealed: {', '.join(public.policies)}; only {key} tells who they are")
     with _served(key, first_port, len(public.policies)):
         run = _start("run", sealed, "--out", campaign)
-        if not _reached(run, campaign, 1):
-            raise _failure(run)
+        running = _first_run_after_a_start(run, campaign)
         os.kill(run.pid, signal.SIGKILL)
-        run.communicate()
-        tell("killed the campaign's process after its first start, and started it again")
-        run = _start("run", sealed, "--out", campaign)
-        printed, _ = run.communicate(timeout=RUN_S)
+        printed, _ = run.communicate()
+        if running:
+            tell(f"killed the campaign's process during run {running}, and started it again")
+            run = _start("run", sealed, "--out", campaign)
+            printed, _ = run.communicate(timeout=RUN_S)
         if run.returncode:
             raise _failure(run, printed)
         tell(printed.strip().splitlines()[-1])
@@ -92,7 +93,10 @@ def _served(key: Path, first_port: int, count: int) -> Iterator[None]:
     try:
         first = server.stdout.readline()
         if not first.startswith(f"serving {count}"):
-            raise DeviceFault(f"the policies cannot be served: {first.strip()}", "free the ports, or give others")
+            said = first + server.stdout.read()
+            raise DeviceFault(
+                f"the policies cannot be served: {said.strip()}", "where their ports are taken, give others with --port"
+            )
         yield
     finally:
         server.terminate()
@@ -100,17 +104,19 @@ def _served(key: Path, first_port: int, count: int) -> Iterator[None]:
         server.stdout.close()
 
 
-def _reached(run: subprocess.Popen[str], campaign: Path, starts: int) -> bool:
-    """Whether a campaign finished so many starts, and its process still runs."""
+def _first_run_after_a_start(run: subprocess.Popen[str], campaign: Path) -> str:
+    """Wait for the run that begins after the first start has finished; empty if the campaign's process ends before."""
 
-    def there() -> bool | None:
-        path = campaign / FILE
-        found = sum(entry.kind == "decision" for entry in read_ledger(campaign)) if path.is_file() else 0
-        if found >= starts:
-            return True
-        return None if run.poll() is None else False
+    def name() -> str | None:
+        ended = run.poll() is not None
+        entries = read_ledger(campaign) if (campaign / FILE).is_file() else []
+        later = dropwhile(lambda entry: entry.kind != "decision", entries)
+        return next((entry["attempt"] for entry in later if entry.kind == "begun"), "" if ended else None)
 
-    return bool(wait_for(SystemClock(), there, START_S, 0.05))
+    found = wait_for(SystemClock(), name, START_S, 0.05)
+    if found is None:
+        raise _failure(run)
+    return found
 
 
 def _failure(process: subprocess.Popen[str], printed: str = "") -> DeviceFault:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
@@ -17,7 +18,6 @@ from markupsafe import Markup
 from robot_runtime.campaign.attempts import Attempt
 from robot_runtime.campaign.facts import METRICS
 from robot_runtime.campaign.outcomes import VIEWS, Answer, RunningAnswer, View, answer, sentence, value, values
-from robot_runtime.campaign.plan import Plan
 from robot_runtime.campaign.state import State
 from robot_runtime.campaign.verification import Verification
 from robot_runtime.errors import ConfigError, RecordingError, writing
@@ -141,9 +141,9 @@ def _page(verified: Verification, scores: Mapping[str, list[EpisodeScore]]) -> s
         answer=_named(state, sentence(plan, tested)),
         findings=verified.findings,
         document=verified.document(),
-        names=names,
-        results=[_result(view, one, names, plan) for view, one in answers.items()],
-        difference="-" if compared is None else f"{compared[1]} less {compared[0]}",
+        names=[_named(state, name) for name in names],
+        results=[_result(state, view, one, names) for view, one in answers.items()],
+        difference="-" if compared is None else _named(state, f"{compared[1]} less {compared[0]}"),
         plots=_plots(state) if compared is not None and state.finished else [],
         policies=[(name, _policy(state, name)) for name in names],
         level=f"{100 * (1 - plan.test.alpha):g} %",
@@ -158,14 +158,16 @@ def _page(verified: Verification, scores: Mapping[str, list[EpisodeScore]]) -> s
 
 
 def _named(state: State, text: str) -> str:
-    """A text with the names of unblinded policies."""
-    if state.unblinded is not None:
-        for name, one in state.unblinded["policies"].items():
-            text = text.replace(name, f"{one['name']} ({name})")
-    return text
+    """A text with the names of unblinded policies beside their sealed ones."""
+    if state.unblinded is None:
+        return text
+    who = {name: one["name"] for name, one in state.unblinded["policies"].items()}
+    sealed = "|".join(sorted(map(re.escape, who), key=len, reverse=True))
+    return re.sub(rf"(?<![\w.-])({sealed})(?![\w-])", lambda found: f"{who[found[1]]} ({found[1]})", text)
 
 
-def _result(view: str, found: Answer, names: list[str], plan: Plan) -> dict[str, Any]:
+def _result(state: State, view: str, found: Answer, names: list[str]) -> dict[str, Any]:
+    plan = state.plan
     interval = "-" if found.low is None or found.high is None else f"{found.low:+.3f} .. {found.high:+.3f}"
     return {
         "view": view,
@@ -175,7 +177,9 @@ def _result(view: str, found: Answer, names: list[str], plan: Plan) -> dict[str,
         "difference": "-" if found.mean is None else f"{found.mean:+.3f}",
         "interval": interval,
         "p": "-" if found.p_value is None else f"{found.p_value:.2g}",
-        "answer": {"continue": "not yet", "single": "-", "several": "-"}.get(found.decision, found.decision),
+        "answer": {"continue": "not yet", "single": "-", "several": "-"}.get(
+            found.decision, _named(state, found.decision)
+        ),
     }
 
 

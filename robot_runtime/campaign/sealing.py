@@ -27,7 +27,7 @@ from robot_runtime.errors import ConfigError, writing
 from robot_runtime.policies import load_source
 from robot_runtime.policies.wrapper import PolicyWrapper
 from robot_runtime.policy import Answer, Observation, Policy, World
-from robot_runtime.servers.policy import PolicyServer
+from robot_runtime.servers.policy import PolicyServer, check_servable
 from robot_runtime.tasks.task import Task, load_task
 
 FIRST_PORT = 8800
@@ -79,7 +79,8 @@ class Key:
 def seal(plan: Plan, key_path: Path, host: str = "127.0.0.1", first_port: int = FIRST_PORT) -> Plan:
     """Write the key of a plan with open policies, and return the sealed plan.
 
-    Sealed names are dealt at random. Each policy is loaded once, so that a missing one is named now.
+    Sealed names are dealt at random. Each policy is loaded once, so that one that is missing, does not fit the task or
+    cannot be served is named now.
 
     Args:
         plan: with the policies' sources.
@@ -90,9 +91,9 @@ def seal(plan: Plan, key_path: Path, host: str = "127.0.0.1", first_port: int = 
     Raises:
         ConfigError: a policy is sealed already.
         RecordingError: the key cannot be written, or is there already.
-        RuntimeFault: a policy cannot be loaded.
+        RuntimeFault: a policy cannot be loaded, does not fit the task, or is one that needs the simulator's state.
     """
-    names = list(plan.policies)
+    task, names = plan.limited_task(), list(plan.policies)
     secrets.SystemRandom().shuffle(names)
     sealed: dict[str, SealedPolicy] = {}
     for number, name in enumerate(names, 1):
@@ -100,6 +101,7 @@ def seal(plan: Plan, key_path: Path, host: str = "127.0.0.1", first_port: int = 
         if policy.commitment:
             raise ConfigError(f"policy {name!r} is sealed already", "seal the plan with the policies' sources")
         with closing(load_source(policy.source)) as loaded:
+            check_servable(loaded, task)
             files = None if loaded.source is None else loaded.source.digest
         sealed[f"P{number}"] = SealedPolicy(name, policy, secrets.token_hex(32), files)
     key = Key(plan.name, plan.task, sealed)

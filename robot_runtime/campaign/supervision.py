@@ -7,11 +7,12 @@ from typing import Any
 from typing_extensions import override
 
 from robot_runtime.actions.continuous import Decision
-from robot_runtime.campaign.facts import CONTACT_LIMIT, LINK_LOST
+from robot_runtime.campaign.facts import LINK_LOST
 from robot_runtime.errors import LinkLost, PolicyError, UnknownAction
 from robot_runtime.policies.wrapper import PolicyWrapper
 from robot_runtime.policy import Observation, Policy, PolicySource, World
 from robot_runtime.records import EpisodeHeader, StepRecord, Subscriber
+from robot_runtime.scoring.failure_causes import CONTACT_LIMIT
 from robot_runtime.tasks.task import Task
 
 
@@ -66,7 +67,7 @@ class SupervisedPolicy(PolicyWrapper):
     def act(self, observation: Observation) -> Decision:
         if self._limit is not None and self._contacts.contacts >= self._limit:
             raise PolicyError(
-                f"{CONTACT_LIMIT}: {self._contacts.contacts} contacts, the plan allows fewer than {self._limit}",
+                f"{CONTACT_LIMIT}: contact {self._contacts.contacts}, at {self._limit} the plan ends a run",
                 "see the plan's limits",
             )
         try:

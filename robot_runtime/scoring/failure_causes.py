@@ -34,6 +34,7 @@ CauseName = Literal[
     "never_saw_goal",
     "saw_goal_and_left",
     "contact_loop",
+    "too_many_contacts",
     "localization",
     "timeout",
     "wheels",
@@ -41,6 +42,9 @@ CauseName = Literal[
     "policy_fault",
     "unknown",
 ]
+
+CONTACT_LIMIT = "contact limit"
+"""Beginning of the detail with which a campaign's limit of contacts ends an episode."""
 
 SEEN_WITHIN_M = 5.0
 """Distance in the plane up to which an object in the image counts as seen."""
@@ -102,9 +106,12 @@ def cause_text(name: CauseName) -> str:
 
 def cause_of_abort(log: LogReader, end: EpisodeEnd) -> FailureCause:
     """The cause of an episode that neither the task nor the policy's actions ended. Raises ``RuntimeFault``."""
-    last = max(log.steps(images=False), key=lambda record: record.index, default=None)
+    records = sorted(log.steps(images=False), key=lambda record: record.index)
+    last = records[-1] if records else None
     step = end.steps
     detail = end.detail or "no detail"
+    if detail.startswith(CONTACT_LIMIT):
+        return _contact_loop(records, end) or FailureCause("too_many_contacts", detail, step)
     if end.of_policy:
         return FailureCause("policy_fault", detail, step)
     if end.reason is EndReason.LOCALIZATION_LOST:

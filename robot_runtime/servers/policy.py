@@ -90,6 +90,13 @@ class _Episode:
         self.gone, self.held_by = None, own
 
 
+def check_servable(policy: Policy, task: Task) -> None:
+    """Check that a policy fits a task, and that its sensors suffice. Raises ``PolicyError``, or as ``check_policy``."""
+    if policy.privileged:
+        raise PolicyError(f"policy {policy.name!r} needs the simulator's state", "serve one that needs sensors only")
+    check_policy(policy, task)
+
+
 class PolicyServer:
     """A server that runs from construction until :meth:`close`.
 
@@ -117,11 +124,7 @@ class PolicyServer:
         on_error: Callable[[str], None] | None = None,
         encryption: ssl.SSLContext | None = None,
     ) -> None:
-        if policy.privileged:
-            raise PolicyError(
-                f"policy {policy.name!r} needs the simulator's state", "serve one that needs sensors only"
-            )
-        check_policy(policy, task)
+        check_servable(policy, task)
         self._policy = policy
         self._task = task
         self._token = token

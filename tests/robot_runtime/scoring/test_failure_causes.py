@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from robot_runtime.benchmarks.log_edits import LogEdit
 from robot_runtime.benchmarks.planted_failures import Planted, plant
 from robot_runtime.metrics.settings import Rules
 from robot_runtime.recording.annotations import add_annotation
@@ -40,6 +41,21 @@ def test_finds_the_planted_causes(planted: list[Planted], scores: list[EpisodeSc
 def test_an_aborted_episode_has_a_cause_without_a_score(scores: list[EpisodeScore]) -> None:
     aborted = [score for score in scores if not score.scorable]
     assert {score.cause.name for score in aborted if score.cause is not None} >= {"operator", "policy_fault", "unknown"}
+
+
+@pytest.mark.parametrize(("driven", "cause"), [("contact_loop", "contact_loop"), ("timeout", "too_many_contacts")])
+def test_a_limit_of_contacts_is_no_fault_of_the_policys_program(
+    planted: list[Planted], tmp_path: Path, driven: str, cause: str
+) -> None:
+    log = LogEdit(next(one.path for one in planted if one.cause == driven))
+    ended = {"reason": "fault", "detail": "contact limit: contact 10, at 10 the plan ends a run", "of_policy": True}
+    log.change("/end", 0, lambda end: end.update(ended))
+    log.chain_again()
+    log.write(tmp_path / "limited.mcap")
+    found = score_log(tmp_path / "limited.mcap", Rules(policy_faults="failure"))
+    assert found.cause is not None
+    assert found.cause.name == cause
+    assert "contact" in found.cause.evidence
 
 
 def test_help_by_a_person_is_the_cause_unless_annotations_are_ignored(planted: list[Planted]) -> None:
