@@ -118,6 +118,7 @@ def test_no_file_of_a_blind_campaign_tells_who_is_who_until_it_is_unblinded(tmp_
     seen = b"".join(readable)
     assert b"sealed:P1" in seen  # which is in a compressed chunk
     assert b"P2" in b"".join(greetings)
+    assert len({greeting.replace(b"P2", b"P1") for greeting in greetings}) == 1
     assert {kind for attempt in state_of(campaign).attempts.values() for kind in attempt.kinds} == set()
     unblind(campaign, read_key(key_path))
     assert Verification(campaign).findings == []
@@ -145,6 +146,14 @@ def test_a_sealed_policys_errors_and_reasons_do_not_name_it(error: BaseException
         assert policy.info() == {}
         assert policy.source is not None
         assert policy.source.spec == "sealed:P1"
+
+
+def test_a_sealed_policy_does_not_tell_its_task_or_memory() -> None:
+    talkative = Talkative()
+    talkative.task, talkative.follows = load_task("pointnav_quick"), True  # type: ignore[misc]
+    for commitment, told in (("c" * 64, (None, False)), ("", (talkative.task, True))):
+        policy = SupervisedPolicy(talkative, "P1", ContactCount(), commitment=commitment)
+        assert (policy.task, policy.follows) == told
 
 
 def test_a_lost_link_is_told_apart_from_a_fault_of_the_policy() -> None:
