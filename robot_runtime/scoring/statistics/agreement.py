@@ -21,7 +21,7 @@ class Agreement:
         episodes: that both judged.
         disagreements: number of them with different judgments.
         kappa: Cohen's kappa with its interval; NaN where both gave one and the same judgment throughout, and the ends
-            also where they never disagree.
+            also where they never disagree, or one of them always judged alike: the scatter is then unknown.
     """
 
     episodes: int
@@ -50,8 +50,8 @@ def agreement(first: Sequence[bool], second: Sequence[bool], confidence: float =
     if chance > 1 - 1e-12:
         return Agreement(len(first), disagreements, Interval(math.nan, math.nan, math.nan))
     kappa = (observed - chance) / (1 - chance)
-    if not disagreements:
-        return Agreement(len(first), 0, Interval(1.0, math.nan, math.nan))
+    if not disagreements or max(rows.max(), columns.max()) > 1 - 1e-12:
+        return Agreement(len(first), disagreements, Interval(kappa, math.nan, math.nan))
     same = sum(table[i, i] * (1 - (rows[i] + columns[i]) * (1 - kappa)) ** 2 for i in (0, 1))
     other = (1 - kappa) ** 2 * sum(table[i, 1 - i] * (columns[i] + rows[1 - i]) ** 2 for i in (0, 1))
     variance = float(same + other - (kappa - chance * (1 - kappa)) ** 2) / (len(first) * (1 - chance) ** 2)

@@ -37,7 +37,9 @@ def test_is_symmetric_and_bounded(pairs: list[tuple[bool, bool]]) -> None:
     else:
         assert found.kappa.mean == pytest.approx(swapped.kappa.mean)
         assert -1 <= found.kappa.mean <= 1
-        if found.disagreements:
+        if not found.disagreements or 1 in (len({*first}), len({*second})):
+            assert math.isnan(found.kappa.low)
+        else:
             assert found.kappa.low <= found.kappa.mean <= found.kappa.high
 
 
@@ -56,6 +58,12 @@ def test_its_interval_contains_the_true_value_in_about_95_percent() -> None:
 def test_judges_who_never_disagree() -> None:
     found = agreement([True, False], [True, False])
     assert (found.disagreements, found.kappa.mean) == (0, 1)
+    assert math.isnan(found.kappa.low)
+
+
+def test_a_judge_who_always_says_yes_has_no_interval() -> None:
+    found = agreement([True] * 4, [True, False, True, True])
+    assert (found.disagreements, found.kappa.mean) == (1, 0)
     assert math.isnan(found.kappa.low)
 
 
