@@ -11,11 +11,11 @@ from typing import Any
 
 from mcap.opcode import Opcode
 from mcap.records import Attachment, Channel, Message, Metadata, Schema
-from mcap.writer import CompressionType, Writer
 
 from robot_runtime.recording.chain import Chain
 from robot_runtime.recording.integrity import attachment_parts
 from robot_runtime.recording.mcap_scan import LogFile
+from robot_runtime.recording.mcap_writer import McapWriter
 
 Entry = tuple[str, Message]
 """Topic and message."""
@@ -91,30 +91,24 @@ class LogEdit:
     def write(self, path: Path) -> Path:
         """Write a whole log, and return its path."""
         with path.open("wb") as file:
-            writer: Any = Writer(file, chunk_size=1 << 30, compression=CompressionType.ZSTD)
+            writer = McapWriter(file)
             writer.start()
             for metadata in self._metadata:
                 writer.add_metadata(metadata.name, metadata.metadata)
             for name, data in self.attachments.items():
-                writer.add_attachment(create_time=0, log_time=0, name=name, media_type="", data=data)
+                writer.add_attachment(Attachment(create_time=0, log_time=0, name=name, media_type="", data=data))
             self._write_messages(writer, self.entries)
             writer.finish()
         return path
 
-    def _write_messages(self, writer: Any, entries: Iterable[Entry]) -> None:
+    def _write_messages(self, writer: McapWriter, entries: Iterable[Entry]) -> None:
         ids = {}
         for channel in self._channels.values():
             schema = self._schemas[channel.schema_id]
             number = writer.register_schema(schema.name, schema.encoding, schema.data)
             ids[channel.topic] = writer.register_channel(channel.topic, channel.message_encoding, number)
         for topic, message in entries:
-            writer.add_message(
-                ids[topic],
-                log_time=message.log_time,
-                publish_time=message.publish_time,
-                sequence=message.sequence,
-                data=message.data,
-            )
+            writer.add_message(ids[topic], message.log_time, message.publish_time, message.sequence, [message.data])
             # Chunks end where the recorder ends them: after the header's last message, images, and steps.
             if topic in ("/camera/camera_info", "/camera/depth", "/step", "/end"):
-                writer.flush()
+                writer.end_chunk()

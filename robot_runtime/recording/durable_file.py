@@ -12,8 +12,6 @@ from robot_runtime.common.clock import Stopwatch
 class DurableFile:
     """Append-only file without a buffer in the process: data survive ``kill -9`` once ``write`` has returned.
 
-    It is no ``io.RawIOBase``, because the MCAP library would wrap that in a buffer.
-
     Args:
         path: created; must not exist.
         sync_s: interval of :meth:`sync_if_due`, after which data survive a power failure.
@@ -50,9 +48,6 @@ class DurableFile:
     def tell(self) -> int:
         """Number of bytes written so far."""
         return self._size
-
-    def flush(self) -> None:
-        """Do nothing: there is no buffer."""
 
     def sync_if_due(self) -> None:
         """Sync if there are new data and the last sync was ``sync_s`` ago."""

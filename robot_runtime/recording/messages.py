@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -74,7 +75,6 @@ def pose_in_frame(estimate: PoseEstimate) -> PoseInFrame:
 
 def transforms(header: EpisodeHeader, record: StepRecord) -> FrameTransforms:
     """Poses of robot and camera by the referee, and the frame of the policy's poses if it is another."""
-    camera = Rotation.from_matrix(optical_axes(record.head.pan_rad, record.head.tilt_rad))
     x, y, z = header.mount
     result = [
         _transform(record.frame.stamp_ns, record.referee.frame, BASE_FRAME, planar(record.referee.pose)),
@@ -82,7 +82,7 @@ def transforms(header: EpisodeHeader, record: StepRecord) -> FrameTransforms:
             record.frame.stamp_ns,
             BASE_FRAME,
             CAMERA_FRAME,
-            Pose(position=Vector3(x=x, y=y, z=z), orientation=_quaternion(camera)),
+            Pose(position=Vector3(x=x, y=y, z=z), orientation=_looking(record.head.pan_rad, record.head.tilt_rad)),
         ),
     ]
     if record.pose.frame != record.referee.frame:
@@ -206,7 +206,9 @@ def _sphere(x_m: float, y_m: float, z_m: float, diameter_m: float, color: Any) -
     )
 
 
-def _quaternion(rotation: Rotation) -> Quaternion:
-    values: NDArray[np.float64] = rotation.as_quat()
+@lru_cache(maxsize=16)  # a head that rests reports the same angles at every step
+def _looking(pan_rad: float, tilt_rad: float) -> Quaternion:
+    """Orientation of the camera's optical frame in base_link."""
+    values: NDArray[np.float64] = Rotation.from_matrix(optical_axes(pan_rad, tilt_rad)).as_quat()
     x, y, z, w = (float(v) for v in values)
     return Quaternion(x=x, y=y, z=z, w=w)

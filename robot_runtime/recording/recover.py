@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from mcap.opcode import Opcode
 from mcap.records import Attachment, Channel, Header, Message, Metadata, Schema
-from mcap.writer import CompressionType, Writer
 
 from robot_runtime.errors import writing
 from robot_runtime.recording.durable_file import DurableFile
 from robot_runtime.recording.mcap_scan import Damaged, LogFile, Span
-
-_ONE_CHUNK = 1 << 30
+from robot_runtime.recording.mcap_writer import McapWriter, Sink
 
 
 def recover(source: Path, destination: Path) -> int:
@@ -47,9 +44,9 @@ def recover(source: Path, destination: Path) -> int:
 class _Copier:
     """Copy of one file into another, with new ids of schemas and channels."""
 
-    def __init__(self, log: LogFile, sink: Any) -> None:
+    def __init__(self, log: LogFile, sink: Sink) -> None:
         self._log = log
-        self._out: Any = Writer(sink, chunk_size=_ONE_CHUNK, compression=CompressionType.ZSTD)
+        self._out = McapWriter(sink)
         self._schemas: dict[int, int] = {0: 0}
         self._channels: dict[int, int] = {}
         self._messages = 0
@@ -73,10 +70,7 @@ class _Copier:
             metadata = self._log.record(span, Metadata.read)
             self._out.add_metadata(metadata.name, metadata.metadata)
         elif span.opcode == Opcode.ATTACHMENT:
-            a = self._log.record(span, Attachment.read)
-            self._out.add_attachment(
-                create_time=a.create_time, log_time=a.log_time, name=a.name, media_type=a.media_type, data=a.data
-            )
+            self._out.add_attachment(self._log.record(span, Attachment.read))
         elif span.opcode == Opcode.CHUNK:
             self._chunk(span)
 
@@ -94,9 +88,9 @@ class _Copier:
                 self._messages += 1
                 self._out.add_message(
                     self._channels[record.channel_id],
-                    log_time=record.log_time,
-                    publish_time=record.publish_time,
-                    sequence=record.sequence,
-                    data=record.data,
+                    record.log_time,
+                    record.publish_time,
+                    record.sequence,
+                    [record.data],
                 )
-        self._out.flush()
+        self._out.end_chunk()

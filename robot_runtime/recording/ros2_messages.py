@@ -74,15 +74,18 @@ class Image:
     step: int
     data: bytes
 
-    def to_bytes(self) -> bytes:
-        """The serialized message."""
+    def parts(self) -> tuple[bytes, bytes]:
+        """The serialized message: what precedes the pixels, and the pixels."""
         message = _Encoder()
         message.header(self.stamp_ns, self.frame_id)
         message.put("II", self.height, self.width)
         message.text(self.encoding)
-        message.put("BI", 0, self.step)
-        message.sequence(self.data)
-        return message.to_bytes()
+        message.put("BII", 0, self.step, len(self.data))
+        return message.to_bytes(), self.data
+
+    def to_bytes(self) -> bytes:
+        """The serialized message."""
+        return b"".join(self.parts())
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Image:

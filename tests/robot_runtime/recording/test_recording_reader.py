@@ -27,12 +27,24 @@ from robot_runtime.errors import RecordingError
 from robot_runtime.hal import PoseStatus, RgbdFrame, Zone
 from robot_runtime.recording import images, json_records
 from robot_runtime.recording.header import scene_files
+from robot_runtime.recording.mcap_scan import LogFile
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.recording.recover import recover
 from robot_runtime.recording.writer import Recorder
 from robot_runtime.records import ActionResult, EndReason, EpisodeEnd, Outcome
 
 ACTIONS = [FORWARD, LEFT, UP, DOWN, RIGHT, *[FORWARD] * 8, STOP]
+
+
+def damage_a_chunk(path: Path) -> None:
+    """Overwrite the end of a chunk in the middle of a log."""
+    file = LogFile(path)
+    span = file.chunks[len(file.chunks) // 2].span
+    file.close()
+    data = bytearray(path.read_bytes())
+    end = span.offset + span.length
+    data[end - 64 : end] = bytes(64)
+    path.write_bytes(bytes(data))
 
 
 def same(a: Any, b: Any) -> bool:
@@ -130,14 +142,7 @@ class TestImagesThatAreNotThere:
     """A log of steps whose images another program lost or spoilt."""
 
     def log(self, path: Path, monkeypatch: pytest.MonkeyPatch, rgb: bytes | None) -> LogReader:
-        class Spoilt:
-            def __init__(self, frame: RgbdFrame) -> None:
-                self.data = rgb or b""
-
-            def SerializeToString(self) -> bytes:  # noqa: N802 - protobuf's name
-                return self.data
-
-        monkeypatch.setattr("robot_runtime.recording.log_writer.encode_rgb", Spoilt)
+        monkeypatch.setattr("robot_runtime.recording.log_writer.encode_rgb", lambda _: [rgb or b""])
         header = synthetic.header()
         recorder = Recorder(path)
         synthetic.play(recorder, header, synthetic.drive(header, [STOP]))
@@ -260,10 +265,7 @@ class TestTornAndForeign:
 
     def test_damage_in_the_middle_of_a_whole_log_is_an_error(self, record) -> None:
         path = record(synthetic.header(synthetic.pointnav_task(160, 120)), ACTIONS)
-        data = bytearray(path.read_bytes())
-        middle = len(data) * 2 // 3
-        data[middle : middle + 64] = bytes(64)
-        path.write_bytes(bytes(data))
+        damage_a_chunk(path)
         with LogReader(path) as log, raises_naming(RecordingError, path, "damaged"):
             list(log.steps())
 
@@ -350,10 +352,7 @@ class TestRecover:
 
     def test_a_damaged_chunk_is_left_out(self, record, tmp_path: Path) -> None:
         path = record(synthetic.header(synthetic.pointnav_task(160, 120)), ACTIONS)
-        data = bytearray(path.read_bytes())
-        middle = len(data) * 2 // 3
-        data[middle : middle + 64] = bytes(64)
-        path.write_bytes(bytes(data))
+        damage_a_chunk(path)
         recover(path, tmp_path / "mended.mcap")
         with LogReader(tmp_path / "mended.mcap") as log:
             assert len(list(log.steps(images=False))) >= len(ACTIONS)
