@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from robot_runtime.actions.continuous import Control, VelocityControl
 from robot_runtime.benchmarks.log_scoring import bench_header, bench_steps
 from robot_runtime.benchmarks.report import Row, cpu_s
 from robot_runtime.common.clock import SystemClock, seconds_to_ns
@@ -50,9 +51,22 @@ def camera_frames(count: int = DIFFERENT) -> list[RgbdFrame]:
 
 
 def record(folder: Path, frames: list[RgbdFrame], count: int, dropping: bool = True) -> list[int]:
-    """Record at ``HZ``; return the numbers of the frames that were taken. With ``dropping``, late ones are left out."""
+    """Record a task whose policy gives a velocity per frame.
+
+    Args:
+        folder: of the log.
+        frames: of the camera, again and again.
+        count: of frames, at ``HZ``.
+        dropping: whether frames that come late are left out.
+
+    Returns:
+        The numbers of the frames that were taken.
+    """
     header = bench_header(0)
-    header = replace(header, intrinsics=Intrinsics.from_hfov(WIDTH, HEIGHT, 79.0))
+    task = replace(
+        header.task, control=Control((0.0, 0.0), VelocityControl((0.0, 0.25), (-1.0, 1.0), (0.0, 0.0), 1 / HZ))
+    )
+    header = replace(header, task=task, intrinsics=Intrinsics.from_hfov(WIDTH, HEIGHT, 79.0))
     one = next(bench_steps(header))
     clock, taken = SystemClock(), list[int]()
     with Recorder(folder) as recorder:

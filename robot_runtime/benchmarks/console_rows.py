@@ -12,12 +12,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from robot_runtime.benchmarks.report import Row, cpu_s
+from robot_runtime.benchmarks.report import Row, cpu_s, process_s
 from robot_runtime.common.clock import SystemClock, seconds_to_ns
 from robot_runtime.common.threads import background
 from robot_runtime.hal import RgbdFrame, Robot, Velocity
@@ -133,12 +132,12 @@ def cost_rows() -> list[Row]:
                     stack.enter_context(_video(watched))
                     until_ns = clock.now_ns() + seconds_to_ns(2.0)  # until all of them are connected
                     Loop(robot).run(lambda: clock.now_ns() >= until_ns)  # noqa: B023 (called at once)
-                before_s = cpu_s(resource.RUSAGE_SELF) + (_process_s(server) if viewers else 0.0)
+                before_s = cpu_s(resource.RUSAGE_SELF) + (process_s(server) if viewers else 0.0)
                 end_ns = clock.now_ns() + seconds_to_ns(ROUND_S)
                 loop.run(lambda: clock.now_ns() >= end_ns)  # noqa: B023 (called at once)
                 if viewers == MANY_VIEWERS:
                     served.append(sum(1 for _ in _received(pictured)))
-                after_s = cpu_s(resource.RUSAGE_SELF) + (_process_s(server) if viewers else 0.0)
+                after_s = cpu_s(resource.RUSAGE_SELF) + (process_s(server) if viewers else 0.0)
             if viewers in used:
                 used[viewers].append(100 * (after_s - before_s) / ROUND_S)
             if viewers in late_ms:
@@ -268,12 +267,6 @@ def _received(connection: Connection) -> Iterator[Any]:
     """Messages that have arrived."""
     while connection.poll():
         yield connection.recv()
-
-
-def _process_s(process: int) -> float:
-    """CPU seconds of another process so far; on Linux."""
-    fields = Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _p99(values: Sequence[float] | np.ndarray) -> float:

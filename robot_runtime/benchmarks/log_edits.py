@@ -13,6 +13,7 @@ from mcap.opcode import Opcode
 from mcap.records import Attachment, Channel, Message, Metadata, Schema
 
 from robot_runtime.recording.chain import Chain
+from robot_runtime.recording.durable_file import DurableFile
 from robot_runtime.recording.integrity import attachment_parts
 from robot_runtime.recording.mcap_scan import LogFile
 from robot_runtime.recording.mcap_writer import McapWriter
@@ -90,15 +91,17 @@ class LogEdit:
 
     def write(self, path: Path) -> Path:
         """Write a whole log, and return its path."""
-        with path.open("wb") as file:
-            writer = McapWriter(file)
-            writer.start()
-            for metadata in self._metadata:
-                writer.add_metadata(metadata.name, metadata.metadata)
-            for name, data in self.attachments.items():
-                writer.add_attachment(Attachment(create_time=0, log_time=0, name=name, media_type="", data=data))
-            self._write_messages(writer, self.entries)
-            writer.finish()
+        path.unlink(missing_ok=True)
+        file = DurableFile(path, sync_s=1.0)
+        writer = McapWriter(file)
+        writer.start()
+        for metadata in self._metadata:
+            writer.add_metadata(metadata.name, metadata.metadata)
+        for name, data in self.attachments.items():
+            writer.add_attachment(Attachment(create_time=0, log_time=0, name=name, media_type="", data=data))
+        self._write_messages(writer, self.entries)
+        writer.finish()
+        file.close()
         return path
 
     def _write_messages(self, writer: McapWriter, entries: Iterable[Entry]) -> None:

@@ -92,6 +92,12 @@ def cpu_s(who: int) -> float:
     return used.ru_utime + used.ru_stime
 
 
+def process_s(process: int) -> float:
+    """CPU seconds that another process has used so far; on Linux."""
+    fields = Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def report(name: str, rows: Sequence[Row], json: Path | None, console: Console) -> None:
     """Print the rows of ``bench NAME``, and write them to a file if one is given."""
     print_rows(f"bench {name}", rows, console)

@@ -248,5 +248,8 @@ CHANNELS: tuple[Channel, ...] = (
     _protobuf("scene", SceneUpdate),
 )
 
+STREAMED_COLOR = _ros2("rgb", ros2_messages.IMAGE)
+"""Channel of color in the log of a stream, instead of the one of the same topic in ``CHANNELS``."""
+
 IMAGE_TOPICS: Sequence[str] = tuple(STREAMS[name].topic for name in ("rgb", "depth", "semantic"))
 """Topics whose messages stand in chunks of their own, so that a reader can skip them."""

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from robot_runtime.common.clock import Stopwatch
 
+_PARTS = os.sysconf("SC_IOV_MAX")
+
 
 class DurableFile:
     """Append-only file without a buffer in the process: data survive ``kill -9`` once ``write`` has returned.
@@ -36,14 +38,18 @@ class DurableFile:
         finally:
             os.close(folder)
 
-    def write(self, data: bytes) -> int:
-        """Write all bytes to the operating system."""
-        view = memoryview(data)
-        while view:
-            written = os.write(self._fd, view)
+    def write(self, *parts: bytes | memoryview) -> int:
+        """Write all bytes of all parts to the operating system; return their number."""
+        total = sum(map(len, parts))
+        left, end = [memoryview(part) for part in parts if part], self._size + total
+        while self._size < end:
+            written = os.writev(self._fd, left[:_PARTS])
             self._size += written
-            view = view[written:]
-        return len(data)
+            while left and written >= len(left[0]):
+                written -= len(left.pop(0))
+            if written:
+                left[0] = left[0][written:]
+        return total
 
     def tell(self) -> int:
         """Number of bytes written so far."""

@@ -1,7 +1,7 @@
 """Lossless serialization of camera frames.
 
-Color is PNG without compression of its own. Depth in whole millimeters becomes 16-bit integers; any other depth stays
-32-bit float. Both are compressed with their chunk.
+Color is PNG without compression of its own, or pixels as they are in the log of a stream. Depth in whole millimeters
+becomes 16-bit integers; any other depth stays 32-bit float. What is compressed is compressed with its chunk.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from robot_runtime.common import image_files
 from robot_runtime.hal import RgbdFrame
+from robot_runtime.recording.mcap_writer import Buffer
 from robot_runtime.recording.png import encode_png
 from robot_runtime.recording.ros2_messages import Image, is_cdr
 from robot_runtime.recording.timestamps import timestamp
@@ -25,11 +26,10 @@ CAMERA_FRAME = "camera"
 
 _MILLIMETER = np.float32(0.001)
 _PNG_FIELD = bytes([CompressedImage.DESCRIPTOR.fields_by_name["data"].number << 3 | 2])
-_ROWS = 40
-"""Rows of depth that are converted at once: their intermediate results stay in the processor's cache."""
+_RGB = "rgb8"
 
 
-def encode_rgb(frame: RgbdFrame) -> list[bytes | memoryview]:
+def encode_rgb(frame: RgbdFrame) -> list[Buffer]:
     """Encode the color image as a serialized message with a PNG, in parts."""
     png = encode_png(frame.rgb)
     message = CompressedImage(timestamp=timestamp(frame.stamp_ns), frame_id=CAMERA_FRAME, format="png")
@@ -37,8 +37,20 @@ def encode_rgb(frame: RgbdFrame) -> list[bytes | memoryview]:
     return [message.SerializeToString(), _PNG_FIELD, _varint(sum(map(len, png))), *png]
 
 
+def encode_streamed_rgb(frame: RgbdFrame) -> tuple[Buffer, Buffer]:
+    """Encode the color image as a serialized message with its pixels, in parts."""
+    height, width, _ = frame.rgb.shape
+    pixels = memoryview(np.ascontiguousarray(frame.rgb)).cast("B")
+    return Image(frame.stamp_ns, CAMERA_FRAME, height, width, _RGB, 3 * width, pixels).parts()
+
+
 def decode_rgb(data: bytes) -> NDArray[np.uint8]:
-    """uint8 (H, W, 3) RGB of a serialized message. Raises ``ValueError`` if it is not a PNG, or too large."""
+    """uint8 (H, W, 3) RGB of a serialized message. Raises ``ValueError`` if it is no such image, or too large."""
+    if is_cdr(data):
+        message = Image.from_bytes(data)
+        if message.encoding != _RGB:
+            raise ValueError(f"the color image has encoding {message.encoding!r}")
+        return np.frombuffer(message.data, np.uint8).reshape(message.height, message.width, 3)
     bgr = image_files.decode_image(CompressedImage.FromString(data).data, cv2.IMREAD_COLOR)
     if bgr is None:
         raise ValueError("the color image is not a PNG")
@@ -56,15 +68,11 @@ def encode_depth(frame: RgbdFrame, unit_m: float) -> Image:
 
 def _whole_millimeters(depth_m: NDArray[np.float32]) -> NDArray[np.uint16] | None:
     """Depth as 16-bit integers; None if a value is no whole number of millimeters."""
-    millimeters = np.empty(depth_m.shape, np.uint16)
-    for start in range(0, len(depth_m), _ROWS):
-        rows = depth_m[start : start + _ROWS]
-        found = millimeters[start : start + _ROWS]
-        with np.errstate(invalid="ignore"):
-            found[:] = np.rint(rows * np.float32(1000))
-        if not (found * _MILLIMETER == rows).all():
-            return None
-    return millimeters
+    with np.errstate(invalid="ignore"):
+        scaled = depth_m * np.float32(1000)
+        millimeters = np.rint(scaled, out=scaled).astype(np.uint16)
+    exact = np.multiply(millimeters, _MILLIMETER, out=scaled)
+    return millimeters if np.array_equal(exact, depth_m) else None
 
 
 def decode_depth(data: bytes) -> NDArray[np.float32]:

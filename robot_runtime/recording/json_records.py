@@ -114,7 +114,7 @@ def dumps(value: Any) -> bytes:
 
 
 def step_to_json(record: StepRecord, objects_since: int | None = None) -> dict[str, Any]:
-    """Convert a step without its frame and ``phase_s``, which depends on the host's speed.
+    """The fields of a step for :func:`dumps`, without its frame and ``phase_s``, which depends on the host's speed.
 
     Args:
         record: the step.
@@ -122,21 +122,21 @@ def step_to_json(record: StepRecord, objects_since: int | None = None) -> dict[s
     """
     return {
         "index": record.index,
-        "action": plain(record.action),
-        "command": plain(record.command),
-        "result": plain(record.result),
+        "action": record.action,
+        "command": record.command,
+        "result": record.result,
         "observation": {name: array_to_json(array) for name, array in record.observation.items()},
         "frame": {
             "stamp_ns": record.frame.stamp_ns,
             "shape": list(record.frame.depth_m.shape),
             "semantic": record.frame.semantic is not None,
         },
-        "pose": plain(record.pose),
-        "referee": plain(record.referee),
+        "pose": record.pose,
+        "referee": record.referee,
         "base": base_to_json(record.base),
-        "head": plain(record.head),
-        "times": plain(record.times),
-        "policy_info": plain(record.policy_info),
+        "head": record.head,
+        "times": record.times,
+        "policy_info": record.policy_info,
         "objects": _objects_to_json(record, objects_since),
     }
 
@@ -144,7 +144,7 @@ def step_to_json(record: StepRecord, objects_since: int | None = None) -> dict[s
 def _objects_to_json(record: StepRecord, since: int | None) -> dict[str, Any] | None:
     if not (record.objects or record.held or record.grab or record.phase):
         return None
-    return {"since": since, "held": list(record.held), "grab": plain(record.grab), "phase": record.phase}
+    return {"since": since, "held": list(record.held), "grab": record.grab, "phase": record.phase}
 
 
 def step_from_json(

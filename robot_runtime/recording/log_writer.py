@@ -16,6 +16,9 @@
 
 /episode, the /step records and /end are chained (``recording.chain``): a later change of one is noticed.
 
+Chunks are compressed (Zstandard), and color is PNG. In the log of a stream (:func:`is_stream`) nothing after the header
+is compressed; a copy by ``recover`` has compressed chunks.
+
 Every chunk is written to the operating system as soon as it is whole. Images precede their step, so that each step in
 a log has its images, and have chunks of their own, so that a reader can skip them.
 """
@@ -35,10 +38,10 @@ from robot_runtime.hal.events import Event
 from robot_runtime.hal.streams import STREAMS
 from robot_runtime.recording import json_records, messages, ros2_messages
 from robot_runtime.recording.chain import Chain
-from robot_runtime.recording.channels import CHANNELS, Channel, poses_channel
+from robot_runtime.recording.channels import CHANNELS, STREAMED_COLOR, Channel, poses_channel
 from robot_runtime.recording.durable_file import DurableFile
 from robot_runtime.recording.header import header_to_json, provenance_to_text, scene_files
-from robot_runtime.recording.images import encode_depth, encode_rgb, encode_semantic
+from robot_runtime.recording.images import encode_depth, encode_rgb, encode_semantic, encode_streamed_rgb
 from robot_runtime.recording.integrity import attachment_parts
 from robot_runtime.recording.mcap_writer import Buffer, McapWriter
 from robot_runtime.recording.pose_streams import poses_to_json, topic_of
@@ -49,13 +52,20 @@ SYNC_S = 1.0
 """Largest interval of fsync in seconds while there are new data."""
 
 STREAM_PERIOD_S = 0.1
-"""Interval of the frames of a stream, in seconds of the robot's time: images that follow faster are not compressed.
-
-Compressing 30 frames of 640x480 per second takes 14 % of a core, more than a policy may have left.
-"""
+"""Period of a task's commands below which its log is a stream."""
 
 BASE_CHUNK_S = 0.25
 """Seconds of the robot's time after which base states are written."""
+
+
+def is_stream(header: EpisodeHeader) -> bool:
+    """Whether images come so fast that they are written as they are, as ``rosbag record`` does.
+
+    At 30 Hz, 640x480, compressing takes 15 % of a core, which a policy may not have left, and writing 7 %.
+    """
+    control = header.task.control
+    velocity = None if control is None else control.velocity
+    return velocity is not None and velocity.time_step_s < STREAM_PERIOD_S
 
 
 class LogWriter:
@@ -81,7 +91,7 @@ class LogWriter:
         self._objects_since: int | None = None
         self._chain = Chain()
         self._chunk_start_ns: int | None = None
-        self._last_frame_ns: int | None = None
+        self._streams = is_stream(header)
 
     def write_header(self) -> None:
         """Write everything before the first step."""
@@ -95,27 +105,26 @@ class LogWriter:
                 Attachment(create_time=0, log_time=start_ns, name=name, media_type=media_type, data=data)
             )
         for channel in CHANNELS:
-            self._register(channel)
+            self._register(STREAMED_COLOR if self._streams and channel.topic == STREAMED_COLOR.topic else channel)
         self._chained("episode", start_ns, 0, header_to_json(header), attachment_parts(attachments))
         grid = ros2_messages.occupancy_grid(header.scene.map, start_ns, messages.MAP_FRAME)
         self._message(STREAMS["map"].topic, start_ns, 0, grid)
         self._protobuf("scene", start_ns, 0, messages.scene(header))
         self._protobuf("camera_info", start_ns, 0, messages.calibration(header))
-        self._end_chunk()
+        self._mcap.end_chunk()
         self._file.sync()
 
     def write_step(self, record: StepRecord) -> None:
         """Write a step: its images, then its records."""
         self._end_chunk()
         frame, index = record.frame, record.index
-        self._message(STREAMS["rgb"].topic, frame.stamp_ns, index, *encode_rgb(frame))
+        color = encode_streamed_rgb(frame) if self._streams else encode_rgb(frame)
+        self._message(STREAMS["rgb"].topic, frame.stamp_ns, index, *color)
         depth = encode_depth(frame, self._header.depth_unit_m)
         self._message(STREAMS["depth"].topic, frame.stamp_ns, index, *depth.parts())
         if frame.semantic is not None:
             self._protobuf("semantic", frame.stamp_ns, index, encode_semantic(frame.stamp_ns, frame.semantic))
-        last_ns, self._last_frame_ns = self._last_frame_ns, frame.stamp_ns
-        streams = last_ns is not None and frame.stamp_ns - last_ns < seconds_to_ns(STREAM_PERIOD_S)
-        self._end_chunk(compress=not streams)
+        self._end_chunk()
         stamp_ns = record.times.observed_ns
         self._protobuf("pose", record.pose.stamp_ns, index, messages.pose_in_frame(record.pose))
         self._protobuf("referee", record.referee.stamp_ns, index, messages.pose_in_frame(record.referee))
@@ -186,8 +195,8 @@ class LogWriter:
         """Close the file, finished or not."""
         self._file.close()
 
-    def _end_chunk(self, compress: bool = True) -> None:
-        self._mcap.end_chunk(compress)
+    def _end_chunk(self) -> None:
+        self._mcap.end_chunk(compress=not self._streams)
         self._chunk_start_ns = None
         self._file.sync_if_due()
 

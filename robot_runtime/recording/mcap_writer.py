@@ -24,7 +24,6 @@ from mcap.records import (
     Footer,
     Header,
     McapRecord,
-    MessageIndex,
     Metadata,
     MetadataIndex,
     Schema,
@@ -47,8 +46,8 @@ _FOOTER_BYTES = 20
 class Sink(Protocol):
     """Where the file goes to."""
 
-    def write(self, data: bytes) -> int:
-        """Write all bytes."""
+    def write(self, *parts: Buffer) -> int:
+        """Write all bytes of all parts; return their number."""
 
     def tell(self) -> int:
         """Number of bytes written so far."""
@@ -75,7 +74,8 @@ class McapWriter:
         self._counts: Counter[int] = Counter()
         self._parts: list[Buffer] = []
         self._size = 0
-        self._indexes: dict[int, MessageIndex] = {}
+        self._indexes: dict[int, list[int]] = {}
+        """Times and offsets in turns, by channel."""
 
     def start(self, profile: str = "", library: str = LIBRARY_IDENTIFIER) -> None:
         """Write the beginning of the file."""
@@ -131,8 +131,7 @@ class McapWriter:
             sequence: number of the message.
             data: parts of its data, which must not change until the chunk has ended.
         """
-        index = self._indexes.setdefault(channel, MessageIndex(channel_id=channel, records=[]))
-        index.records.append((log_ns, self._size))
+        self._indexes.setdefault(channel, []).extend((log_ns, self._size))
         length = _MESSAGE_FIELDS_BYTES + sum(map(len, data))
         self._append(_MESSAGE.pack(Opcode.MESSAGE, length, channel, sequence, log_ns, publish_ns), *data)
 
@@ -140,45 +139,46 @@ class McapWriter:
         """Write the chunk, if there are messages in it."""
         if not self._indexes:
             return
-        content = b"".join(self._parts)
-        packed, compression = (self._zstd.compress(content), b"zstd") if compress else (content, b"")
-        times = [stamp_ns for index in self._indexes.values() for stamp_ns, _ in index.records]
-        start_ns, end_ns = min(times), max(times)
+        checksum = 0
+        for part in self._parts:
+            checksum = zlib.crc32(part, checksum)
+        packed: Sequence[Buffer] = [self._zstd.compress(b"".join(self._parts))] if compress else self._parts
+        packed_bytes, compression = sum(map(len, packed)), b"zstd" if compress else b""
+        start_ns = min(min(entries[::2]) for entries in self._indexes.values())
+        end_ns = max(max(entries[::2]) for entries in self._indexes.values())
         head = b"".join(
             (
                 _CHUNK.pack(
                     Opcode.CHUNK,
-                    _CHUNK.size - struct.calcsize("<BQ") + len(compression) + _LENGTH.size + len(packed),
+                    _CHUNK.size - struct.calcsize("<BQ") + len(compression) + _LENGTH.size + packed_bytes,
                     start_ns,
                     end_ns,
-                    len(content),
-                    zlib.crc32(content),
+                    self._size,
+                    checksum,
                     len(compression),
                 ),
                 compression,
-                _LENGTH.pack(len(packed)),
+                _LENGTH.pack(packed_bytes),
             )
         )
         offset = self._sink.tell()
-        self._sink.write(head)
-        self._sink.write(packed)
-        indexes = [_record(index) for index in self._indexes.values()]
-        places, at = {}, self._sink.tell()
+        indexes = [_index_record(channel, entries) for channel, entries in self._indexes.items()]
+        places, at = {}, offset + len(head) + packed_bytes
         for channel, index in zip(self._indexes, indexes, strict=True):
             places[channel], at = at, at + len(index)
-        self._sink.write(b"".join(indexes))
-        self._counts.update({channel: len(index.records) for channel, index in self._indexes.items()})
+        self._sink.write(head, *packed, *indexes)
+        self._counts.update({channel: len(entries) // 2 for channel, entries in self._indexes.items()})
         self._chunks.append(
             ChunkIndex(
-                chunk_length=len(head) + len(packed),
+                chunk_length=len(head) + packed_bytes,
                 chunk_start_offset=offset,
                 compression=compression.decode(),
-                compressed_size=len(packed),
+                compressed_size=packed_bytes,
                 message_end_time=end_ns,
                 message_index_length=sum(map(len, indexes)),
                 message_index_offsets=places,
                 message_start_time=start_ns,
-                uncompressed_size=len(content),
+                uncompressed_size=self._size,
             )
         )
         self._parts, self._size, self._indexes = [], 0, {}
@@ -227,6 +227,12 @@ class McapWriter:
             metadata_count=len(self._metadata),
             schema_count=len(self._schemas),
         )
+
+
+def _index_record(channel: int, entries: list[int]) -> bytes:
+    """Message index of a channel, from times and offsets in turns."""
+    size = 8 * len(entries)
+    return struct.pack(f"<BQHI{len(entries)}Q", Opcode.MESSAGE_INDEX, 6 + size, channel, size, *entries)
 
 
 def _record(record: McapRecord) -> bytes:

@@ -72,9 +72,9 @@ class Image:
     width: int
     encoding: str
     step: int
-    data: bytes
+    data: bytes | memoryview
 
-    def parts(self) -> tuple[bytes, bytes]:
+    def parts(self) -> tuple[bytes, bytes | memoryview]:
         """The serialized message: what precedes the pixels, and the pixels."""
         message = _Encoder()
         message.header(self.stamp_ns, self.frame_id)

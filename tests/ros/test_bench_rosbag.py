@@ -15,4 +15,4 @@ def test_rosbag_and_recorder_are_measured_on_the_same_frames(spawn: Any) -> None
     bench.stop()
     assert "id='log_vs_rosbag'" in bench.output
     assert " value=None" not in bench.output
-    assert "recorder, PNG and zstd" in bench.output
+    assert "recorder " in bench.output
