@@ -1,8 +1,8 @@
 """Short time slices: a thread that waits for events runs soon after its event, on a busy computer, too.
 
-Since version 6.12, Linux lets a thread that has waited interrupt another one only after that one's time slice, of some
-milliseconds; a thread may ask for a short slice of its own, without any privilege, and then it waits for no longer than
-that (``sched_setattr(2)``, its field ``sched_runtime``). Older versions take the request and ignore it.
+On Linux 6.12 and newer, a thread that wakes waits until the one that has the processor has used up its slice of some
+milliseconds, or as much as the shortest slice of the two; a thread may ask for a short slice, without any privilege
+(``sched_setattr(2)``, field ``sched_runtime``). Older versions take the request and ignore it.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import struct
 import sys
 
 SHORT_NS = 100_000
-"""The shortest that Linux grants."""
+"""The shortest slice that Linux grants, in nanoseconds."""
 
 _SCHED_SETATTR = {"x86_64": 314, "aarch64": 274}
-"""Numbers of the system call, which Python has not."""
+"""Number of the system call, which Python's ``os`` lacks, by machine."""
 
 _ATTRIBUTES = struct.Struct("<IIQiIQQQ")
 """``struct sched_attr``: size, policy, flags, nice, priority, and runtime, deadline and period in nanoseconds."""
@@ -30,7 +30,8 @@ def ask_for_slices(slice_ns: int) -> bool:
         slice_ns: in nanoseconds; 0 for the system's own.
 
     Returns:
-        Whether the system took the request; False where there is none, or the thread has another scheduling policy.
+        Whether the system took the request. Nothing changes where there is no such call, or if the thread has another
+        scheduling policy than the usual one.
     """
     number = _SCHED_SETATTR.get(platform.machine())
     if sys.platform != "linux" or number is None or os.sched_getscheduler(0) != os.SCHED_OTHER:

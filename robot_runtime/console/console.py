@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from typing_extensions import Self, override
 
 from robot_runtime.campaign.statements import annotate
+from robot_runtime.common.time_slices import SHORT_NS, ask_for_slices
 from robot_runtime.console.control import SILENCE_S, ControlServer
 from robot_runtime.console.feed import Feed
 from robot_runtime.console.judging import Judging
@@ -137,6 +138,9 @@ class Console(Subscriber):
 
     def _start(self, stack: ExitStack) -> None:
         settings = self.settings
+        # For this thread, the robot's, and those that begin below: a press of STOP does not wait for other programs.
+        if ask_for_slices(SHORT_NS):
+            stack.callback(ask_for_slices, 0)
         encryption = None
         if settings.certificate is not None and settings.key is not None:
             encryption = server_context(settings.certificate, settings.key)

@@ -30,6 +30,8 @@ from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Respon
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from robot_runtime.common.time_slices import ask_for_slices
+
 PAGE = Path(__file__).parent / "page"
 FILES = {"/app.js": "text/javascript", "/link.js": "text/javascript", "/style.css": "text/css"}
 POLICY = (
@@ -259,6 +261,7 @@ def serve_pages(settings: WebSettings, listening: socket.socket, feed: Connectio
     """
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # the robot's process decides when this one ends
         signal.signal(number, signal.SIG_IGN)
+    ask_for_slices(0)
     os.nice(NICE)
     cv2.setNumThreads(1)
     ready = threading.Event()

@@ -25,6 +25,7 @@ a log has its images, and have chunks of their own, so that a reader can skip th
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -86,7 +87,8 @@ class LogWriter:
         self._channels: dict[str, int] = {}
         self._header = header
         self._last_pose: SE2 = header.episode.start
-        self._path: list[SE2] = []
+        self._path = array("f")
+        """The referee's x and y in meters, in turns."""
         self._objects: dict[str, ObjectPose] = {}
         self._objects_since: int | None = None
         self._chain = Chain()
@@ -130,7 +132,7 @@ class LogWriter:
         self._protobuf("referee", record.referee.stamp_ns, index, messages.pose_in_frame(record.referee))
         self._protobuf("tf", frame.stamp_ns, index, messages.transforms(self._header, record))
         self._protobuf("scene", stamp_ns, index, messages.track(self._last_pose, record))
-        self._path.append(record.referee.pose)
+        self._path.extend((record.referee.pose.x_m, record.referee.pose.y_m))
         self._protobuf("path", record.referee.stamp_ns, index, messages.path(self._path, record))
         self._json("host", stamp_ns, index, {"index": index, "phase_s": record.phase_s})
         objects = self._write_objects(record)

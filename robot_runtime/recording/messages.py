@@ -6,7 +6,7 @@ Nothing reads these back: the runtime's own records (``json_records``) have the 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from array import array
 from functools import lru_cache
 from typing import Any
 
@@ -148,25 +148,27 @@ def track(previous: SE2, record: StepRecord) -> SceneUpdate:
     return SceneUpdate(entities=[entity])
 
 
-def path(poses: Sequence[SE2], record: StepRecord) -> PointCloud:
+def path(positions: array[float], record: StepRecord) -> PointCloud:
     """The referee's positions up to a step, as points: Rerun draws no lines of messages.
 
     Args:
-        poses: one per step, the last of ``record``.
+        positions: x and y in meters in turns, of all steps; the last of ``record``.
         record: the step.
     """
-    thinned = [*poses[: -1 : 1 + len(poses) // _PATH_POINTS], poses[-1]]
-    positions = np.array([(pose.x_m, pose.y_m, _LINE_Z_M) for pose in thinned], np.float32)
+    rows = np.frombuffer(positions, np.float32).reshape(-1, 2)
+    thinned = np.vstack((rows[: -1 : 1 + len(rows) // _PATH_POINTS], rows[-1:]))
+    points = np.full((len(thinned), 3), _LINE_Z_M, np.float32)
+    points[:, :2] = thinned
     return PointCloud(
         timestamp=timestamp(record.referee.stamp_ns),
         frame_id=record.referee.frame,
         pose=planar(SE2()),
-        point_stride=positions.strides[0],
+        point_stride=points.strides[0],
         fields=[
             PackedElementField(name=name, offset=4 * axis, type=PackedElementField.FLOAT32)
             for axis, name in enumerate("xyz")
         ],
-        data=positions.tobytes(),
+        data=points.tobytes(),
     )
 
 

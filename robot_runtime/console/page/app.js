@@ -171,13 +171,14 @@ function showLink() {
   else light("l-link", roundTrip === null ? "–" : `${roundTrip.toFixed(0)} ms`, roundTrip > 150 ? "warn" : "good");
 }
 
+const words = (name) => (name || "").replaceAll("_", " ");
 function soon(minutes, limit) { return minutes !== null && minutes < limit; }
 function lasts(minutes) { return minutes === null || minutes === undefined || minutes > 600 ? "" : `, ${minutes} min left`; }
 
 function showState() {
   const s = state, base = s.base;
   $("robot").textContent = s.robot;
-  $("episode").textContent = s.total ? `episode ${s.number} of ${s.total}` : "";
+  $("episode").textContent = s.total > 1 ? `episode ${s.number} of ${s.total}` : "";
   light("l-base", base ? `${(1000 * base.age_s).toFixed(0)} ms` : "silent", base ? (base.age_s > 0.1 ? "warn" : "good") : "bad");
   light("l-camera", s.frame_age_s === null ? "–" : `${s.frame_age_s.toFixed(1)} s`, s.frame_age_s === null ? "" : s.frame_age_s > 5 ? "bad" : s.frame_age_s > 1 ? "warn" : "good");
   light("l-pose", s.lost ? "lost" : s.pose ? "ok" : "–", s.lost ? "bad" : s.pose ? "good" : "");
@@ -187,17 +188,18 @@ function showState() {
   $("l-disk").hidden = !s.disk;
   if (s.disk) light("l-disk", `${s.disk.free_gb} GB free${lasts(s.disk.minutes)}`, soon(s.disk.minutes, 15) || s.disk.free_gb < 1 ? "bad" : soon(s.disk.minutes, 60) || s.disk.free_gb < 5 ? "warn" : "good");
   for (const zone of ["left", "center", "right"]) $(`z-${zone}`).classList.toggle("pressed", !!base && base.bumper.includes(zone));
-  const stages = { idle: "no episode yet", placing: s.paused ? "paused before the episode" : "going to the start", running: s.waits ? "paused" : "running", over: `over: ${s.end || ""}` };
+  const stages = { idle: "no episode yet", placing: s.paused ? "paused before the episode" : "going to the start", running: s.waits ? "paused" : "running", over: `over: ${words(s.end)}` };
   let stage = stages[s.stage] || s.stage;
   if (s.e_stop) stage = "emergency stop: the wheels are held";
-  else if (base && !["none", "expired"].includes(base.halt)) stage += `, held by ${base.halt.replace("_", " ")}`;
+  else if (base && !["none", "expired"].includes(base.halt)) stage += `, held by ${words(base.halt)}`;
   if (s.taken_over) stage += ` · ${s.taken_over} drives`;
   $("stage").textContent = stage; $("stage").classList.toggle("held", !!s.e_stop);
-  $("action").textContent = s.step ? `step ${s.step} of ${s.max_steps}: ${s.action} – ${s.outcome}` : "";
+  $("action").textContent = s.step ? `step ${s.step} of ${s.max_steps}: ${words(s.action)} – ${words(s.outcome)}` : "";
   const away = s.offset_to_goal;
-  $("goal").textContent = [s.goal && `goal: ${s.goal}`, away && `goal ${away[0]} m away, ${Math.abs(away[1])}° ${away[1] >= 0 ? "left" : "right"}`, s.lost, s.stage === "over" && s.end_detail].filter(Boolean).join(" · ");
+  $("goal").textContent = [s.goal && `goal: ${s.goal}`, away && `goal ${away[0]} m away, ${Math.abs(away[1])}° ${away[1] >= 0 ? "left" : "right"}`, !s.e_stop && s.lost, s.stage === "over" && s.end_detail].filter(Boolean).join(" · ");
   $("frame-age").textContent = s.frame_age_s > 1 ? `${s.frame_age_s.toFixed(1)} s old` : "";
   $("pause").hidden = s.paused; $("resume").hidden = !s.paused; $("resume").textContent = s.stage === "running" ? "Go on" : "Start";
+  $("abort").hidden = !["placing", "running"].includes(s.stage);
   const human = s.human;
   $("takeover").hidden = human || !!s.taken_over || s.stage !== "running"; $("handback").hidden = !s.taken_over;
   $("pad").hidden = !(s.taken_over || human || s.steers);

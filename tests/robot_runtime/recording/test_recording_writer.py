@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import threading
+from array import array
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +23,6 @@ from raising import raises_naming
 from synthetic import FORWARD, LEFT, STOP
 
 from robot_runtime.common.clock import seconds_to_ns
-from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import RecordingError
 from robot_runtime.hal import BaseState, Halt, Zone
 from robot_runtime.hal.streams import STREAMS
@@ -125,7 +125,7 @@ class TestContent:
     def test_the_path_of_a_long_log_is_thinned_and_ends_at_the_robot(self) -> None:
         (record,) = synthetic.drive(synthetic.header(), [])
         for count in (1, 2, 499, 500, 501, 20_000):
-            cloud = messages.path([SE2(float(i)) for i in range(count)], record)
+            cloud = messages.path(array("f", (value for i in range(count) for value in (float(i), 0.0))), record)
             x_m = np.frombuffer(cloud.data, np.float32).reshape(-1, 3)[:, 0]
             assert (x_m[0], x_m[-1]) == (0, count - 1)
             assert len(x_m) == count if count < 500 else 250 <= len(x_m) <= 501
