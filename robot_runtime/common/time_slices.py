@@ -38,4 +38,5 @@ def ask_for_slices(slice_ns: int) -> bool:
         return False
     nice = os.getpriority(os.PRIO_PROCESS, 0)
     attributes = _ATTRIBUTES.pack(_ATTRIBUTES.size, os.SCHED_OTHER, 0, nice, 0, slice_ns, 0, 0)
-    return ctypes.CDLL(None).syscall(number, 0, ctypes.create_string_buffer(attributes), 0) == 0
+    result: int = ctypes.CDLL(None).syscall(number, 0, ctypes.create_string_buffer(attributes), 0)
+    return result == 0

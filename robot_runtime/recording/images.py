@@ -40,7 +40,7 @@ def encode_rgb(frame: RgbdFrame) -> list[Buffer]:
 def encode_streamed_rgb(frame: RgbdFrame) -> tuple[Buffer, Buffer]:
     """Encode the color image as a serialized message with its pixels, in parts."""
     height, width, _ = frame.rgb.shape
-    pixels = memoryview(np.ascontiguousarray(frame.rgb)).cast("B")
+    pixels = np.ascontiguousarray(frame.rgb).data.cast("B")
     return Image(frame.stamp_ns, CAMERA_FRAME, height, width, _RGB, 3 * width, pixels).parts()
 
 

@@ -10,7 +10,7 @@ import struct
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import zstandard
 from mcap.data_stream import RecordBuilder
@@ -236,6 +236,7 @@ def _index_record(channel: int, entries: list[int]) -> bytes:
 
 
 def _record(record: McapRecord) -> bytes:
-    builder = RecordBuilder()
+    builder: Any = RecordBuilder()
     record.write(builder)
-    return builder.end()
+    data: bytes = builder.end()
+    return data

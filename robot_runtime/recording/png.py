@@ -34,7 +34,7 @@ def encode_png(rgb: NDArray[np.uint8]) -> list[bytes | memoryview]:
 
 def _stored(data: NDArray[np.uint8]) -> list[bytes | memoryview]:
     """A zlib stream of stored blocks."""
-    view = memoryview(data)
+    view = data.data
     parts: list[bytes | memoryview] = [_ZLIB_HEADER]
     for start in range(0, len(view), _STORED_BYTES):
         block = view[start : start + _STORED_BYTES]
