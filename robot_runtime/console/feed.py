@@ -18,6 +18,7 @@ from typing_extensions import override
 
 from robot_runtime.common.clock import Stopwatch, ns_to_seconds
 from robot_runtime.common.geometry import SE2
+from robot_runtime.console import pipe
 from robot_runtime.console.alerts import alerts
 from robot_runtime.console.forecast import Forecast
 from robot_runtime.console.live_video import RATE_HZ
@@ -132,7 +133,7 @@ class Feed(Subscriber):
         """Send a message now; dropped if the page's process has ended."""
         with self._sending:
             try:
-                self._connection.send((kind, content))
+                pipe.send(self._connection, (kind, content))
             except OSError:
                 if not self._ended.is_set():
                     self._ended.set()
@@ -236,7 +237,8 @@ class Feed(Subscriber):
                 since.restart()
                 shown = frame
                 every = max(1, frame.depth_m.shape[1] // DEPTH_WIDTH)
-                self.send("frame", (frame.rgb, frame.depth_m[::every, ::every] if self.shows_depth else None))
+                depth_m = np.ascontiguousarray(frame.depth_m[::every, ::every]) if self.shows_depth else None
+                self.send("frame", (frame.rgb, depth_m))
 
     def _alert(self, found: dict[str, str]) -> None:
         for kind in found.keys() - self._alerts.keys():

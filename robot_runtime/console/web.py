@@ -31,6 +31,7 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from robot_runtime.common.time_slices import ask_for_slices
+from robot_runtime.console import pipe
 
 PAGE = Path(__file__).parent / "page"
 FILES = {"/app.js": "text/javascript", "/link.js": "text/javascript", "/style.css": "text/css"}
@@ -296,7 +297,7 @@ def serve_pages(settings: WebSettings, listening: socket.socket, feed: Connectio
     threading.Thread(target=_take_answers, args=(held["web"], held["loop"], requests), daemon=True).start()
     try:
         while True:
-            kind, content = feed.recv()
+            kind, content = pipe.receive(feed)
             for call in _calls(held["web"], kind, content):
                 asyncio.run_coroutine_threadsafe(call, held["loop"])
     except (EOFError, OSError):  # the robot's process has closed it, or is gone
