@@ -196,7 +196,7 @@ function showState() {
   $("stage").textContent = stage; $("stage").classList.toggle("held", !!s.e_stop);
   $("action").textContent = s.step ? `step ${s.step} of ${s.max_steps}: ${words(s.action)} – ${words(s.outcome)}` : "";
   const away = s.offset_to_goal;
-  $("goal").textContent = [s.goal && `goal: ${s.goal}`, away && `goal ${away[0]} m away, ${Math.abs(away[1])}° ${away[1] >= 0 ? "left" : "right"}`, !s.e_stop && s.lost, s.stage === "over" && s.end_detail].filter(Boolean).join(" · ");
+  $("goal").textContent = [s.goal && `goal: ${s.goal}`, away && `goal ${away[0]} m away, ${Math.abs(away[1])}° ${away[1] >= 0 ? "left" : "right"}`, !s.e_stop && s.lost, !s.e_stop && s.stage === "over" && s.end_detail].filter(Boolean).join(" · ");
   $("frame-age").textContent = s.frame_age_s > 1 ? `${s.frame_age_s.toFixed(1)} s old` : "";
   $("pause").hidden = s.paused; $("resume").hidden = !s.paused; $("resume").textContent = s.stage === "running" ? "Go on" : "Start";
   $("abort").hidden = !["placing", "running"].includes(s.stage);
