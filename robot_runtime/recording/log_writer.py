@@ -17,7 +17,8 @@
 /episode, the /step records and /end are chained (``recording.chain``): a later change of one is noticed.
 
 Chunks are compressed (Zstandard), and color is PNG. In the log of a stream (:func:`is_stream`) nothing after the header
-is compressed; a copy by ``recover`` has compressed chunks.
+is compressed, and images have no checksum, which would take a fifth of the time, beside the digests in /step of those that
+the policy was given; a copy by ``recover`` has compressed chunks with checksums.
 
 Every chunk is written to the operating system as soon as it is whole. Images precede their step, so that each step in
 a log has its images, and have chunks of their own, so that a reader can skip them.
@@ -126,7 +127,7 @@ class LogWriter:
         self._message(STREAMS["depth"].topic, frame.stamp_ns, index, *depth.parts())
         if frame.semantic is not None:
             self._protobuf("semantic", frame.stamp_ns, index, encode_semantic(frame.stamp_ns, frame.semantic))
-        self._end_chunk()
+        self._end_chunk(check=not self._streams)
         stamp_ns = record.times.observed_ns
         self._protobuf("pose", record.pose.stamp_ns, index, messages.pose_in_frame(record.pose))
         self._protobuf("referee", record.referee.stamp_ns, index, messages.pose_in_frame(record.referee))
@@ -197,8 +198,8 @@ class LogWriter:
         """Close the file, finished or not."""
         self._file.close()
 
-    def _end_chunk(self) -> None:
-        self._mcap.end_chunk(compress=not self._streams)
+    def _end_chunk(self, check: bool = True) -> None:
+        self._mcap.end_chunk(not self._streams, check)
         self._chunk_start_ns = None
         self._file.sync_if_due()
 

@@ -135,12 +135,17 @@ class McapWriter:
         length = _MESSAGE_FIELDS_BYTES + sum(map(len, data))
         self._append(_MESSAGE.pack(Opcode.MESSAGE, length, channel, sequence, log_ns, publish_ns), *data)
 
-    def end_chunk(self, compress: bool = True) -> None:
-        """Write the chunk, if there are messages in it."""
+    def end_chunk(self, compress: bool = True, check: bool = True) -> None:
+        """Write the chunk, if there are messages in it.
+
+        Args:
+            compress: whether it is compressed.
+            check: whether it has a checksum.
+        """
         if not self._indexes:
             return
         checksum = 0
-        for part in self._parts:
+        for part in self._parts if check else ():
             checksum = zlib.crc32(part, checksum)
         packed: Sequence[Buffer] = [self._zstd.compress(b"".join(self._parts))] if compress else self._parts
         packed_bytes, compression = sum(map(len, packed)), b"zstd" if compress else b""

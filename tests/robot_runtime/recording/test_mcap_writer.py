@@ -178,18 +178,21 @@ def test_pixels_that_are_no_color_image_are_refused(encoding: str, size: int) ->
         decode_rgb(data)
 
 
-def test_an_image_that_was_spoilt_in_a_stream_is_noticed(tmp_path: Path) -> None:
-    header = streaming(160, 120)
+@pytest.mark.parametrize("streams", [True, False])
+def test_a_spoilt_image_is_noticed_also_in_a_stream_by_what_the_policy_saw(tmp_path: Path, streams: bool) -> None:
+    header = streaming(160, 120) if streams else synthetic.header(synthetic.pointnav_task(160, 120))
     steps = synthetic.drive(header, [synthetic.FORWARD])
     path = write(tmp_path / "log.mcap", header, steps, synthetic.end_of(steps))
     log = LogFile(path)
-    span = max((one.span for one in log.chunks), key=lambda one: one.length)
+    images, step = (one.span for one in log.chunks[1:3])
     log.close()
-    data = bytearray(path.read_bytes())
-    data[span.offset + span.length // 2] ^= 1
-    path.write_bytes(bytes(data))
-    with LogReader(path) as read, raises_naming(RecordingError, "checksum is wrong"):
-        list(read.steps())
+    data = path.read_bytes()
+    for span, named in ((images, "the policy was given" if streams else "damaged"), (step, "damaged")):
+        spoilt = bytearray(data)
+        spoilt[span.offset + span.length // 2] ^= 1
+        path.write_bytes(bytes(spoilt))
+        with LogReader(path) as read, raises_naming(RecordingError, "log.mcap", named):
+            list(read.steps())
 
 
 def test_many_parts_are_written_in_order(tmp_path: Path) -> None:
