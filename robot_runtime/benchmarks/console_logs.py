@@ -50,7 +50,7 @@ def camera_frames(count: int = DIFFERENT) -> list[RgbdFrame]:
     return found
 
 
-def record(folder: Path, frames: list[RgbdFrame], count: int, dropping: bool = True) -> list[int]:
+def record(folder: Path, frames: list[RgbdFrame], count: int, dropping: bool = True) -> tuple[list[int], float]:
     """Record a task whose policy gives a velocity per frame.
 
     Args:
@@ -60,7 +60,7 @@ def record(folder: Path, frames: list[RgbdFrame], count: int, dropping: bool = T
         dropping: whether frames that come late are left out.
 
     Returns:
-        The numbers of the frames that were taken.
+        The numbers of the frames that were taken, and the CPU seconds of this process meanwhile.
     """
     header = bench_header(0)
     task = replace(
@@ -68,7 +68,9 @@ def record(folder: Path, frames: list[RgbdFrame], count: int, dropping: bool = T
     )
     header = replace(header, task=task, intrinsics=Intrinsics.from_hfov(WIDTH, HEIGHT, 79.0))
     one = next(bench_steps(header))
+    steps = [_step(one, frames[number % len(frames)], number) for number in range(count)]
     clock, taken = SystemClock(), list[int]()
+    before_s = cpu_s(resource.RUSAGE_SELF)
     with Recorder(folder) as recorder:
         recorder.on_episode_start(header)
         start_ns = clock.now_ns()
@@ -77,15 +79,16 @@ def record(folder: Path, frames: list[RgbdFrame], count: int, dropping: bool = T
             if dropping and clock.now_ns() >= due_ns + seconds_to_ns(1 / HZ):
                 continue  # the camera has a newer one by now
             clock.sleep_until(due_ns)
-            recorder.on_step(_step(one, frames[number % len(frames)], len(taken), number))
+            step = steps[number]
+            recorder.on_step(step if step.index == len(taken) else replace(step, index=len(taken)))
             taken.append(number)
         recorder.on_episode_end(EpisodeEnd(EndReason.STOP, len(taken), header.start_ns))
-    return taken
+    return taken, cpu_s(resource.RUSAGE_SELF) - before_s
 
 
-def _step(one: StepRecord, frame: RgbdFrame, index: int, number: int) -> StepRecord:
+def _step(one: StepRecord, frame: RgbdFrame, number: int) -> StepRecord:
     stamp_ns = one.frame.stamp_ns + seconds_to_ns(number / HZ)
-    return replace(one, index=index, frame=replace(frame, stamp_ns=stamp_ns))
+    return replace(one, index=number, frame=replace(frame, stamp_ns=stamp_ns))
 
 
 def log_row(seconds: float) -> Row:
@@ -93,7 +96,7 @@ def log_row(seconds: float) -> Row:
     frames, count = camera_frames(), round(HZ * seconds)
     with tempfile.TemporaryDirectory() as folder:
         with _deciding() as decisions:
-            taken = record(Path(folder), frames, count)
+            taken, _ = record(Path(folder), frames, count)
         (path,) = Path(folder).glob("*.mcap")
         with LogReader(path) as reader:
             kept = [
@@ -139,10 +142,8 @@ def _deciding() -> Iterator[list[object]]:
 
 
 def _main(folder: Path, count: int) -> None:
-    frames = camera_frames()
-    before_s = cpu_s(resource.RUSAGE_SELF)
-    record(folder, frames, count, dropping=False)
-    print(cpu_s(resource.RUSAGE_SELF) - before_s)
+    _, used_s = record(folder, camera_frames(), count, dropping=False)
+    print(used_s)
 
 
 if __name__ == "__main__":
