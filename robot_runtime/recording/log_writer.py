@@ -56,6 +56,9 @@ SYNC_S = 1.0
 STREAM_PERIOD_S = 0.1
 """Period of a task's commands below which its log is a stream."""
 
+STREAM_PATH_STEPS = 10
+"""Steps of a stream after which the whole path is written again, for viewers."""
+
 BASE_CHUNK_S = 0.25
 """Seconds of the robot's time after which base states are written."""
 
@@ -134,7 +137,8 @@ class LogWriter:
         self._protobuf("tf", frame.stamp_ns, index, messages.transforms(self._header, record))
         self._protobuf("scene", stamp_ns, index, messages.track(self._last_pose, record))
         self._path.extend((record.referee.pose.x_m, record.referee.pose.y_m))
-        self._protobuf("path", record.referee.stamp_ns, index, messages.path(self._path, record))
+        if not self._streams or index % STREAM_PATH_STEPS == 0:
+            self._protobuf("path", record.referee.stamp_ns, index, messages.path(self._path, record))
         self._json("host", stamp_ns, index, {"index": index, "phase_s": record.phase_s})
         objects = self._write_objects(record)
         self._chained("step", stamp_ns, index, json_records.step_to_json(record, self._objects_since), objects)
