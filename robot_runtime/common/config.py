@@ -178,9 +178,6 @@ def _yaml_errors(where: str) -> Iterator[None]:
             raise _too_deep(where, mark.line + 1) from error
         place = f" line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         problem = getattr(error, "problem", None) or error
-        # libyaml, from PyYAML 6.0.4 on, counts the brackets that it reads ahead before it reports the first of them.
-        if mark and "maximum nesting depth" in str(problem):
-            raise _too_deep(where, mark.line + 1) from error
         raise ConfigError(
             f"{where}:{place} is not valid YAML: {problem!s:.200}", "mend the YAML at that place"
         ) from error
