@@ -2,8 +2,7 @@
 
 Each action is evaluated by a model fitted to other episodes. A model's figure is the mean log density of the ends of
 actions, in nats per action; differences between models are paired by action, with bootstrap intervals over episodes.
-All models, the ideal one included, contain the motion controller's tolerance
-(``robot_runtime.robots.action_errors.ARRIVAL``) and the referee's noise.
+All models, the ideal one included, contain ``robot_runtime.robots.action_errors.ARRIVAL`` and the referee's noise.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ Triple = tuple[float, float, float]
 MOVES = (Action.MOVE_FORWARD, Action.TURN_LEFT, Action.TURN_RIGHT)
 
 ARRIVAL = np.diag([0.001, 0.001, math.radians(0.1)]) ** 2
-"""Covariance (m, m, rad) of the end of an action by ``MotionProfile``'s tolerances."""
+"""Covariance (m, m, rad) added to measured ones: the spread of an exact robot would have no density."""
 
 
 @dataclass(frozen=True)
