@@ -60,6 +60,7 @@ class GuardProcess:
     """
 
     def __init__(self, settings: GuardSettings, link: socket.socket) -> None:
+        link.settimeout(None)  # with a time limit of its own, send() waits, whatever its flags
         self._settings, self._link = settings, link
         self._wire = settings.make_wire()
         self._outbox: deque[Message] = deque(maxlen=OUTBOX)

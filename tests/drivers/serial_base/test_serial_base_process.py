@@ -235,6 +235,7 @@ def test_runtime_killed_in_mid_motion_leaves_the_wheels_at_zero_and_the_port_fre
 
 def test_a_runtime_that_was_stopped_for_long_gets_its_answer_when_it_goes_on() -> None:
     near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    far.settimeout(60.0)  # as rospy does with every new socket of its process
     settings = GuardSettings(WIRE, "/dev/none", GuardLimits.of(INFO))
     with near, far:
         process = GuardProcess(settings, far)
