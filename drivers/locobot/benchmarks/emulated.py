@@ -43,6 +43,7 @@ class Measured:
     Attributes:
         contact_ms: from the arrival of the message that tells of a contact to the arrival of zero at the firmware, last
             bytes both: the 0.9 ms that a command takes on the line are in it.
+        contact_ns: instants of those arrivals.
         pressed_ms: from the contact itself to that arrival.
         missed: contacts without a zero.
         response_ns: instants of the first command after each message.
@@ -51,6 +52,7 @@ class Measured:
     """
 
     contact_ms: list[float] = field(default_factory=list)
+    contact_ns: list[int] = field(default_factory=list)
     pressed_ms: list[float] = field(default_factory=list)
     missed: int = 0
     response_ns: list[int] = field(default_factory=list)
@@ -119,6 +121,7 @@ class MeasuringKobuki(EmulatedKobuki):
                 self._stopped_ns = now_ns
                 if self._told_ns:
                     self.measured.contact_ms.append((now_ns - self._told_ns) / 1e6)
+                    self.measured.contact_ns.append(now_ns)
                 self.measured.pressed_ms.append((now_ns - self._pressed_ns) / 1e6)
             else:
                 self._press_at_ns = 0  # its command expired, on a busy computer: there is nothing to stop

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ import numpy as np
 from drivers.kobuki.driver import KOBUKI_BASE, KobukiOptions
 from drivers.kobuki.protocol import BAUD_RATE, PERIOD_S
 from drivers.kobuki.serial_port import KOBUKI
+from drivers.locobot.benchmarks.stalls import Stall, longest_ms, stalled_ms, stalls
 from drivers.serial_base.base import GuardedBase
 from drivers.serial_wire.port import Port
 from drivers.serial_wire.pty_emulation import Pty, read_exactly
@@ -30,6 +31,9 @@ SPEED = Velocity(0.2, 0.0)
 EMULATED = "drivers.locobot.benchmarks.emulated"
 STALL_S = 20.0
 """Time without progress after which a measurement is given up."""
+
+SLOWEST_MS = 20.0
+"""Longest time from a contact to zero."""
 
 HOPS = 200
 BURN = "while True: pass"
@@ -134,10 +138,11 @@ def _contacts(count: int, advance: Advance) -> dict[str, Any]:
 
 def contact_rows(contacts: int, load: int, advance: Advance) -> list[Row]:
     """Return the rows of contacts, half of them without and half of them under load."""
-    idle = _contacts(contacts // 2, advance)
-    with burning(load):
-        busy = _contacts(contacts - contacts // 2, advance)
-        hop_ms = _pty_hop_p99_ms()
+    with stalls() as stalled:
+        idle = _contacts(contacts // 2, advance)
+        with burning(load):
+            busy = _contacts(contacts - contacts // 2, advance)
+            hop_ms = _pty_hop_p99_ms()
     p99_idle, p99_busy = (np.percentile(found["contact_ms"], 99) for found in (idle, busy))
     every = idle["contact_ms"] + busy["contact_ms"]
     total = np.asarray(idle["pressed_ms"] + busy["pressed_ms"])
@@ -161,9 +166,16 @@ def contact_rows(contacts: int, load: int, advance: Advance) -> list[Row]:
             "the slowest",
             float(max(every)),
             "ms",
-            20,
+            SLOWEST_MS,
             "<=",
-            note=f"{len(every)} contacts; {from_contact}",
+            note=f"{len(every)} contacts; {slow_contacts(idle, busy, stalled)}; {from_contact}",
+        ),
+        Row(
+            "machine_stall_max_ms",
+            "lateness of a real-time process that only sleeps, meanwhile, on the core where it was latest",
+            longest_ms(stalled),
+            "ms",
+            note="what this computer adds to any reaction",
         ),
         Row(
             "contacts_missed",
@@ -175,6 +187,14 @@ def contact_rows(contacts: int, load: int, advance: Advance) -> list[Row]:
             note=note,
         ),
     ]
+
+
+def slow_contacts(idle: dict[str, Any], busy: dict[str, Any], stalled: Sequence[Stall]) -> str:
+    """Tell how many contacts took too long, and during how many of them the computer itself stood still."""
+    ends = zip(idle["contact_ms"] + busy["contact_ms"], idle["contact_ns"] + busy["contact_ns"], strict=True)
+    slow = [(ms, stalled_ms(stalled, end_ns - round(ms * 1e6), end_ns)) for ms, end_ns in ends if ms > SLOWEST_MS]
+    excused = sum(ms - stall_ms <= SLOWEST_MS for ms, stall_ms in slow)
+    return f"{len(slow)} above {SLOWEST_MS:g} ms, {excused} of them only by a stall of this computer"
 
 
 def _pty_hop_p99_ms() -> float:

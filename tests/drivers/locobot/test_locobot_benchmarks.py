@@ -8,7 +8,8 @@ from drivers.kobuki.driver import KOBUKI_BASE, KobukiOptions
 from drivers.locobot.benchmarks.decoding import decoding_rows
 from drivers.locobot.benchmarks.emulated import MeasuringKobuki, PressableBody
 from drivers.locobot.benchmarks.motion import GYRO, make_emulated_base
-from drivers.locobot.benchmarks.reactions import contact_rows
+from drivers.locobot.benchmarks.reactions import contact_rows, slow_contacts
+from drivers.locobot.benchmarks.stalls import stalled_ms
 from robot_runtime.hal import Velocity
 from robot_runtime.hal.simulated_motors import MotorOptions
 from robot_runtime.safety import STILL
@@ -59,3 +60,12 @@ def test_motion_by_bytes_in_simulated_time_is_reproducible() -> None:
             poses.append((body.pose, base.state(0.1)))
     assert poses[0] == poses[1]
     assert poses[0][0].x_m > 0
+
+
+def test_a_slow_contact_is_put_down_to_the_computer_only_where_it_stood_still_meanwhile() -> None:
+    measured = {"contact_ms": [3.0, 30.0, 30.0], "contact_ns": [10_000_000, 100_000_000, 500_000_000]}
+    nothing: dict[str, list[float]] = {"contact_ms": [], "contact_ns": []}
+    stalled = [(80_000_000, 95_000_000)]
+    assert stalled_ms(stalled, 70_000_000, 100_000_000) == 15
+    assert stalled_ms(stalled, 470_000_000, 500_000_000) == 0
+    assert slow_contacts(measured, nothing, stalled) == "2 above 20 ms, 1 of them only by a stall of this computer"
