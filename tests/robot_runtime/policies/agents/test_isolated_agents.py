@@ -108,7 +108,7 @@ class Misbehaving:
             print("x" * 10000)
 
     def write_to_everything(self):
-        for descriptor in range(3, 64):
+        for descriptor in range(3, 4096):
             try:
                 os.write(descriptor, b"bytes that are longer than any frame's head")
             except OSError:
@@ -116,7 +116,7 @@ class Misbehaving:
         return "move_forward"
 
     def close_everything(self):
-        os.closerange(0, 64)
+        os.closerange(0, 4096)
         return "move_forward"
 
     def read_stdin(self):
