@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
+import gc
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -20,7 +21,6 @@ from robot_runtime.parallel.map import LIMIT_S, ONE, Workers, map_in_order
 from robot_runtime.parallel.result_journal import ResultJournal
 from robot_runtime.parallel.workers import WorkerLoss
 from robot_runtime.recording.annotations import Annotation, Annotations, read_annotations
-from robot_runtime.recording.json_records import plain
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import EpisodeHeader, Placement, StepRecord
 from robot_runtime.scenes.geodesic import GeodesicMap
@@ -196,7 +196,7 @@ def iter_scores(
     shared: dict[str, dict[str, Any]] = {}
 
     def share(facts: dict[str, Any]) -> dict[str, Any]:
-        return shared.setdefault(json.dumps(plain(facts), sort_keys=True), facts)
+        return shared.setdefault(repr(facts), facts)
 
     scores = map_in_order(
         partial(_score_each, rules=rules),
@@ -289,9 +289,21 @@ def lost_score(path: Path, how: WorkerLoss) -> EpisodeScore:
     return EpisodeScore(path, reason=reasons[how])
 
 
+@contextmanager
+def _without_collections() -> Iterator[None]:
+    """No garbage collection meanwhile: a log's thousands of records are in no cycles, and searching them takes long."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
 def _score_log(path: Path, rules: Rules | None, maps: Maps) -> EpisodeScore:
     try:
-        with LogReader(path) as log:
+        with _without_collections(), LogReader(path) as log:
             return _score(log, rules, maps)
     except RuntimeFault as error:
         return EpisodeScore(path, reason=error.message)
