@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,19 +41,21 @@ class End:
     asked: Asked
 
 
-def answerer_rows(scenes: Sequence[Scene], navigator: Policy, seed: int) -> list[Row]:
+def answerer_rows(scenes: Sequence[Scene], navigator: Policy, seed: int, on_scene: Callable[[], None]) -> list[Row]:
     """Accuracy in flats that nothing was trained on, and paired differences; intervals are over approaches.
 
     ``learned_*`` are asked at the end of shortest paths, whose last frame shows the object; ``beyond_*`` after four
     more turns, of an agent that stopped too late; ``navigated_*`` where the learned navigator ends its own episodes.
     """
     paths, beyond = [], []
+    walked: list[End] = []
     for scene in scenes:
         views, walks = approach_views(scene, seed), shortest_walks(scene, seed, _MOST_BEYOND)
         paths += [End(list(frames), asked) for frames, asked in zip(views.frames, views.asked, strict=True)]
         parts = zip(frames_of(walks.actions), walks.asked, strict=True)
         beyond += [End(list(walks.frames[part][-FRAMES:]), asked) for part, asked in parts]
-    walked = [end for scene in scenes for end in navigated_ends(scene, navigator, seed)]
+        walked += navigated_ends(scene, navigator, seed)
+        on_scene()
     return [
         *_rows("learned", f"ends of shortest paths in {len(scenes)} flats", paths),
         *_rows("beyond", f"ends four turns beyond in {len(scenes)} flats", beyond),

@@ -60,6 +60,28 @@ def test_the_learned_package_navigates_and_answers(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow  # loads the simulator and drives
+@pytest.mark.parametrize(("robot", "agent"), [("locobot-kobuki", "eqa-memory"), ("locobot-create2", "eqa-navigator")])
+def test_the_agents_answer_on_a_base_and_servos_over_bytes(robot: str, agent: str, tmp_path: Path) -> None:
+    document = config.read_yaml(config.find_preset("tasks", "eqa_embodied"))
+    task, out, scores = tmp_path / "task.yaml", tmp_path / "logs", tmp_path / "scores.json"
+    task.write_text(yaml.safe_dump(document | {"max_steps": 16}))  # the memory agent needs 13 for this question
+    arguments = ["--task", str(task), "--robot", robot, "--agent", agent, "--count", "1", "--seed", "4"]
+    assert run_command(["run", *arguments, "--out", str(out)]) == 0
+    (log,) = out.glob("*.mcap")
+    with LogReader(log) as reader:
+        assert reader.header.robot == robot
+        question = reader.header.episode.question
+        last = list(reader.steps(images=False))[-1].policy_info
+    assert question is not None
+    right = max(last[ANSWER], key=last[ANSWER].get) == question.answer
+    assert right or agent == "eqa-navigator"
+    assert run_command(["score", str(out), "--json", str(scores)]) == 0
+    (episode,) = json.loads(scores.read_text(encoding="utf-8"))["episodes"]
+    assert episode["metrics"]["answer_accuracy"] is right
+    assert episode["metrics"]["path_length_m"] > 0
+
+
+@pytest.mark.slow  # loads the simulator and drives
 @pytest.mark.parametrize(
     ("question", "steps", "reason"),
     [
