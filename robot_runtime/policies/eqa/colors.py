@@ -24,6 +24,9 @@ _BITS = (5, 4, 4)
 _HALF_PIXELS = 120.0
 """Pixels that count half as much as many: those of an object far away are mixed with what is around it."""
 
+_LEAST_PRIOR = float(np.log(0.03))
+"""Of a color that no object of a category has in generated flats: in other homes, some do."""
+
 BINS = 8 * 16 * 16
 WEIGHTS = Path(__file__).with_name("colors.npz")
 
@@ -66,7 +69,7 @@ class ColorNames:
         logits = np.sqrt(counts[self.bins] / pixels) @ self.weights + self.bias
         logits = logits * (pixels / (pixels + _HALF_PIXELS))
         if category in self.categories:
-            logits = logits + self.priors[self.categories.index(category)]
+            logits = logits + np.maximum(self.priors[self.categories.index(category)], _LEAST_PRIOR)
         shares = np.exp(logits - logits.max())
         return dict(zip(self.names, (shares / shares.sum()).tolist(), strict=True))
 
