@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,6 +26,8 @@ _MOST_BEYOND, _MOST_NAVIGATED = 24, 16
 """Objects of a flat."""
 
 Asked = list[tuple[str, str, str]]
+Graded = dict[str, list[float]]
+"""By mode, 1 for each right answer at one end and 0 for each wrong one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,47 +46,53 @@ class End:
 def answerer_rows(scenes: Sequence[Scene], navigator: Policy, seed: int, on_scene: Callable[[], None]) -> list[Row]:
     """Accuracy in flats that nothing was trained on, and paired differences; intervals are over approaches.
 
-    ``learned_*`` are asked at the end of shortest paths, whose last frame shows the object; ``beyond_*`` after four
-    more turns, of an agent that stopped too late; ``navigated_*`` where the learned navigator ends its own episodes.
+    ``exact_*`` are asked at the end of shortest paths, whose last frame shows the object; ``beyond_*`` after four more
+    turns, of an agent that stopped too late; ``learned_*`` at both; ``navigated_*`` where the learned navigator ends
+    its own episodes.
     """
-    paths, beyond = [], []
-    walked: list[End] = []
+    answerers = {mode: LearnedAnswerer(mode) for mode in MODES}
+    exact, beyond, navigated = list[Graded](), list[Graded](), list[Graded]()
     for scene in scenes:
         views, walks = approach_views(scene, seed), shortest_walks(scene, seed, _MOST_BEYOND)
-        paths += [End(list(frames), asked) for frames, asked in zip(views.frames, views.asked, strict=True)]
+        ends = [End(list(frames), asked) for frames, asked in zip(views.frames, views.asked, strict=True)]
+        exact += [graded(end, answerers) for end in ends]
         parts = zip(frames_of(walks.actions), walks.asked, strict=True)
-        beyond += [End(list(walks.frames[part][-FRAMES:]), asked) for part, asked in parts]
-        walked += navigated_ends(scene, navigator, seed)
+        beyond += [graded(End(list(walks.frames[part][-FRAMES:]), asked), answerers) for part, asked in parts]
+        navigated += [graded(end, answerers) for end in navigated_ends(scene, navigator, seed)]
         on_scene()
     return [
-        *_rows("learned", f"ends of shortest paths in {len(scenes)} flats", paths),
-        *_rows("beyond", f"ends four turns beyond in {len(scenes)} flats", beyond),
-        *_rows("navigated", f"the learned navigator's ends in {len(scenes)} flats", walked),
+        *rows("learned", f"ends at the object and four turns beyond in {len(scenes)} flats", exact + beyond),
+        *rows("exact", f"ends of shortest paths in {len(scenes)} flats", exact),
+        *rows("beyond", f"ends four turns beyond in {len(scenes)} flats", beyond),
+        *rows("navigated", f"the learned navigator's ends in {len(scenes)} flats", navigated),
     ]
 
 
-def _rows(name: str, where: str, ends: Sequence[End]) -> list[Row]:
-    answerers = {mode: LearnedAnswerer(mode) for mode in MODES}
-    right: dict[str, list[float]] = {mode: [] for mode in MODES}
-    approaches: list[int] = []
-    for number, end in enumerate(ends):
-        approaches += [number] * len(end.asked)
-        for mode, answerer in answerers.items():
-            answerer.reset()
-            for frame in end.frames:
-                answerer.observe(frame)
-            for text, answer, _ in end.asked:
-                scores = answerer.scores(text)
-                right[mode].append(float(max(scores, key=lambda word: scores[word]) == answer))
+def graded(end: End, answerers: Mapping[str, LearnedAnswerer]) -> Graded:
+    """Whether each answerer's answer to each question at an end is right, by mode."""
+    right: Graded = {}
+    for mode, answerer in answerers.items():
+        answerer.reset()
+        for frame in end.frames:
+            answerer.observe(frame)
+        scored = ((answerer.scores(text), answer) for text, answer, _ in end.asked)
+        right[mode] = [float(max(scores, key=scores.__getitem__) == answer) for scores, answer in scored]
+    return right
+
+
+def rows(name: str, where: str, ends: Sequence[Graded]) -> list[Row]:
+    """The rows about some ends; their ids begin with ``name``."""
+    right = {mode: [value for end in ends for value in end[mode]] for mode in MODES}
+    approaches = [number for number, end in enumerate(ends) for _ in end["attention"]]
     found = bootstrap_mean(right["attention"], clusters=approaches)
-    about = f"attention, {len(approaches)} questions at {len(ends)} of {where}"
-    rows = [Row(f"{name}_accuracy", about, found.mean, "", low=found.low, high=found.high)]
+    about = f"attention, {len(approaches)} questions at {len(ends)} {where}"
+    made = [Row(f"{name}_accuracy", about, found.mean, "", low=found.low, high=found.high)]
     for row, mode in ((f"{name}_over_blind", "blind"), (f"{name}_over_last_frame", "last")):
         gains = [own - other for own, other in zip(right["attention"], right[mode], strict=True)]
         found = bootstrap_mean(gains, clusters=approaches)
         label = f"accuracy of attention minus {mode}"
-        rows.append(Row(row, label, found.mean, "", low=found.low, high=found.high))
-    return rows
+        made.append(Row(row, label, found.mean, "", low=found.low, high=found.high))
+    return made
 
 
 def navigated_ends(scene: Scene, navigator: Policy, seed: int) -> Iterator[End]:

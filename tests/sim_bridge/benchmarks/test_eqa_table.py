@@ -7,6 +7,8 @@ import pytest
 from robot_runtime.common.geometry import SE2
 from robot_runtime.tasks.episode import Episode
 from sim_bridge.benchmarks.eqa import MEMORY, by_place, rows, table
+from sim_bridge.benchmarks.eqa_answerers import Graded
+from sim_bridge.benchmarks.eqa_answerers import rows as answerer_rows
 from sim_bridge.benchmarks.eqa_episodes import Outcome
 
 METRICS = ("d_T_m", "d_delta_m", "d_min_m", "r_T", "r_enter", "stopped", "answer_rank")
@@ -49,3 +51,13 @@ def test_accuracy_where_the_target_was_seen_leaves_the_others_out() -> None:
     assert found["memory_accuracy_t10"] == pytest.approx(0.5)
     assert found["memory_accuracy_answered"] == 1
     assert found["step_ms"] == 3
+
+
+def test_a_gain_is_paired_by_question_and_its_interval_is_over_ends() -> None:
+    ends: list[Graded] = [{"attention": [1.0, 1.0], "last": [1.0, 0.0], "blind": [0.0, 0.0]}] * 20
+    found = {row.id: (row.value, row.low, row.high) for row in answerer_rows("learned", "ends", ends)}
+    assert found == {
+        "learned_accuracy": (1, 1, 1),
+        "learned_over_blind": (1, 1, 1),
+        "learned_over_last_frame": (0.5, 0.5, 0.5),
+    }
