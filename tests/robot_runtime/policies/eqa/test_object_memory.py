@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from robot_runtime.common.geometry import SE2
-from robot_runtime.policies.eqa.colors import color_names
+from robot_runtime.policies.eqa.colors import ColorNames, color_names, histogram
 from robot_runtime.policies.eqa.object_memory import ObjectMemory, packed, unpacked
 from robot_runtime.tasks.task import TrainingCamera
 
@@ -66,3 +66,18 @@ def test_pixels_without_a_measured_depth_are_no_object(depth_m: float) -> None:
 def test_packing_is_reversible() -> None:
     cells = np.random.default_rng(0).integers(-5000, 5000, (100, 3))
     np.testing.assert_array_equal(unpacked(packed(cells)), cells)
+
+
+def test_a_color_that_no_such_object_of_the_flats_has_is_named_where_the_pixels_are_clear() -> None:
+    pixels = np.full((2000, 3), 200, np.uint8)
+    seen = histogram(pixels)
+    names = ColorNames(
+        ("blue", "white"),
+        bins=np.flatnonzero(seen),
+        weights=np.array([[0.0, 6.0]], np.float32),
+        bias=np.zeros(2, np.float32),
+        categories=("sofa",),
+        priors=np.array([[0.0, -7.2]], np.float32),
+    )
+    assert names.probabilities(seen, "sofa")["white"] > 0.8
+    assert names.probabilities(histogram(pixels[:20]), "sofa")["white"] < 0.2
