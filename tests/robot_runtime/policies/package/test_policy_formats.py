@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import pickle
+import subprocess
+import sys
 import zipfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -272,3 +275,12 @@ def test_an_onnx_export_repeats_eager_torch(tmp_path: Path):
     golden = record(manifest, EagerNetwork(manifest, module), observations, keep_sensors=1)
     write_package(tmp_path / "small.zip", manifest, export(module, manifest, "onnx"), golden)
     assert load_package(tmp_path / "small.zip").agreement.logit_difference < 1e-4
+
+
+def test_nothing_of_a_network_is_reported_to_the_makers_of_its_runtime(tmp_path: Path) -> None:
+    """ONNX Runtime 1.29 and later keep what they will send in a database; not on CI, so that its variable is unset."""
+    environ = {name: value for name, value in os.environ.items() if name not in ("CI", "ORT_DISABLE_TELEMETRY")}
+    environ |= {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    code = "import robot_runtime.policies.package.formats.onnx"
+    subprocess.run([sys.executable, "-c", code], env=environ, check=True, timeout=60)
+    assert list(tmp_path.rglob("*onnxruntime*")) == []
