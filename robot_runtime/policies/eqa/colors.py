@@ -24,8 +24,8 @@ _BITS = (5, 4, 4)
 _HALF_PIXELS = 120.0
 """Pixels that count half as much as many: those of an object far away are mixed with what is around it."""
 
-_LEAST_PRIOR = float(np.log(0.03))
-"""Of a color that no object of a category has in generated flats: in other homes, some do."""
+_ELSEWHERE = 0.1
+"""Share of objects whose color is any, whatever generated flats say of their category: other homes differ from them."""
 
 BINS = 8 * 16 * 16
 WEIGHTS = Path(__file__).with_name("colors.npz")
@@ -69,7 +69,8 @@ class ColorNames:
         logits = np.sqrt(counts[self.bins] / pixels) @ self.weights + self.bias
         logits = logits * (pixels / (pixels + _HALF_PIXELS))
         if category in self.categories:
-            logits = logits + np.maximum(self.priors[self.categories.index(category)], _LEAST_PRIOR)
+            there = np.exp(self.priors[self.categories.index(category)])
+            logits = logits + np.log((1 - _ELSEWHERE) * there + _ELSEWHERE / len(self.names))
         shares = np.exp(logits - logits.max())
         return dict(zip(self.names, (shares / shares.sum()).tolist(), strict=True))
 
