@@ -9,9 +9,11 @@ from __future__ import annotations
 import http.client
 import io
 import socket
+import threading
 import xmlrpc.client
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from urllib.parse import urlparse
 
@@ -23,6 +25,9 @@ from robot_runtime.errors import DeviceFault
 CALLER_ID = "/robot_runtime"
 UNREACHABLE = (OSError, http.client.HTTPException, xmlrpc.client.Error)
 """The exceptions of :func:`call_api` when there is no answer."""
+
+LEAVING_S = 0.5
+"""Time that a node may take from its refusal of subscribers until its master knows that it has left."""
 
 
 class _Transport(xmlrpc.client.Transport):
@@ -169,8 +174,9 @@ def check_publishers(master: Master, topic: str, message: Any, timeout_s: float)
         try:
             type_name, md5 = publisher_definition(uri, topic, timeout_s)
         except DeviceFault:
-            if node not in master.graph().publishers.get(topic, ()) or master.is_dead(node):
-                continue  # it left meanwhile
+            # A node that leaves refuses subscribers before its master knows of it.
+            if wait_until(partial(_has_left, master, node, topic), threading.Event().wait, LEAVING_S, LEAVING_S / 10):
+                continue
             raise
         if type_name not in ("*", message._type) or md5 not in ("*", message._md5sum):
             raise WrongDefinition(
@@ -178,6 +184,10 @@ def check_publishers(master: Master, topic: str, message: Any, timeout_s: float)
                 f"expected is {message._type} with md5 {message._md5sum}",
                 "remap the topic in the robot's YAML, or build ros_ws and the robot with the same message definitions",
             )
+
+
+def _has_left(master: Master, node: str, topic: str) -> bool:
+    return node not in master.graph().publishers.get(topic, ()) or master.is_dead(node)
 
 
 def wait_until(poll: Callable[[], bool], pause: Callable[[float], Any], timeout_s: float, poll_s: float) -> bool:
