@@ -170,19 +170,21 @@ def test_any_layout_of_memory_gives_the_same() -> None:
     np.testing.assert_array_equal(reprojector(black(rig), frozen).depth_m, once)
 
 
-def test_no_image_is_allocated_after_the_first_frame() -> None:
+def test_nothing_is_allocated_after_the_first_frame() -> None:
     rig = time_of_flight_rig()
     reprojector = Reprojector(rig, TARGET)
     reprojector.warm_up()
     color, depth = black(rig), np.full((576, 640), 1500, np.uint16)
     first = reprojector(color, depth)
-    tracemalloc.start()
-    try:
-        for _ in range(3):
-            again = reprojector(color, depth)
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert peak < depth.nbytes / 20  # Python's own small objects, and those of threads that other tests left
+    peaks = []
+    for _ in range(5):  # threads that other tests left allocate now and then, too
+        tracemalloc.start()
+        try:
+            for _ in range(3):
+                again = reprojector(color, depth)
+            peaks.append(tracemalloc.get_traced_memory()[1])
+        finally:
+            tracemalloc.stop()
+    assert min(peaks) < 4096  # Python's own small objects
     assert again.depth_m is first.depth_m
     assert again.rgb is first.rgb
