@@ -157,15 +157,14 @@ def step_from_json(
     """The inverse of :func:`step_to_json`, with the data that it leaves out as arguments."""
     moving = data.get("objects")  # older logs have none
     head, times = data["head"], data["times"]
-    pose = pose_from_json(data["pose"])
     return StepRecord(
         index=integer(data["index"]),
         action=None if data["action"] is None else _action(data["action"]),
         result=None if data["result"] is None else _result(data["result"]),
         observation=observation,
         frame=frame,
-        pose=pose,
-        referee=pose if data["referee"] == data["pose"] else pose_from_json(data["referee"]),
+        pose=pose_from_json(data["pose"]),
+        referee=pose_from_json(data["referee"]),
         base=base_from_json(data["base"]),
         head=HeadState(
             integer(head["stamp_ns"]), number(head["pan_rad"]), number(head["tilt_rad"]), bool(head["moving"])
@@ -346,8 +345,7 @@ def array_from_json(data: Mapping[str, Any]) -> NDArray[Any]:
     if kind not in _DTYPES:
         raise ValueError(f"arrays of {kind!r:.50} are not read")
     array: NDArray[Any] = np.array(data["data"], _DTYPES[kind])  # numpy reads Infinity and NaN, too
-    shape = data["shape"]
-    return array if shape == [array.size] else array.reshape(tuple(map(integer, shape)))
+    return array.reshape(tuple(map(integer, data["shape"])))
 
 
 def image_digest(array: NDArray[Any]) -> int:
