@@ -345,7 +345,8 @@ def array_from_json(data: Mapping[str, Any]) -> NDArray[Any]:
     if kind not in _DTYPES:
         raise ValueError(f"arrays of {kind!r:.50} are not read")
     array: NDArray[Any] = np.array(data["data"], _DTYPES[kind])  # numpy reads Infinity and NaN, too
-    return array.reshape(tuple(map(integer, data["shape"])))
+    shape = tuple(map(integer, data["shape"]))
+    return array if array.shape == shape else array.reshape(shape)
 
 
 def image_digest(array: NDArray[Any]) -> int:

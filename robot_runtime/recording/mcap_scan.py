@@ -35,13 +35,15 @@ _RECORD_HEADER = struct.Struct("<BQ")
 _CHUNK_FIELDS = struct.Struct("<QQQII")
 _LENGTH = struct.Struct("<Q")
 _MESSAGE_FIELDS = struct.Struct("<HIQQ")
-_INDEX_START = struct.Struct("<BQH")  # of a message index: its header and its channel
+_RECORD_AND_CHANNEL = struct.Struct("<BQH")  # a message, or message index, as far as its channel
 _ONE_MESSAGE = struct.Struct("<9xH20x")
+_FOOTER = struct.Struct("<BQQQI")  # its header, the starts of summary and of summary offsets, and the checksum
 _INDEXES = re.compile(rb"(?:\x07\x16\0\0\0\0\0\0\0..\x10\0\0\0.{16})+", re.DOTALL)
 """Message indexes of one message each, nearly all records of a log: one by one they take as long as all the rest."""
 
 _CHANNEL_ID_BYTES = 2
 _WINDOW_BYTES = 1 << 14
+_CHECKSUM_BYTES = 4
 _REMEDY = "run `robot-runtime recover` to keep the rest, and check the disk"
 R = TypeVar("R")
 _OPCODES = frozenset(int(code) for code in Opcode)
@@ -70,7 +72,7 @@ class LogFile:
         path: of the file.
 
     Attributes:
-        spans: every whole record in file order, without the message indexes.
+        spans: every whole record in file order, without the message indexes and an intact summary.
         chunks: the chunks among them.
         whole: whether the file has its end; False for a torn one.
         intact_bytes: length of the part with whole records.
@@ -99,9 +101,8 @@ class LogFile:
         self.chunks: list[ChunkSpan] = []
         self.intact_bytes = len(MCAP0_MAGIC)
         self._scan(path.stat().st_size)
-        self._file.seek(self.intact_bytes)
         closed = bool(self.spans) and self.spans[-1].opcode == Opcode.FOOTER
-        self.whole = closed and self._file.read(len(MCAP0_MAGIC) + 1) == MCAP0_MAGIC
+        self.whole = closed and self._read(self.intact_bytes, len(MCAP0_MAGIC) + 1) == MCAP0_MAGIC
 
     def close(self) -> None:
         """Close the file."""
@@ -109,7 +110,7 @@ class LogFile:
 
     def content(self, span: Span) -> bytes:
         """The content of a record."""
-        return os.pread(self._file.fileno(), span.length, span.offset)
+        return self._read(span.offset, span.length)
 
     def record(self, span: Span, kind: Callable[[ReadDataStream], R]) -> R:
         """Parse the record at ``span``.
@@ -174,13 +175,12 @@ class LogFile:
         offset, window, start, last = len(MCAP0_MAGIC), b"", 0, -1
         chunk: Span | None = None
         channels: set[int] = set()
-        header_bytes, unpack = _RECORD_HEADER.size, _INDEX_START.unpack_from
+        header_bytes, unpack, match_indexes = _RECORD_HEADER.size, _RECORD_AND_CHANNEL.unpack_from, _INDEXES.match
         while offset + header_bytes <= size:
             at = offset - start
             if at > last:
-                self._file.seek(offset)
-                window, start, at = self._file.read(_WINDOW_BYTES), offset, 0
-                last = len(window) - _INDEX_START.size
+                window, start, at = self._read(offset, _WINDOW_BYTES), offset, 0
+                last = len(window) - _RECORD_AND_CHANNEL.size
                 if len(window) < header_bytes:  # the file has become shorter
                     break
             opcode, length, channel = unpack(window, at) if at <= last else (*_RECORD_HEADER.unpack_from(window, at), 0)
@@ -191,21 +191,44 @@ class LogFile:
             offset = begin + length
             if opcode == _MESSAGE_INDEX and length >= _CHANNEL_ID_BYTES:
                 channels.add(channel)
-                if found := _INDEXES.match(window, offset - start):
-                    channels.update(channel for (channel,) in _ONE_MESSAGE.iter_unpack(found[0]))
-                    offset += len(found[0])
-                continue
-            if chunk is not None:
-                # A chunk's message indexes follow it, and are complete if another record follows them.
-                self.chunks.append(ChunkSpan(chunk, frozenset(channels)))
-            span = Span(opcode, begin, length)
-            self.spans.append(span)
-            chunk, channels = (span if opcode == _CHUNK else None), set()
-            if opcode == Opcode.FOOTER:
-                break
+            else:
+                if chunk is not None:
+                    # A chunk's message indexes follow it, and are complete if another record follows them.
+                    self.chunks.append(ChunkSpan(chunk, frozenset(channels)))
+                span = Span(opcode, begin, length)
+                self.spans.append(span)
+                chunk, channels = (span if opcode == _CHUNK else None), set()
+                if opcode == Opcode.DATA_END and (footer := self._footer(offset, size)) is not None:
+                    self.spans.append(footer)
+                    offset = footer.offset + footer.length
+                    break
+                if opcode == Opcode.FOOTER:
+                    break
+            if found := match_indexes(window, offset - start):
+                channels.update(*_ONE_MESSAGE.iter_unpack(found[0]))
+                offset += len(found[0])
         self.intact_bytes = offset
         if chunk is not None:
             self.chunks.append(ChunkSpan(chunk, None))
+
+    def _footer(self, start: int, size: int) -> Span | None:
+        """The footer, if the file has one, and the summary from ``start`` to it has the checksum that it states."""
+        at = size - len(MCAP0_MAGIC) - _FOOTER.size
+        if at < start:
+            return None
+        rest = self._read(start, min(size - start, MAX_CHUNK_BYTES))
+        if len(rest) != size - start or not rest.endswith(MCAP0_MAGIC):
+            return None
+        opcode, length, _, _, checksum = _FOOTER.unpack_from(rest, at - start)
+        header_bytes = _RECORD_HEADER.size
+        if opcode != Opcode.FOOTER or length != _FOOTER.size - header_bytes:
+            return None
+        if checksum != zlib.crc32(rest[: at - start + _FOOTER.size - _CHECKSUM_BYTES]):
+            return None
+        return Span(opcode, at + header_bytes, length)
+
+    def _read(self, offset: int, count: int) -> bytes:
+        return os.pread(self._file.fileno(), count, offset)
 
 
 def _records(data: bytes, skipped: Collection[int], schemas: bool) -> Iterator[McapRecord]:
@@ -214,9 +237,12 @@ def _records(data: bytes, skipped: Collection[int], schemas: bool) -> Iterator[M
     Their number is limited: a thousand empty ones compress to a few bytes.
     """
     offset, count, end = 0, 0, len(data)
-    header_bytes, message_bytes, unpack = _RECORD_HEADER.size, _MESSAGE_FIELDS.size, _RECORD_HEADER.unpack_from
+    header_bytes, message_bytes, unpack = _RECORD_HEADER.size, _MESSAGE_FIELDS.size, _RECORD_AND_CHANNEL.unpack_from
+    last = end - _RECORD_AND_CHANNEL.size
     while offset < end:
-        opcode, length = unpack(data, offset)
+        opcode, length, channel_id = (
+            unpack(data, offset) if offset <= last else (*_RECORD_HEADER.unpack_from(data, offset), 0)
+        )
         start = offset + header_bytes
         offset = start + length
         count += 1
@@ -227,8 +253,8 @@ def _records(data: bytes, skipped: Collection[int], schemas: bool) -> Iterator[M
         if opcode == _MESSAGE:
             if length < message_bytes:
                 raise ValueError(f"a message has {length} bytes")
-            channel_id, sequence, log_time, publish_time = _MESSAGE_FIELDS.unpack_from(data, start)
             if channel_id not in skipped:
+                _, sequence, log_time, publish_time = _MESSAGE_FIELDS.unpack_from(data, start)
                 yield Message(channel_id, log_time, data[start + message_bytes : offset], publish_time, sequence)
         elif opcode == Opcode.CHANNEL:
             yield Channel.read(ReadDataStream(BytesIO(data[start:offset])))

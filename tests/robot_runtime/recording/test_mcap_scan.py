@@ -10,7 +10,7 @@ import lz4.frame
 import pytest
 import zstandard
 from mcap.opcode import Opcode
-from mcap.writer import MCAP0_MAGIC
+from mcap.writer import MCAP0_MAGIC, Writer
 
 from robot_runtime.recording import mcap_scan
 from robot_runtime.recording.mcap_scan import MAX_CHUNK_BYTES, Damaged, LogFile
@@ -70,3 +70,27 @@ def test_an_honest_chunk_is_read(tmp_path: Path, compression: str) -> None:
     log = LogFile(chunk_file(tmp_path, compression, packed, len(data)))
     assert len(log.chunk(log.spans[0])) == 3
     log.close()
+
+
+def test_an_intact_summary_is_skipped_and_an_altered_one_is_read_record_by_record(tmp_path: Path) -> None:
+    path = tmp_path / "log.mcap"
+    with path.open("wb") as sink:
+        writer = Writer(sink)
+        writer.start()
+        channel = writer.register_channel("/step", "json", 0)
+        for number in range(3):
+            writer.add_message(channel, number, b"{}", number)
+        writer.finish()
+    intact = LogFile(path)
+    altered = bytearray(path.read_bytes())
+    altered[-40] ^= 1  # in the last record before the footer
+    path.write_bytes(altered)
+    other = LogFile(path)
+    assert intact.whole
+    assert intact.intact_bytes == len(altered) - len(MCAP0_MAGIC)
+    assert intact.chunks == other.chunks
+    assert [span.opcode for span in intact.spans[-2:]] == [Opcode.DATA_END, Opcode.FOOTER]
+    assert intact.spans[-1] == other.spans[-1]
+    assert Opcode.CHUNK_INDEX in {span.opcode for span in other.spans}
+    intact.close()
+    other.close()
