@@ -11,6 +11,7 @@ them. What exists of flats, views and walks is not made again.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -53,13 +54,17 @@ FIRST_SEED = 200_000
 HELD_OUT = 0.1
 """Share of the flats, the last ones, whose answers are only counted."""
 
+ELSEWHERE = 0.4
+"""Share of the questions that are asked again at another end in the flat: agents often end where the object is not in
+view, and an answerer that never saw that believes whatever it sees."""
+
 _MIN_SCORE = 0.3
 
 
 def main(
     out: Annotated[Path, typer.Option(help="Folder for everything: flats, views, networks.")],
-    flats: Annotated[int, typer.Option(min=10)] = 68,
-    updates: Annotated[int, typer.Option(min=1, help="Of the encoder, with 32 frames each.")] = 2000,
+    flats: Annotated[int, typer.Option(min=10)] = 144,
+    updates: Annotated[int, typer.Option(min=1, help="Of the encoder, with 32 frames each.")] = 8000,
     epochs: Annotated[int, typer.Option(min=1, help="Of the answerers.")] = 14,
     walks: Annotated[int, typer.Option(min=1, help="Epochs of the navigator.")] = 20,
     seed: Annotated[int, typer.Option(min=0)] = 0,
@@ -87,6 +92,7 @@ def main(
     features = pooled_features(encoder, data.frames)
     mean, deviation = statistics_of(features)
     data, features, paths, late = with_walks(data, features, encoder, walked, (mean, deviation))
+    data = with_questions_elsewhere(data, seed)
     answerers = {}
     for mode in MODES:
         answerers[mode] = train_answerer(data, features, (mean, deviation), mode, epochs, seed)
@@ -109,11 +115,11 @@ class Data:
         classes: names.
         words: all of the questions, sorted.
         answers: likewise.
+        flat: number of the flat of each view, (N,), and of what :func:`with_walks` adds.
+        trained_flats: number of flats, the first ones; nothing is trained on the others.
         view: of each row, (M,).
         tokens: of each row's question, (M, WORDS).
         answer: of each row, (M,).
-        held_out: of each row, whether its flat is one of those that nothing is trained on.
-        trained_views: indices of the others' views.
     """
 
     frames: NDArray[np.uint8]
@@ -121,11 +127,11 @@ class Data:
     classes: tuple[str, ...]
     words: tuple[str, ...]
     answers: tuple[str, ...]
+    flat: NDArray[np.intp]
+    trained_flats: int
     view: NDArray[np.intp]
     tokens: NDArray[np.int64]
     answer: NDArray[np.int64]
-    held_out: NDArray[np.bool_]
-    trained_views: NDArray[np.intp]
 
     @classmethod
     def of(cls, views: Sequence[Views]) -> Data:
@@ -137,19 +143,31 @@ class Data:
         answers = tuple(sorted({answer for _, _, answer in rows}))
         classes = (*load_task(TASK).categories, "")
         semantic = np.concatenate([one.semantic for one in views])[:, PATCH // 2 :: PATCH, PATCH // 2 :: PATCH]
-        view = np.array([row[0] for row in rows])
-        late = flat >= len(views) * (1 - HELD_OUT)
         return cls(
             np.concatenate([one.frames for one in views]),
             np.where(semantic < 0, len(classes) - 1, semantic).astype(np.int64),
             classes,
             words,
             answers,
-            view,
+            flat,
+            math.ceil(len(views) * (1 - HELD_OUT)),
+            np.array([row[0] for row in rows]),
             np.stack([question_tokens(text, words, WORDS)[0] for _, text, _ in rows]),
             np.array([answers.index(answer) for _, _, answer in rows]),
-            late[view],
-            np.flatnonzero(~late),
+        )
+
+    @property
+    def held_out(self) -> NDArray[np.bool_]:
+        """Of each row, whether nothing is trained on its flat, (M,)."""
+        return self.flat[self.view] >= self.trained_flats
+
+    def with_rows(self, view: NDArray[np.intp], tokens: NDArray[np.int64], answer: NDArray[np.int64]) -> Data:
+        """The data with further rows."""
+        return replace(
+            self,
+            view=np.concatenate([self.view, view]),
+            tokens=np.concatenate([self.tokens, tokens]),
+            answer=np.concatenate([self.answer, answer]),
         )
 
 
@@ -177,13 +195,13 @@ def with_walks(
     Agents do not end where paths do: of every walk there is a view that ends before the object, one that ends beyond
     it, and one that ends on the way.
     """
-    random, flats = np.random.default_rng(0), len(files)
+    random = np.random.default_rng(0)
     mean, deviation = (value.numpy()[:, None, None] for value in scale)
     seen: list[NDArray[np.float16]] = []
-    rows, held_out = [], []
+    rows, flat = [], []
     paths: tuple[list[Walk], list[Walk]] = ([], [])
     for number, file in enumerate(files):
-        walks, late = Walks.read(file), number >= flats * (1 - HELD_OUT)
+        walks, late = Walks.read(file), number >= data.trained_flats
         made = pooled_features(encoder, walks.frames)
         for part, actions, asked in zip(frames_of(walks.actions), walks.actions, walks.asked, strict=True):
             own, end = made[part], len(actions)
@@ -194,24 +212,33 @@ def with_walks(
             paths[late].append(Walk(((own[:end] - mean) / deviation).astype(np.float16), actions, tokens))
             for stop in (end, end + int(random.integers(2, BEYOND + 1)), int(random.integers(FRAMES, end))):
                 rows += [(len(features) + len(seen), text, answer) for text, answer, _ in asked]
-                held_out += [late] * len(asked)
+                flat.append(number)
                 seen.append(own[max(0, stop - FRAMES) : stop])
     kept = np.array([len(one) == FRAMES for one in seen])
     filled = np.stack([one if full else np.repeat(one[-1:], FRAMES, 0) for one, full in zip(seen, kept, strict=True)])
-    more = replace(
-        data,
-        view=np.concatenate([data.view, [row[0] for row in rows]]),
-        tokens=np.concatenate([data.tokens, [question_tokens(row[1], data.words, WORDS)[0] for row in rows]]),
-        answer=np.concatenate([data.answer, [data.answers.index(row[2]) for row in rows]]),
-        held_out=np.concatenate([data.held_out, np.array(held_out, np.bool_)]),
+    more = replace(data, flat=np.concatenate([data.flat, flat])).with_rows(
+        np.array([row[0] for row in rows]),
+        np.stack([question_tokens(row[1], data.words, WORDS)[0] for row in rows]),
+        np.array([data.answers.index(row[2]) for row in rows]),
     )
     return more, np.concatenate([features, filled]), *paths
+
+
+def with_questions_elsewhere(data: Data, seed: int) -> Data:
+    """The data with a share of the trained questions, :data:`ELSEWHERE`, asked again at any end in their flat."""
+    random = np.random.default_rng(seed)
+    trained = np.flatnonzero(~data.held_out)
+    again = trained[random.random(len(trained)) < ELSEWHERE]
+    ends = [np.flatnonzero(data.flat == number) for number in range(data.trained_flats)]
+    elsewhere = [random.choice(ends[number]) for number in data.flat[data.view[again]]]
+    return data.with_rows(np.array(elsewhere, np.intp), data.tokens[again], data.answer[again])
 
 
 def train_encoder(data: Data, updates: int, seed: int) -> tuple[Encoder, nn.Conv2d]:
     """The encoder, in evaluation mode, and its head: classes, then the colors of the cell."""
     torch.manual_seed(seed)
     random, classes = np.random.default_rng(seed), len(data.classes)
+    trained = np.flatnonzero(data.flat < data.trained_flats)
     encoder, head = Encoder(), nn.Conv2d(WIDTH, classes + 3, 1)
     optimizer = torch.optim.Adam([*encoder.parameters(), *head.parameters()])
     counts = np.bincount(data.semantic.ravel(), minlength=classes)
@@ -219,7 +246,7 @@ def train_encoder(data: Data, updates: int, seed: int) -> tuple[Encoder, nn.Conv
     weights = weights / weights.mean()
     for update in range(updates):
         _set_rate(optimizer, 3e-3, update / updates)
-        chosen = random.choice(data.trained_views, 32)
+        chosen = random.choice(trained, 32)
         pixels, classes_there = _pixels(data.frames[chosen, -1]), torch.tensor(data.semantic[chosen])
         if random.random() < 0.5:
             pixels, classes_there = pixels.flip(3), classes_there.flip(2)

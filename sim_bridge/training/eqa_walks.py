@@ -30,7 +30,7 @@ LONGEST = 50
 BEYOND = 4
 """Turns after the end of the path: what an agent sees that stops too late."""
 
-WALKS = 10
+WALKS = 20
 """Objects of a flat that are walked to."""
 
 _STEP_M = 0.01

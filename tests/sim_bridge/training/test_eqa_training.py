@@ -32,11 +32,11 @@ def noise(views: int = 6) -> eqa.Data:
         classes,
         ("color", "is", "what"),
         ("blue", "red"),
+        np.repeat([0, 1, 2], views // 3),
+        2,
         np.arange(views),
         tokens,
         random.integers(0, 2, views),
-        np.arange(views) >= views - 2,
-        np.arange(views - 2),
     )
 
 
@@ -71,6 +71,17 @@ def test_all_stages_end_in_networks_that_run(tmp_path: Path) -> None:
     assert scores.detach().sum() == pytest.approx(1, abs=1e-5)
     vocabulary = yaml.safe_load((tmp_path / "vocabulary.yaml").read_text())
     assert vocabulary == {"words": ["color", "is", "what"], "answers": ["blue", "red"]}
+
+
+def test_questions_are_asked_again_at_ends_of_their_flat_only_and_never_in_held_out_flats() -> None:
+    data = noise(views=150)
+    data.tokens[:, 3] = data.flat + 1
+    more = eqa.with_questions_elsewhere(data, seed=0)
+    added = slice(len(data.view), None)
+    assert len(more.view) - len(data.view) == pytest.approx(eqa.ELSEWHERE * 100, abs=20)
+    assert set(more.flat[more.view[added]]) == {0, 1}
+    assert (more.tokens[added, 3] - 1 == more.flat[more.view[added]]).all()
+    assert not np.array_equal(more.tokens[added], data.tokens[more.view[added]])
 
 
 def test_the_planner_decides_when_the_action_changes_or_was_repeated_five_times() -> None:
