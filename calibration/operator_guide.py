@@ -23,7 +23,7 @@ class Guide:
     """Messages, requests and images for the operator.
 
     Args:
-        console: for messages.
+        console: console that shows messages.
         view: folder for images; None for none.
         attended: whether there is an operator.
     """

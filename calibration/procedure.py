@@ -31,8 +31,8 @@ class Fit(Generic[S]):
         solution: the procedure's own type, for :meth:`Procedure.verify`.
         content: the solution as the document to write.
         device: serial number of the calibrated device; empty without one.
-        method: in a few words, with the number of captures.
-        residuals: of the captures solved from, by name with unit.
+        method: description of the method in a few words, with the number of captures.
+        residuals: residuals of the captures solved from, by name with unit.
     """
 
     solution: S
@@ -81,9 +81,9 @@ def calibrate(procedure: Procedure[C, S], robot: Robot, guide: Guide, out: Path,
     """Execute a calibration on a connected robot.
 
     Args:
-        procedure: of the calibration.
+        procedure: procedure of the calibration.
         robot: connected.
-        guide: of the operator.
+        guide: guide of the operator.
         out: file to write.
         valid_days: validity of the file.
 

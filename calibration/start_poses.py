@@ -30,8 +30,8 @@ def open_start_pose(robot: Robot, simulation: Simulation) -> SE2:
     """Place the robot at the pose with the longest view, head level, and return it.
 
     Args:
-        robot: to place.
-        simulation: with the scene.
+        robot: robot to place.
+        simulation: simulation that contains the scene.
 
     Raises:
         CalibrationFailed: the robot fits nowhere in the scene.
@@ -51,8 +51,8 @@ def central_start_pose(robot: Robot, simulation: Simulation) -> SE2:
     """Place the robot at the pose with the greatest clearance, head level, and return it.
 
     Args:
-        robot: to place.
-        simulation: with the scene.
+        robot: robot to place.
+        simulation: simulation that contains the scene.
 
     Raises:
         CalibrationFailed: the robot fits nowhere in the scene.

@@ -51,11 +51,11 @@ def collect(robot: Robot, guide: Guide, board: Board, wanted: int, time_limit_s:
     """Collect differing views of a still board; fewer than wanted at the time limit.
 
     Args:
-        robot: with the camera.
-        guide: of the person.
-        board: to detect.
+        robot: robot that carries the camera.
+        guide: guide of the person.
+        board: the board to detect.
         wanted: number of views.
-        time_limit_s: for a person.
+        time_limit_s: time limit of a view for a person.
 
     Raises:
         CalibrationFailed: no board was seen, or a different one.
@@ -130,9 +130,9 @@ def in_view(lens: Lens, board: Board, number: int, random: np.random.Generator) 
     """Return a pose of the board in the optical frame, float64 (4, 4): in one of 5 x 3 cells, with one of six tilts.
 
     Args:
-        lens: of the image.
-        board: to pose.
-        number: of the view, which selects cell and side.
+        lens: lens of the image.
+        board: the board to pose.
+        number: number of the view; it selects cell and side.
         random: generator of the variation.
     """
     column, row = number % 5, number // 5 % 3

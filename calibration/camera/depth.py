@@ -78,8 +78,8 @@ class DepthProcedure(Procedure[SiteView, Correction]):
 
     Args:
         size_m: edge of the tags' black squares.
-        tilts_deg: of the head at each station.
-        moves: from one station to the next.
+        tilts_deg: tilt angles of the head at each station.
+        moves: moves from one station to the next.
     """
 
     kind = KIND
@@ -159,7 +159,7 @@ def measured(view: View, pixels: Array, size_m: float) -> Sample | None:
     """Return the measured and the true depth inside a tag; None with too few measured pixels.
 
     Args:
-        view: with color and depth.
+        view: view with color and depth.
         pixels: float64 (4, 2), the tag's corners in the color image.
         size_m: edge of the black square.
     """

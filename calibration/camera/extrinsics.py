@@ -44,9 +44,9 @@ class ExtrinsicsProcedure(Procedure[SiteView, MountFit]):
 
     Args:
         size_m: edge of the tags' black squares.
-        floor_ids: of tags that lie flat on the floor.
+        floor_ids: ids of tags that lie flat on the floor.
         nominal: mount by the description; None for the robot's driver's.
-        tilts_deg: of the head at each station.
+        tilts_deg: tilt angles of the head at each station.
     """
 
     kind = EXTRINSICS

@@ -71,7 +71,7 @@ def residuals(lens: Lens, seen: Array, predicted: Array) -> NDArray[np.uint8]:
     """Draw the residuals of points, magnified.
 
     Args:
-        lens: of the image.
+        lens: lens of the image.
         seen: float64 (N, 2), detected pixels.
         predicted: float64 (N, 2), pixels by the solution.
     """

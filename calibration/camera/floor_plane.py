@@ -56,10 +56,10 @@ class DepthView:
     """Points of one depth image.
 
     Attributes:
-        pan_rad: of the head.
-        tilt_rad: of the head.
+        pan_rad: pan angle of the head.
+        tilt_rad: tilt angle of the head.
         points: float64 (N, 3) in the color sensor's optical frame, meters.
-        serial: of the camera.
+        serial: serial number of the camera.
     """
 
     pan_rad: float
@@ -74,9 +74,9 @@ class Floor:
 
     Attributes:
         up: float64 (3,), unit normal towards the camera.
-        height_m: of the optical center above it.
+        height_m: height of the optical center above it.
         typical_m: median distance of its points.
-        share: of all points.
+        share: share of all points.
     """
 
     up: Array

@@ -58,9 +58,9 @@ class IntrinsicsProcedure(Procedure[BoardView, SolvedLens]):
     """Calibration of a color camera's lens; see the module.
 
     Args:
-        board: as printed.
+        board: the printed board.
         views: number of views, held-out ones included.
-        time_limit_s: for a person.
+        time_limit_s: time limit of a view for a person.
     """
 
     kind = KIND

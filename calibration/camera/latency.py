@@ -195,7 +195,7 @@ def turn_between(before: NDArray[np.uint8], after: NDArray[np.uint8], intrinsics
     Args:
         before: uint8 (H, W, 3).
         after: uint8 (H, W, 3).
-        intrinsics: of both.
+        intrinsics: intrinsics of color and depth.
     """
     first, second = (cv2.cvtColor(np.ascontiguousarray(rgb), cv2.COLOR_RGB2GRAY) for rgb in (before, after))
     filled = cv2.erode((first > 0).astype(np.uint8), np.ones((3, 3), np.uint8), iterations=BORDER_PX, borderValue=0)

@@ -62,8 +62,8 @@ class TagView:
     Attributes:
         station: number of the base's pose.
         odom: pose of the base by odometry.
-        pan_rad: of the head.
-        tilt_rad: of the head.
+        pan_rad: pan angle of the head.
+        tilt_rad: tilt angle of the head.
         corners: float64 (4, 2) pixels by id.
     """
 
@@ -79,7 +79,7 @@ class MountFit:
     """The fitted mount and all other unknowns.
 
     Attributes:
-        mount: of the camera.
+        mount: mount of the camera.
         stations: poses of the base by number; the first is the origin.
         tags: each tag's pose relative to that origin, float64 (4, 4).
         reprojection_px: root mean square of the corner errors.
@@ -110,10 +110,10 @@ def fit_mount(
     """Fit the likeliest mount.
 
     Args:
-        views: of at least one station with tags on the floor.
-        lens: of the images.
+        views: views of at least one station with tags on the floor.
+        lens: lens of the images.
         size_m: edge of the tags' black squares.
-        floor_ids: of tags on the floor.
+        floor_ids: ids of tags on the floor.
         nominal: approximate mount.
     """
     problem = _Problem(views, lens, size_m, floor_ids, nominal)

@@ -25,10 +25,10 @@ class View:
     """One exposure, unrectified if the camera supports it.
 
     Attributes:
-        stamp_ns: of the color exposure.
+        stamp_ns: time of the color exposure.
         rgb: uint8 (H, W, 3), through ``rig.color``.
         depth_m: float32 (h, w), through ``rig.depth``; 0 without measurement.
-        head: at rest during the exposure.
+        head: pan and tilt of the head, at rest during the exposure.
         rig: calibration of the images.
     """
 
@@ -56,7 +56,7 @@ def take_view(robot: Robot, rig: RgbdCalibration) -> View:
     """Return the next exposure of a robot at rest.
 
     Args:
-        robot: with the camera.
+        robot: robot that carries the camera.
         rig: calibration of the images.
 
     Raises:

@@ -75,10 +75,10 @@ def visit(
 
     Args:
         robot: connected.
-        guide: of the person.
+        guide: guide of the person.
         size_m: edge of the tags' black squares.
-        tilts_deg: of the head at each station.
-        moves: from one station to the next.
+        tilts_deg: tilt angles of the head at each station.
+        moves: moves from one station to the next.
 
     Raises:
         CalibrationFailed: a move was not completed.

@@ -58,7 +58,7 @@ class TiltServoProcedure(Procedure[Approach, TiltServo]):
     """Calibration of the tilt servo; see the module.
 
     Args:
-        mount: of the camera; None for the robot's driver's.
+        mount: mount of the camera; None for the robot's driver's.
     """
 
     kind = KIND

@@ -71,8 +71,8 @@ class Selection:
     """Actions to fit.
 
     Attributes:
-        size: of all samples.
-        samples: of free motions.
+        size: commonest size of the actions in all samples.
+        samples: samples of free motions.
         left_out: number of excluded actions of each kind, by reason.
     """
 
@@ -91,7 +91,7 @@ class ActionFit:
 
     Attributes:
         error: mean and covariance.
-        bias: of x m, y m, yaw rad, with 95 % intervals over episodes.
+        bias: mean error in x (m), y (m) and yaw (rad), with 95 % intervals over episodes.
         noise: standard deviations (x m, y m, yaw rad) of the referee, which were subtracted.
     """
 
@@ -124,8 +124,8 @@ def select(episodes: Sequence[LoggedEpisode], walls: Mapping[str, Walls]) -> Sel
     """Select free motions.
 
     Args:
-        episodes: of one robot.
-        walls: by the digest of the scene.
+        episodes: episodes of a single robot.
+        walls: walls on the map by the digest of the scene.
 
     Raises:
         CalibrationFailed: there are no motions of a kind in the logs.

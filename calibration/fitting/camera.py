@@ -55,11 +55,11 @@ class FloorFrame:
     Attributes:
         episode: number of the episode.
         step: index of the step.
-        head_tilt_rad: by the head's encoder.
+        head_tilt_rad: tilt measured by the head's encoder.
         tilt_rad: error of the tilt, up positive.
         roll_rad: error of the roll, right positive.
         height_m: error of the height.
-        share: of the frame that is floor.
+        share: share of the frame that is floor.
     """
 
     episode: int
@@ -77,8 +77,8 @@ class CameraFit:
 
     Attributes:
         tilt_deg: median with 95 % interval over episodes, up positive; None with too few frames of the floor.
-        roll_deg: likewise, right positive.
-        height_m: likewise.
+        roll_deg: median roll with its interval, right positive.
+        height_m: median height error with its interval.
         frames: used frames.
         looked_at: number of evaluated frames.
         mount: name or path of the described mount; None if the logs contain the height only.
@@ -100,8 +100,8 @@ def fit_camera(
     """Fit the camera's error to frames taken evenly from all logs.
 
     Args:
-        episodes: of one robot.
-        walls: by the digest of the scene.
+        episodes: episodes of a single robot.
+        walls: walls on the map by the digest of the scene.
         max_frames: number of frames of all logs.
 
     Raises:

@@ -86,7 +86,7 @@ class Contact:
         wall_rad: direction of sliding relative to the heading, left positive, within a quarter turn.
         noise: float64 (2, 2), covariance of the referee.
         felt: whether the bumper was pressed.
-        log_ratio: of slide to stop, nats; 0 for head-on contacts, or near another wall.
+        log_ratio: log likelihood ratio of slide to stop, nats; 0 for head-on contacts, or near another wall.
     """
 
     episode: int
@@ -106,11 +106,12 @@ class ContactFit:
     Attributes:
         behaviour: None if unknown.
         reason: why it is unknown.
-        contacts: at different places.
-        log_ratio: of slide to stop, nats, of all contacts.
+        contacts: contacts at different places.
+        log_ratio: log likelihood ratio of slide to stop over all contacts, nats.
         felt: number of contacts with a pressed bumper.
         shortfall_m: median difference between intended and actual path length.
-        travel_m: from the bumper's first report to rest, by odometry, with its interval; None without such contacts.
+        travel_m: travel from the bumper's first report to rest, by odometry, with its interval; None without such
+            contacts.
         radius_m: distance from the robot's center to the map's wall at contact, median and interval; None with too few
             contacts.
     """
@@ -145,10 +146,10 @@ def fit_contact(
     """Fit the contact behavior to logs.
 
     Args:
-        episodes: of one robot.
-        walls: by the digest of the scene.
-        size: of the actions.
-        model: of free motion.
+        episodes: episodes of a single robot.
+        walls: walls on the map by the digest of the scene.
+        size: commonest size of the actions.
+        model: error model of free motion.
     """
     touching = [
         (number, logged, walls[episode.header.scene.digest])

@@ -78,7 +78,7 @@ class DepthFit:
         pairs: number of pairs of frames.
         window_px: correlation length of the errors.
         edge_gain: ratio of the errors at edges to those on surfaces.
-        edge_holes: as ``DepthBin.holes``, at edges.
+        edge_holes: ``DepthBin.holes`` at edges.
         bias: coefficients of measured less true depth from a pose replay; zeros without one.
         reason: why the noise is unknown.
     """

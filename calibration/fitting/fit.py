@@ -43,19 +43,19 @@ class RobotFit:
 
     Attributes:
         robot: name in the logs.
-        header: of the first episode.
+        header: header of the first episode.
         episodes: used logs.
         selection: fitted actions.
         actions: errors by the action's name.
         model: actions and contact for a simulator.
-        correlation: of the errors of consecutive actions (x, y, yaw).
+        correlation: correlation of the errors of consecutive actions (x, y, yaw).
         correlated: number of pairs of consecutive actions.
         contact: behavior at walls.
-        camera: by the floor in the logged depth.
-        replayed: by pose replays; None without any.
+        camera: errors of the camera's pose from the floor in the logged depth.
+        replayed: errors of the camera's pose from pose replays; None without any.
         depth: temporal noise and bias.
-        latency: of poses, images and looks.
-        motors: of the base.
+        latency: latencies of poses, images and looks.
+        motors: model of the motors of the base.
         validation: held-out likelihood.
         unused: unusable logs with the reason.
         torn: what is missing of truncated logs.
@@ -88,7 +88,7 @@ def read_all(
     """Return the usable logs, and the others with the reason.
 
     Args:
-        paths: of the logs.
+        paths: paths of the log files.
         on_read: is called after each log, for progress.
 
     Raises:
@@ -155,7 +155,7 @@ def fit_robot(
 
     Args:
         robot: name.
-        episodes: of that robot.
+        episodes: episodes of that robot.
         unused: unusable logs with the reason.
         on_stage: is called with the name of each stage, for progress.
         max_frames: number of frames in which the floor is detected.

@@ -45,9 +45,9 @@ class SourceFit:
     """One source of poses.
 
     Attributes:
-        name: of the source.
-        latency_s: from stamp to arrival: the middle between its bounds, and these.
-        rate_hz: of its stamps.
+        name: name of the source.
+        latency_s: time from stamp to arrival: the middle between its bounds, and the bounds.
+        rate_hz: rate of its stamps.
         lost: share of lost poses, by gaps between stamps.
         out_of_order: number of poses that arrived after a later one.
         noise_m: standard deviation of a stationary robot's position; None with too few poses.
@@ -71,10 +71,10 @@ class LatencyFit:
     """Latencies of a robot.
 
     Attributes:
-        camera_s: from exposure to delivery; None if no observation waited for its image.
+        camera_s: time from exposure to delivery; None if no observation waited for its image.
         camera_at_most_s: upper bound of the same; None with too few steps.
         look_s: duration of a look up or down until rest; None with too few.
-        sources: by role (``policy``, ``referee``, ``odometry``), of single sources.
+        sources: fits of single sources by role (``policy``, ``referee``, ``odometry``).
     """
 
     camera_s: Interval | None
@@ -113,8 +113,8 @@ def fit_source(name: str, episodes: Sequence[LoggedEpisode], odometry: str | Non
     """Fit one source of poses; None without its poses in the logs.
 
     Args:
-        name: of the source.
-        episodes: of one robot.
+        name: name of the source.
+        episodes: episodes of a single robot.
         odometry: name of odometry's source; None if unknown.
     """
     gaps_s = np.concatenate(

@@ -44,14 +44,14 @@ class LoggedStep:
     """One step without its images.
 
     Attributes:
-        index: of the step.
+        index: index of the step.
         action: None for a continuous command, or the reset.
-        result: of the action.
+        result: result of the action.
         stationary: pose at the end; None if the referee was lost.
         touching: whether a bumper was pressed at the end.
         head: state at the end.
-        times: of the step.
-        phase: of the task.
+        times: times of the step.
+        phase: phase of the task.
     """
 
     index: int
@@ -71,7 +71,7 @@ class LoggedAction:
     Attributes:
         step: index of the step.
         action: kind of the action.
-        result: of the action.
+        result: result of the action.
         before: step before the motion.
         after: step after the motion.
         carried_rad: heading error by odometry that the motion controller corrected in this action, since it aims each
@@ -108,8 +108,8 @@ class LoggedEpisode:
     """One log.
 
     Attributes:
-        path: of the log.
-        header: of the log.
+        path: path of the log file.
+        header: header of the log.
         steps: all complete steps.
         actions: discrete motions between them.
         arrivals: raw poses by step and source, as ``LogReader.poses_by_step``.
@@ -237,7 +237,7 @@ def while_stationary(times: Sequence[StepTimes], raw: Sequence[PoseEstimate]) ->
     """Return a source's poses of each step while the robot was stationary after its action.
 
     Args:
-        times: of the steps.
+        times: times of the steps.
         raw: poses sorted by stamp.
     """
     stamps = [estimate.stamp_ns for estimate in raw]

@@ -25,7 +25,7 @@ class Walls:
 
     Args:
         occupancy: the map.
-        radius_m: of the robot by its task.
+        radius_m: radius of the robot according to its task.
     """
 
     def __init__(self, occupancy: OccupancyMap, radius_m: float) -> None:

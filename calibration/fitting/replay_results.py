@@ -39,10 +39,10 @@ class ReplayedCamera:
     Attributes:
         replays: number of informative replays.
         tilt_deg: median over replays with 95 % interval, up positive; None if unknown.
-        pan_deg: likewise, left positive.
-        roll_deg: likewise, right positive.
-        height_m: likewise.
-        forward_m: likewise.
+        pan_deg: median pan with its interval, left positive.
+        roll_deg: median roll with its interval, right positive.
+        height_m: median height error with its interval.
+        forward_m: median forward offset with its interval.
         bias: coefficients c of c[0] + c[1] z + c[2] z², measured less true depth in meters, after these corrections.
         farthest_m: greatest measured distance; 0 without any.
     """

@@ -30,10 +30,10 @@ class Setting:
     """One option.
 
     Attributes:
-        name: for tables.
+        name: name in tables.
         found: result as text, with its interval.
         option: dotted path under ``options``; empty without an option.
-        value: of the option; None to keep the default.
+        value: value of the option; None to keep the default.
         note: why the default is kept.
     """
 

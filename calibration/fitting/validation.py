@@ -32,7 +32,7 @@ class Rival:
     """One published model compared with the fitted one.
 
     Attributes:
-        name: of the model.
+        name: name of the model.
         nats: mean log density per held-out action.
         gain: fitted less this model, nats per action, with 95 % interval.
         by_action: gain of each action alone.
@@ -56,7 +56,7 @@ class Validation:
     """Held-out likelihood.
 
     Attributes:
-        nats: of the fitted model; None with too few actions or episodes.
+        nats: mean log density of the fitted model per held-out action; None with too few actions or episodes.
         rivals: published models, the strongest first.
         actions: number of actions.
         episodes: number of episodes.

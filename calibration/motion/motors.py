@@ -37,7 +37,7 @@ class Drive:
     """One ramp or move.
 
     Attributes:
-        record: of it.
+        record: commands to the wheels and their measured travel.
         held_out: whether it verifies.
     """
 

@@ -42,10 +42,10 @@ class Leg:
     """Consecutive motions of one kind, measured as a whole.
 
     Attributes:
-        round: of the drive, from 0.
+        round: index of the round of the drive, from 0.
         turns: whether they are turns (rad) or forward motions (m).
-        reported: by odometry.
-        true: by the referee.
+        reported: displacement reported by odometry.
+        true: displacement measured by the referee.
     """
 
     round: int

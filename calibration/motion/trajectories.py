@@ -34,8 +34,8 @@ class StationaryPose:
     """Pose of a stationary robot by odometry and by the referee.
 
     Attributes:
-        odom: by odometry.
-        truth: by the referee, in map.
+        odom: pose by odometry.
+        truth: pose by the referee, in ``map``.
         noise: float64 (3, 3), covariance of ``truth`` (m, m, rad): that of the referee's poses over their number; 0 for
             a single pose.
     """
@@ -50,8 +50,8 @@ class Move:
     """Displacement between two stationary poses, in the frame of the first.
 
     Attributes:
-        odom: by odometry.
-        truth: by the referee.
+        odom: pose by odometry.
+        truth: pose by the referee.
         turned_rad: change of heading by odometry, full turns included.
         truly_turned_rad: the same by the referee.
         noise: float64 (3, 3), covariance of ``truth``.
@@ -86,7 +86,7 @@ class MeasuredDrive:
 
     Args:
         robot: connected.
-        guide: of the operator.
+        guide: guide of the operator.
         room_m: free distance needed around the robot.
 
     Raises:

@@ -171,7 +171,7 @@ class Problem:
 
         Args:
             x: unknowns.
-            residuals: at ``x``.
+            residuals: residuals at ``x``.
         """
         changes = []
         for group in range(18):

@@ -50,7 +50,7 @@ class TagConsistencyMonitor:
         """Update the rejected tags by one image, and return the changes.
 
         Args:
-            sightings: of all tags in the image.
+            sightings: sightings of all tags in the image.
             solution: the pose that most of them agree on, with the fits of all ``sightings``.
             geometry: that the solution was computed with.
             confirmed: whether odometry confirms the pose; without it a single tag cannot contradict another.

@@ -15,7 +15,7 @@ class EmulatedImageSource(ImageSource):
     """Images rendered by the simulation, in the thread that advances its clock.
 
     Args:
-        name: of the camera, for messages and its random stream.
+        name: name of the camera, for messages and its random stream.
         simulation: renderer and clock.
         lens: that images are rendered through.
         rate_hz: rate of periodic images.

@@ -76,7 +76,7 @@ class CameraImageSource(ImageSource):
 
     Args:
         camera: the robot's.
-        clock: of the robot.
+        clock: clock of the robot.
         rate_hz: rate of periodic images.
     """
 
@@ -121,12 +121,12 @@ class WebcamImageSource(ImageSource):
     """A webcam in the room.
 
     Args:
-        name: of the camera, for messages.
+        name: name of the camera, for messages.
         feed: its images.
-        lens: of its calibration; images of another size are a fault.
-        clock: of the robot.
+        lens: lens of its calibration; images of another size are a fault.
+        clock: clock of the robot.
         rate_hz: rate of periodic images.
-        latency_s: from the middle of an exposure to its stamp.
+        latency_s: time from the middle of an exposure to its stamp.
     """
 
     def __init__(self, name: str, feed: Feed, lens: Lens, clock: Clock, rate_hz: float, latency_s: float) -> None:

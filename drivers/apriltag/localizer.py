@@ -37,10 +37,10 @@ class Accuracy:
     """Standard deviations of the inputs of a pose.
 
     Attributes:
-        corner_sd_px: of a corner in the image.
-        map_sd_m: of a corner in the room, or on the robot.
-        stamp_sd_s: of an exposure's instant, which matters while the robot moves.
-        stance: of the robot's tilt and height on the floor.
+        corner_sd_px: standard deviation of a corner's position in the image.
+        map_sd_m: standard deviation of a corner's position in the room, or on the robot.
+        stamp_sd_s: standard deviation of an exposure's instant; it matters while the robot moves.
+        stance: standard deviations of the robot's tilt and height on the floor.
     """
 
     corner_sd_px: float = 0.12
@@ -63,7 +63,7 @@ class RobotState:
         geometry: projection of tags given the robot's pose; None if it is unknown.
         trouble: why the geometry is unknown; empty otherwise.
         odom: pose by odometry, which distinguishes a tag's two solutions; None if unknown.
-        velocity: of the base.
+        velocity: velocity of the base.
     """
 
     geometry: Geometry | None
@@ -81,14 +81,14 @@ class TagLocalizer(Localizer):
 
     Args:
         info: name, frame and rate.
-        clock: of the robot.
+        clock: clock of the robot.
         source: images.
-        detector: of tags.
+        detector: detector of AprilTags.
         tags: the map, by id.
         robot_state: returns the state of the robot now.
         accuracy: standard deviations of the inputs.
-        remedy: of errors where no tag is in view.
-        simulation: of a simulated robot, whose placements clear the history.
+        remedy: remedy named by errors where no tag is in view.
+        simulation: simulation of a simulated robot; its placements clear the history.
     """
 
     def __init__(
@@ -272,8 +272,8 @@ def sighting(seen: Detection, tag: Tag, lens: Lens, accuracy: Accuracy) -> Sight
 
     Args:
         seen: the detection.
-        tag: of that id, in the map.
-        lens: of the image.
+        tag: tag of that id in the map.
+        lens: lens of the image.
         accuracy: standard deviations of image and map.
     """
     focal_px = math.sqrt(lens.fx * lens.fy)

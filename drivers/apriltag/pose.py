@@ -47,8 +47,8 @@ class FloorPrior:
     """Standard deviations of the robot's attitude and height on the floor.
 
     Attributes:
-        tilt_sd_deg: of roll and pitch, with the camera's mount and its servos.
-        height_sd_m: of base_link.
+        tilt_sd_deg: standard deviation of roll and pitch, including those of the camera's mount and its servos.
+        height_sd_m: standard deviation of the height of base_link.
     """
 
     tilt_sd_deg: float = 0.5
@@ -66,7 +66,7 @@ class Sighting:
     """A known tag in an image.
 
     Attributes:
-        tag: with its pose in the map or on the robot.
+        tag: tag with its pose in the map or on the robot.
         rays: float64 (4, 2), x / z and y / z of its corners in the camera's optical frame, undistorted.
         sd: standard deviation of each coordinate.
     """

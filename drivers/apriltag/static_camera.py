@@ -33,14 +33,14 @@ class StaticCameraOptions:
     """The ``options`` of the localizer.
 
     Attributes:
-        lens: of the camera's calibration.
+        lens: lens of the camera's calibration.
         xyz_m: origin of the camera's body frame (x forward, y left, z up) in ``map``.
         rpy_deg: rotation of that frame, as in URDF.
-        tag: on the robot, in base_link.
+        tag: tag on the robot, in base_link.
         device: webcam, best a path under ``/dev/v4l/by-id``; unused in simulation.
-        format: of its images, four characters.
+        format: pixel format of its images, four characters.
         rate_hz: rate of periodic images; a request for a newer pose takes one more at once.
-        latency_s: from exposure to the kernel's stamp, measured by filming a clock. At 0.3 m/s, 0.03 s are 1 cm.
+        latency_s: time from exposure to the kernel's stamp, measured by filming a clock. At 0.3 m/s, 0.03 s are 1 cm.
         detector: options of the tag detector.
         accuracy: standard deviations of the inputs of a pose.
         noise: noise model of the simulator and its options for the emulated camera; empty for none.

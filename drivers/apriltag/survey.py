@@ -30,7 +30,7 @@ class Survey:
     """Result of a survey.
 
     Attributes:
-        tags: in ``map``, by id, with the number of images and the root mean square of the corner errors of each.
+        tags: tags in ``map`` by id, with the number of images and the root mean square of the corner errors of each.
         rms_px: root mean square of all corner errors.
         held_out_rms_px: the same of images that were not used; None if there were too few.
         views: number of used images.

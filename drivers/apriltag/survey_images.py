@@ -64,8 +64,8 @@ def views_from_log(path: Path, run: int, detector: TagDetector, mount: CameraMou
     Args:
         path: the log.
         run: number of the run, see :class:`TagView`.
-        detector: of tags.
-        mount: of the camera; None for the logged one.
+        detector: detector of AprilTags.
+        mount: mount of the camera; None for the logged mount.
 
     Raises:
         RecordingError: the file is no log, or damaged.
@@ -87,9 +87,9 @@ def views_from_folder(folder: Path, run: int, detector: TagDetector) -> Iterator
     """Yield the tags seen in each image of a folder.
 
     Args:
-        folder: with ``frames.yaml``.
+        folder: folder that contains ``frames.yaml``.
         run: number of the run, see :class:`TagView`.
-        detector: of tags.
+        detector: detector of AprilTags.
 
     Raises:
         ConfigError: a file is missing, malformed or of another size; names the file.

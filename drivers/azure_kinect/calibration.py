@@ -26,7 +26,7 @@ class FactoryCalibration:
         sdk: the loaded libraries.
         raw: the JSON document of the device or recording.
         where: the device or file, for messages.
-        source: of the calibration, as logs state it.
+        source: name of the source of the calibration, as logs state it.
 
     Raises:
         DeviceFault: the SDK cannot read the document.

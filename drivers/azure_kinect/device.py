@@ -32,7 +32,7 @@ class Configuration:
     Attributes:
         color: name of the color mode, see :mod:`modes`.
         depth: name of the depth mode.
-        rate_hz: of captures.
+        rate_hz: rate of captures.
         imu: whether the inertial sensors are read.
     """
 
@@ -90,7 +90,7 @@ class SdkDevice(KinectDevice):
 
     Args:
         sdk: the loaded libraries.
-        serial: of the device; empty for the first.
+        serial: serial number of the device; empty for the first.
 
     Raises:
         DeviceFault: no device, none of that number, or another program uses it.

@@ -34,7 +34,7 @@ class KinectOptions:
         color: 720p, 1080p, 1440p, 1536p, 2160p or 3072p.
         depth: nfov, nfov_2x2, wfov or wfov_2x2.
         rate_hz: 5, 15 or 30.
-        exposure_us: of color; None for automatic.
+        exposure_us: exposure time of color; None for automatic.
         white_balance_k: color temperature, kelvin; None for automatic.
         imu: whether the inertial sensors are read.
         warm_up: number of captures dropped after the start.

@@ -44,8 +44,8 @@ class EmulatedOptions:
     Attributes:
         calibration: JSON file of a unit's factory calibration; None for the nominal one.
         depth_noise: noise model of the simulation; empty for none.
-        color_noise: likewise.
-        jpeg_quality: of color.
+        color_noise: color noise model of the simulation; empty for none.
+        jpeg_quality: JPEG quality of color images.
         latency_s: least delay from the middle of an exposure to its arrival.
         jitter_s: mean additional delay.
         drift_ppm: rate of its clock relative to the robot's.

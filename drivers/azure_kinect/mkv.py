@@ -22,8 +22,8 @@ class MkvWriter:
 
     Args:
         sdk: the loaded libraries.
-        path: of the file.
-        configuration: of the device.
+        path: path of the file.
+        configuration: configuration of the device.
         calibration: the factory's JSON document.
 
     Raises:
@@ -88,7 +88,7 @@ class MkvReader:
 
     Args:
         sdk: the loaded libraries.
-        path: of the file.
+        path: path of the file.
 
     Attributes:
         recorded: header of the recording.

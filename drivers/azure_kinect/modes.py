@@ -29,9 +29,9 @@ class DepthKind:
     """A depth mode.
 
     Attributes:
-        number: in the SDK.
-        width: of the image.
-        height: of the image.
+        number: number of the mode in the SDK.
+        width: width of the image.
+        height: height of the image.
         min_m: near end of the rated range.
         max_m: far end of the rated range.
         rate_hz: greatest rate.

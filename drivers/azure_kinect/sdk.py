@@ -60,10 +60,10 @@ class Capture:
 
     Attributes:
         color: JPEG.
-        depth: in millimeters.
+        depth: depth image in millimeters.
         infrared: brightness.
         size: width and height of the color image; (0, 0) without one.
-        temperature_c: of the device; NaN if unknown.
+        temperature_c: temperature of the device; NaN if unknown.
     """
 
     color: Image | None
@@ -78,11 +78,11 @@ class ImuSample:
     """One sample of the inertial sensors, in their own frame (``calibration.imu_rotation`` turns it).
 
     Attributes:
-        temperature_c: of the sensors.
+        temperature_c: temperature of the sensors.
         acceleration_m_s2: x, y, z.
-        acceleration_us: on the device's clock.
+        acceleration_us: time of the acceleration on the device's clock.
         angular_rad_s: x, y, z.
-        angular_us: on the device's clock.
+        angular_us: time of the angular rate on the device's clock.
     """
 
     temperature_c: float
@@ -98,7 +98,7 @@ class Sdk:
     Attributes:
         k4a: functions of libk4a, with argument types.
         record: functions of libk4arecord.
-        folder: of the libraries.
+        folder: folder of the shared libraries.
     """
 
     def __init__(self, folder: Path, k4a: ctypes.CDLL, record: ctypes.CDLL) -> None:
@@ -137,10 +137,10 @@ class Sdk:
         """Return bytes from a function of the SDK that first reports the size of the buffer.
 
         Args:
-            function: of the SDK.
+            function: name of a function of the SDK.
             arguments: without buffer and size.
             what: description of the failure, for the error.
-            remedy: of the error.
+            remedy: remedy named by the error.
         """
         size = ctypes.c_size_t(0)
         if function(*arguments, None, ctypes.byref(size)) == FAILED:

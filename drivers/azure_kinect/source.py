@@ -25,8 +25,8 @@ class KinectSource(RgbdSource):
 
     Args:
         sdk: the loaded libraries.
-        clock: of the robot.
-        stream: of captures.
+        clock: clock of the robot.
+        stream: stream of captures.
         record_to: new file for a recording of all captures, in the SDK's format; None for none.
     """
 

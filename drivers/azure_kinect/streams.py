@@ -122,9 +122,9 @@ class LiveStream(CaptureStream):
 
     Args:
         sdk: the loaded libraries.
-        clock: of the robot.
-        configuration: of the device.
-        controls: of exposure and warm-up.
+        clock: clock of the robot.
+        configuration: configuration of the device.
+        controls: settings of exposure and warm-up.
         open_device: opens the device; raises ``DeviceFault``.
     """
 
@@ -215,8 +215,8 @@ class RecordedStream(CaptureStream):
 
     Args:
         sdk: the loaded libraries.
-        clock: of the robot.
-        path: of the recording.
+        clock: clock of the robot.
+        path: path of the recording.
         real_time: whether captures come at the original pace from the first request on; else each request yields the
             next capture, as if it had just been exposed.
     """

@@ -48,7 +48,7 @@ class EmulatedCreate2(EmulatedBase):
     """Firmware of a Create 2, which repeats the last motion for ever and does not stop on a bump.
 
     Attributes:
-        mode: of the interface.
+        mode: operating mode of the interface.
         digits: text of its display.
     """
 

@@ -53,7 +53,7 @@ class SdkPort(PortHandler):  # type: ignore[misc]
 
     Args:
         port: open; closed by its owner.
-        baud_rate: of the port.
+        baud_rate: baud rate of the port.
 
     Attributes:
         received: number of bytes that were read so far.
@@ -103,7 +103,7 @@ class ServoBus:
     """Instructions to the servos of a bus; for one thread at a time.
 
     Args:
-        port: of the bus.
+        port: port of the bus.
 
     Attributes:
         retries: number of instructions so far that had to be repeated.

@@ -58,9 +58,9 @@ class ServoState:
     """One servo, for diagnosis.
 
     Attributes:
-        id: on the bus.
-        temperature_c: of the servo.
-        voltage_v: of its supply.
+        id: id of the servo on the bus.
+        temperature_c: temperature of the servo.
+        voltage_v: voltage of its supply.
         errors: latched.
     """
 
@@ -76,9 +76,9 @@ class DynamixelHead(Head):
     After a silence of ``watchdog_s`` the servos have stopped: they stay where they are until the next command.
 
     Args:
-        clock: of the robot.
-        options: of the head.
-        link: to the servos.
+        clock: clock of the robot.
+        options: options of the head.
+        link: link to the servos.
     """
 
     def __init__(self, clock: Clock, options: DynamixelOptions, link: ServoLink) -> None:

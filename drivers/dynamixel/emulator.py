@@ -66,7 +66,7 @@ class EmulatorOptions:
     """Behavior of the emulated servos.
 
     Attributes:
-        latency_s: of the adapter; only matters in real time.
+        latency_s: latency of the adapter; only matters in real time.
         faults: see ``drivers/dynamixel/faults.py``.
     """
 
@@ -200,8 +200,8 @@ class ServoLine(EmulatedDevice):
     """Several servos on one line: bytes of instructions to bytes of replies.
 
     Args:
-        servos: on the line.
-        options: of the emulator.
+        servos: emulated servos on the line.
+        options: options of the emulator.
         random: source of the noise.
         follow: called with the servos' aims in counts after each step; returns the measured positions. None for shafts
             that follow their profiles exactly.
@@ -351,10 +351,10 @@ class LockstepPort(SdkPort):
     The bytes travel over a pty. A reply ends where the emulator's bytes end, so a busy computer causes no timeout.
 
     Args:
-        terminal: with the servos at its end.
+        terminal: pseudo-terminal with the servos at its end.
         port: the same terminal, opened.
         exchange: bytes of instructions to bytes of replies.
-        baud_rate: of the port.
+        baud_rate: baud rate of the port.
     """
 
     def __init__(self, terminal: Pty, port: Port, exchange: Callable[[bytes], bytes], baud_rate: int) -> None:

@@ -42,8 +42,8 @@ class PortLink(ServoLink):
     """Real servos, polled by a thread.
 
     Args:
-        clock: of the robot.
-        options: of the head.
+        clock: clock of the robot.
+        options: options of the head.
     """
 
     def __init__(self, clock: Clock, options: DynamixelOptions) -> None:
@@ -86,9 +86,9 @@ class EmulatedLink(ServoLink):
     """Emulated servos that turn a simulated robot's own head.
 
     Args:
-        simulation: of the robot.
-        head: of the simulated robot.
-        options: of the head.
+        simulation: simulation of the robot.
+        head: head of the simulated robot.
+        options: options of the head.
 
     Attributes:
         servos: the emulated ones.

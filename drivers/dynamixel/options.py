@@ -19,24 +19,24 @@ class DynamixelOptions:
 
     Attributes:
         variant: whose LoCoBot: ids, drive modes, limits and speeds by default.
-        port: of the servos' adapter.
-        baud_rate: of the servos.
+        port: port of the servos' adapter.
+        baud_rate: baud rate of the servos.
         pan_id: id of the pan's servo; None for the variant's.
-        tilt_id: likewise, of the tilt's.
+        tilt_id: id of the tilt's servo; None for the variant's.
         min_pan_deg: reach, left positive; None for the variant's.
-        max_pan_deg: likewise.
-        min_tilt_deg: likewise, up positive.
-        max_tilt_deg: likewise.
+        max_pan_deg: greatest pan, left positive; None for the variant's.
+        min_tilt_deg: least tilt, up positive; None for the variant's.
+        max_tilt_deg: greatest tilt, up positive; None for the variant's.
         speed_deg_s: greatest speed; None for the variant's.
         settle_s: how long the head must stay at its goal to be at rest.
-        tolerance_deg: of the rest.
-        rate_hz: at which the servos are read.
+        tolerance_deg: distance from the goal within which a servo counts as at rest.
+        rate_hz: rate at which the servos are read.
         watchdog_s: silence of this program after which the servos stop by themselves, 0.02 to 2.54.
         max_temperature_c: above it, no motion is begun.
         configure: whether to write the variant's drive modes and position mode to servos that have others.
         reboot: whether to restart a servo with a latched hardware error when connecting.
         release: whether to switch the torque off when closing; the camera may drop.
-        emulator: of the servos, on a simulated robot.
+        emulator: emulator of the servos, on a simulated robot.
     """
 
     variant: VariantName = "pyrobot"

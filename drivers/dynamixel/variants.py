@@ -21,7 +21,7 @@ class ServoVariant:
     """One of the two servos.
 
     Attributes:
-        id: on the bus.
+        id: id of the servo on the bus.
         sign: direction in which positions count: 1 for left or up.
         reversed: whether the drive mode must have its reversing bit, without which ``sign`` does not hold.
     """

@@ -93,8 +93,8 @@ def render(
     Args:
         info: intrinsics, mount and range of the camera.
         pose: base_link in ``map``.
-        pan_rad: of the head, left positive.
-        tilt_rad: of the head, up positive.
+        pan_rad: pan angle of the head, left positive.
+        tilt_rad: tilt angle of the head, up positive.
         wall_x_m: x of the wall; None for none.
 
     Returns:

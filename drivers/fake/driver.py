@@ -28,14 +28,14 @@ class FakeOptions:
     """The YAML's ``options``. Limits and speeds default to a Kobuki's and a LoCoBot's pan-tilt.
 
     Attributes:
-        rate_hz: of the clock, the base and the head.
+        rate_hz: rate of the clock, the base and the head.
         wall_x_m: a wall along x = ``wall_x_m`` in ``map``, the robot on its lower side; None for open space.
-        width: of the image; None for the policy's training camera's, or 640.
-        height: of the image; likewise, or 480.
-        hfov_deg: of the image; likewise, or 79.
-        camera_height_m: likewise, or 0.88.
-        camera_latency_s: from exposure to delivery.
-        pose_latency_s: from measurement to delivery.
+        width: width of the image; None for the policy's training camera's, or 640.
+        height: height of the image; None for the policy's training camera's, or 480.
+        hfov_deg: horizontal field of view; None for the policy's training camera's, or 79.
+        camera_height_m: height of the camera; None for the policy's training camera's, or 0.88.
+        camera_latency_s: time from exposure to delivery.
+        pose_latency_s: time from measurement to delivery.
         battery_fraction: charge of the battery, which does not go down.
         motors: what the wheels do with their commands.
         objects: positions in ``map`` of objects that the hand can take, by id; the robot has no hand without any.

@@ -16,12 +16,12 @@ class GroundTruth:
     """True state of the world.
 
     Attributes:
-        radius_m: of the robot.
+        radius_m: radius of the robot.
         wall_x_m: a wall along the line x = ``wall_x_m`` in ``map``, the robot on its lower side; None for open space.
         pose: base_link in ``map``.
         odom: base_link in ``odom``: the same motion without placements.
-        pan_rad: of the camera, left positive.
-        tilt_rad: of the camera, up positive.
+        pan_rad: pan angle of the camera, left positive.
+        tilt_rad: tilt angle of the camera, up positive.
     """
 
     radius_m: float

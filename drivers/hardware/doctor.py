@@ -35,8 +35,8 @@ def port_findings(path: str, name: str) -> list[Finding]:
     """Return the findings about one port.
 
     Args:
-        path: of the port.
-        name: for messages.
+        path: path of the port.
+        name: name in messages.
     """
     from drivers.hardware.ports import latency_timer_ms
 

@@ -26,7 +26,7 @@ class Echo:
     """Readings of one kind of device.
 
     Attributes:
-        port: by its udev rule.
+        port: link to the device's port, made by its udev rule.
         lines: yields a line for each reading from the port; ends when nothing comes.
     """
 

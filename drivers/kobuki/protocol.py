@@ -112,11 +112,11 @@ class Basic(NamedTuple):
         time_ms: device time, wraps at 65536.
         bumper: bits ``LEFT``, ``CENTER``, ``RIGHT``.
         wheel_drop: bits ``DROP_LEFT``, ``DROP_RIGHT``.
-        cliff: as ``bumper``.
+        cliff: bits ``LEFT``, ``CENTER``, ``RIGHT`` of the cliff sensors.
         left_encoder: ticks, wrap at 65536.
-        right_encoder: likewise.
+        right_encoder: ticks of the right wheel, wrap at 65536.
         left_pwm: percent, -100 to 100.
-        right_pwm: likewise.
+        right_pwm: duty cycle of the right motor, percent, -100 to 100.
         buttons: bits 1, 2, 4 of B0, B1, B2.
         charger: 0 discharging; low bits 2 charged, 6 charging; ``ADAPTER``.
         battery_dv: 0.1 V.

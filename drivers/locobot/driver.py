@@ -29,7 +29,7 @@ class LocobotOptions:
 
     Attributes:
         placer: who brings the robot to an episode's start: a person, or its own wheels.
-        tolerance: of the placement.
+        tolerance: tolerance of the placement.
         tilt_deg: angle of the camera above the horizon, where no head is named.
     """
 

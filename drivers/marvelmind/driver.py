@@ -54,11 +54,11 @@ class MarvelmindLocalizer(Localizer):
     is that of ``info.mark_m``.
 
     Args:
-        clock: of the robot.
-        options: of the localizer.
-        mounting: of the hedgehog and the beacons.
+        clock: clock of the robot.
+        options: options of the localizer.
+        mounting: mounting of the hedgehog and the beacons.
         link: reader of the port.
-        simulation: of a simulated robot, whose placements clear the history.
+        simulation: simulation of a simulated robot; its placements clear the history.
     """
 
     def __init__(

@@ -64,13 +64,13 @@ class EmulatorOptions:
 
     Attributes:
         packet: type of the position packets.
-        latency_s: from the ultrasound's emission to the packet, stated in the packet's age.
+        latency_s: time from the ultrasound's emission to the packet, stated in the packet's age.
         noise_m: standard deviation of each hedgehog's position, white, in x and in y.
-        outlier_probability: of a fix with an additional error.
+        outlier_probability: probability of a fix with an additional error.
         outlier_m: greatest additional error, in any direction.
         dropout_probability: that a series without a fix begins.
         dropout_s: duration of such a series.
-        height_m: of the hedgehog.
+        height_m: height of the hedgehog.
         chatter: whether packets without a position are sent as well.
         mounting: true mounting of hedgehog and beacons; None for the driver's.
         faults: see ``drivers/marvelmind/faults.py``.
@@ -105,11 +105,11 @@ class Hedgehog:
     """Emulated hedgehog: measurements, and the packets due at a time.
 
     Args:
-        simulation: with the true pose.
-        name: of its random stream.
-        mounting: by the driver's options.
-        address: of the hedgehog.
-        options: of the emulator.
+        simulation: simulation that knows the true pose.
+        name: name of its random stream.
+        mounting: mounting according to the driver's options.
+        address: address of the hedgehog.
+        options: options of the emulator.
     """
 
     def __init__(
@@ -219,10 +219,10 @@ class EmulatedLink(Link):
     """Reader of a pty in lockstep with simulated time, with the emulated hedgehog at its other end.
 
     Args:
-        simulation: with its clock.
-        hedgehog: at the other end.
-        rate_hz: of measurements.
-        baud_rate: of the port.
+        simulation: simulation whose clock is used.
+        hedgehog: emulated hedgehog at the other end.
+        rate_hz: rate of measurements.
+        baud_rate: baud rate of the port.
     """
 
     def __init__(self, simulation: Simulation, hedgehog: Hedgehog, rate_hz: float, baud_rate: int) -> None:

@@ -38,14 +38,14 @@ class MarvelmindOptions:
             the pair's ``yaw_offset_deg``.
         beacons_in_map: frame of the beacon map. None, without ``alignment``, gives poses in that frame, which serve
             for finding the alignment only.
-        port: of the hedgehog.
-        baud_rate: of the port; irrelevant over USB.
-        address: of the hedgehog; None takes the only one that sends.
-        rate_hz: of measurements, as shown by the vendor's tool.
+        port: port of the hedgehog.
+        baud_rate: baud rate of the port; irrelevant over USB.
+        address: address of the hedgehog; None takes the only one that sends.
+        rate_hz: rate of measurements, as shown by the vendor's tool.
         noise_m: standard deviation of a fix in x and in y.
-        latency_s: from the sending of a packet to its arrival; the delay before is in the packet.
+        latency_s: time from the sending of a packet to its arrival; the delay before is in the packet.
         lever_m: the hedgehog, or the middle of the pair, in base_link: forward, left.
-        pair: of two hedgehogs, which measure a heading; None for one.
+        pair: options of a pair of hedgehogs that measures a heading; None for a single hedgehog.
         emulator: behavior of the emulated hedgehog on a simulated robot.
     """
 

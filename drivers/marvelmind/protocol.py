@@ -82,17 +82,17 @@ class Position:
     """A hedgehog's position, or the lack of one.
 
     Attributes:
-        code: of the packet.
+        code: type code of the packet.
         device_ms: time by the sender's clock: since it was switched on, or since 1970 in 0x0081.
         x_m: coordinate in the beacons' frame; invalid while ``unavailable``.
-        y_m: likewise.
-        z_m: likewise.
-        address: of the hedgehog.
-        age_s: from the ultrasound's emission until the packet was sent.
-        angle_rad: of a pair of hedgehogs, 0 to 2 pi; None if not applicable. Its sign and zero are not published and
-            come from the driver's options.
+        y_m: y coordinate in the beacons' frame; invalid while ``unavailable``.
+        z_m: z coordinate in the beacons' frame; invalid while ``unavailable``.
+        address: address of the hedgehog.
+        age_s: time from the ultrasound's emission until the packet was sent.
+        angle_rad: direction of a pair of hedgehogs, 0 to 2 pi; None if not applicable. Its sign and zero are not
+            published and come from the driver's options.
         pair_center: whether the coordinates are those of the middle between the pair.
-        flags: of the packet.
+        flags: flags of the packet.
     """
 
     code: int

@@ -28,7 +28,7 @@ class TrackerOptions:
 
     Attributes:
         host: address to listen on; 0.0.0.0 is every interface.
-        port: to listen on.
+        port: UDP port to listen on.
         objects: ids that must be tracked; empty for every object from its first pose on.
         rate_hz: rate of each object's poses, for information.
     """
@@ -82,10 +82,10 @@ class UdpObjectTracker(ObjectTracker):
     valid message about that object comes, or, if it names no known object, until the message is too old.
 
     Args:
-        robot: with its clock and hand.
-        options: of the tracker.
+        robot: robot whose clock and hand are used.
+        options: options of the tracker.
         known: valid ids; empty for all.
-        frames: of the scene in ``map``, by name.
+        frames: poses of the scene's frames in ``map``, by name.
     """
 
     def __init__(self, robot: Robot, options: TrackerOptions, known: frozenset[str], frames: Mapping[str, SE2]) -> None:

@@ -31,8 +31,8 @@ class Sighting:
         object: id.
         position: x, y, z, m.
         quaternion: w, x, y, z.
-        age_s: from measurement to sending.
-        frame: of the pose.
+        age_s: time from measurement to sending.
+        frame: name of the pose's frame.
     """
 
     object: str

@@ -56,8 +56,8 @@ class WebcamFeed:
     """Images of a device of this computer.
 
     Args:
-        options: of the webcam.
-        clock: of the robot.
+        options: options of the webcam.
+        clock: clock of the robot.
         open_capture: ``cv2.VideoCapture`` or a substitute.
     """
 

@@ -18,14 +18,15 @@ class OpenCvOptions:
     Attributes:
         hfov_deg: field of view across the full width, of an ideal lens unless a calibration is given.
         device: number, which depends on the order of connecting, or path, best under ``/dev/v4l/by-id``.
-        width: of the image.
-        height: of the image.
-        rate_hz: of the images.
+        width: width of the image.
+        height: height of the image.
+        rate_hz: rate of the images.
         format: four characters of the pixel format; large sizes are usually compressed. Empty for the device's default.
-        exposure: in the device's units (``v4l2-ctl -l``; often 0.1 ms); None for automatic, which blurs in dark rooms.
+        exposure: exposure time in the device's units (``v4l2-ctl -l``; often 0.1 ms); None for automatic, which blurs
+            in dark rooms.
         white_balance_k: color temperature, kelvin; None for automatic.
-        gain: in the device's units; None for automatic.
-        latency_s: from the middle of an exposure to the kernel's stamp, see ``robot-runtime calibrate latency``.
+        gain: gain in the device's units; None for automatic.
+        latency_s: time from the middle of an exposure to the kernel's stamp, see ``robot-runtime calibrate latency``.
         start_timeout_s: time limit of the first image.
         imaging: conversion to the training camera's images, as for every camera.
     """

@@ -49,8 +49,8 @@ class Capture:
 
     Args:
         pipeline: started.
-        name: of the device, for messages.
-        period_ms: of the camera; images more than half of it apart are of different exposures.
+        name: name of the device, for messages.
+        period_ms: frame period of the camera; images more than half a period apart are of different exposures.
 
     Attributes:
         sets: number of sets of images so far.
@@ -100,7 +100,7 @@ def filtered(chain: FilterChain, pair: FramePair, decimation: int | None) -> tup
 
     Args:
         chain: filters of this reading.
-        pair: with the unfiltered depth.
+        pair: pair with the unfiltered depth.
         decimation: factor of the chain's decimation, if any.
     """
     frame = chain.process(pair.depth)

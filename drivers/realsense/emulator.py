@@ -35,11 +35,11 @@ class EmulatedOptions:
     """Behavior of the emulated device.
 
     Attributes:
-        latency_s: from the middle of an exposure to its arrival.
+        latency_s: time from the middle of an exposure to its arrival.
         drift_ppm: rate of its clock relative to the robot's.
         depth_noise: noise model of the simulator, with its options; empty for none.
-        color_noise: likewise.
-        faults: with their windows of time.
+        color_noise: color noise model of the simulator, with its options; empty for none.
+        faults: emulated faults with their windows of time.
     """
 
     latency_s: Annotated[float, Field(ge=0, le=1)] = 0.03
@@ -60,7 +60,7 @@ class EmulatedD435(Bus):
         simulation: renderer and clock.
         color: name of the color mode.
         depth: name of the depth mode.
-        rate_hz: of exposures.
+        rate_hz: rate of exposures.
         options: behavior of the device.
         where: file and field of the options, for messages.
 

@@ -55,7 +55,7 @@ class Temporal:
     Attributes:
         frames: number of frames; each takes a period of the camera.
         smooth_alpha: weight of the newest.
-        smooth_delta: as in :class:`Spatial`.
+        smooth_delta: edge threshold, see :class:`Spatial`.
         persistency: 0 drops lost pixels; 1..8 as the SDK numbers them, up to always.
     """
 

@@ -28,9 +28,9 @@ class LiveSource(PipelineSource):
     """Source of pairs from a device on a bus.
 
     Args:
-        clock: of the robot.
-        options: of the camera.
-        bus: at which the device is searched.
+        clock: clock of the robot.
+        options: options of the camera.
+        bus: bus that is searched for the device.
         where: file and field of the options, for messages.
     """
 

@@ -24,8 +24,8 @@ class ColorOptions:
     """Settings of the color sensor; None keeps the device's default, which is automatic.
 
     Attributes:
-        exposure_us: in steps of 100.
-        gain: in the device's units.
+        exposure_us: exposure time, a multiple of 100.
+        gain: gain in the device's units.
         white_balance_k: color temperature, kelvin.
     """
 
@@ -57,7 +57,7 @@ class DepthOptions:
     Attributes:
         preset: visual preset of the SDK, applied before the other settings.
         laser: whether the infrared pattern is projected.
-        laser_power_mw: of the infrared pattern.
+        laser_power_mw: power of the infrared pattern's projector.
         exposure_us: instead of automatic exposure.
         gain: instead of automatic gain, in the device's units.
     """
@@ -94,7 +94,7 @@ class StreamOptions:
     """Streams of the camera, and the filters applied to them.
 
     Attributes:
-        serial: of the device; empty takes the only one that is connected.
+        serial: serial number of the device; empty takes the only one that is connected.
         file: a recording (``.db3``, ``.bag``) to play instead; empty for a live device.
         repeat: whether a recording restarts at its end.
         real_time: whether a recording is played at its original pace; else each request yields the next pair, as if it
@@ -102,10 +102,10 @@ class StreamOptions:
         record_to: a new ``.db3`` file for everything that a live device delivers.
         color: mode, as ``robot-runtime doctor`` lists it.
         depth: mode, likewise.
-        rate_hz: of both.
+        rate_hz: rate of color and depth.
         color_sensor: settings of the color sensor.
         depth_sensor: settings of the stereo module.
-        filters: of depth.
+        filters: filters applied to depth.
         latency_s: delay from the middle of an exposure to its arrival that the device's stamps do not contain, as
             measured by ``robot-runtime calibrate latency``.
         start_timeout_s: time limit of the first pair.

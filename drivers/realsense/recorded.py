@@ -34,8 +34,8 @@ class RecordedSource(PipelineSource):
     With ``real_time: false`` each pair is exposed when it is requested.
 
     Args:
-        clock: of the robot.
-        options: of the camera.
+        clock: clock of the robot.
+        options: options of the camera.
         where: file and field of the options, for messages.
     """
 

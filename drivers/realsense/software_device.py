@@ -80,7 +80,7 @@ class SoftwareD435:
     Args:
         color: name of the color mode.
         depth: name of the depth mode.
-        rate_hz: of both.
+        rate_hz: rate of color and depth.
 
     Attributes:
         context: the ``rs.context`` that lists it, beside the devices on the computer's ports.
@@ -115,7 +115,7 @@ class SoftwareD435:
             color: uint8 (H, W, 3); None for a lost image.
             depth: uint16 (H, W); None for a lost image.
             stamp_ms: time on the device's clock.
-            number: of the exposure.
+            number: number of the exposure.
         """
         if depth is not None:
             self._depth.send(self._depth_mode, depth, stamp_ms, number)

@@ -28,8 +28,8 @@ class PipelineSource(RgbdSource):
     """Base class of live devices and recordings.
 
     Args:
-        clock: of the robot.
-        options: of the camera.
+        clock: clock of the robot.
+        options: options of the camera.
         where: file and field of the options, for messages.
     """
 

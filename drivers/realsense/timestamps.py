@@ -23,7 +23,7 @@ class HostStamps:
     """Map from one device's stamps to the robot's clock.
 
     Args:
-        clock: of the robot.
+        clock: clock of the robot.
         latency_s: delay that the stamps do not contain.
     """
 

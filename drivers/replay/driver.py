@@ -28,7 +28,7 @@ class ReplayOptions:
     Attributes:
         log: file, or folder with one log in it.
         repeat: whether to restart at the log's end.
-        rate_hz: of the simulated exposures.
+        rate_hz: rate of the simulated exposures.
     """
 
     log: str
@@ -53,10 +53,10 @@ class ReplayCamera(Camera):
     """Camera that delivers the next frame of a log at each capture, as if exposed now, wherever the robot is.
 
     Args:
-        clock: of the robot.
+        clock: clock of the robot.
         log: file.
         repeat: whether to restart at the log's end.
-        rate_hz: of the simulated exposures.
+        rate_hz: rate of the simulated exposures.
 
     Raises:
         RecordingError: the file is no log, or damaged.

@@ -47,8 +47,8 @@ class Port:
     """An open serial port that no other program can open.
 
     Args:
-        path: of the device.
-        baud_rate: of the port.
+        path: path of the device.
+        baud_rate: baud rate of the port.
         attachment: the kind of device.
 
     Raises:
@@ -56,7 +56,7 @@ class Port:
         DeviceFault: the port is missing, or not permitted.
 
     Attributes:
-        path: of the device.
+        path: path of the device.
         serial: the open port of pyserial.
     """
 

@@ -34,8 +34,9 @@ class Pty:
         link: symbolic link to keep to the present terminal, as udev does; None for none.
 
     Attributes:
-        path: of the terminal, or the link.
-        baud_rate: of the device; at another one than the driver's, bytes are garbled. None for any, as over USB.
+        path: path of the terminal, or the link.
+        baud_rate: baud rate of the device; at a rate other than the driver's, bytes are garbled. None for any, as over
+            USB.
     """
 
     def __init__(self, link: Path | None = None) -> None:
@@ -139,11 +140,11 @@ class PacedLine:
     """One direction of a serial line: bytes arrive at its baud rate, after its latency.
 
     Args:
-        baud_rate: of the line.
-        latency_s: of the adapter, added to each transmission.
+        baud_rate: baud rate of the line.
+        latency_s: latency of the adapter, added to each transmission.
 
     Attributes:
-        baud_rate: of the line, which may change.
+        baud_rate: baud rate of the line, which may change.
     """
 
     def __init__(self, baud_rate: int, latency_s: float = 0.0) -> None:
@@ -197,7 +198,7 @@ class EmulatedDevice(ABC):
     """A device at the end of a serial line, driven by the instants at which it is called.
 
     Attributes:
-        baud_rate: at which it talks now; None for any, as over USB.
+        baud_rate: baud rate at which it talks now; None for any, as over USB.
     """
 
     baud_rate: int | None = None
@@ -224,7 +225,7 @@ class PtyServer:
 
     Args:
         terminal: the device's line.
-        device: at its end.
+        device: emulated device at its end.
     """
 
     def __init__(self, terminal: Pty, device: EmulatedDevice) -> None:

@@ -33,8 +33,8 @@ class ThreadLink(Link):
     """Reader of a real device's port, in a thread.
 
     Args:
-        path: of the device.
-        baud_rate: of the port.
+        path: path of the device.
+        baud_rate: baud rate of the port.
         attachment: the kind of device.
     """
 

@@ -41,9 +41,9 @@ class RobotRuntimeConfig(SimulatorConfig):  # type: ignore[misc]
         pose: source of habitat-lab's poses, for sensors and measures: the policy's ``localizer`` or the ``referee``
             that logs are scored by.
         logs: folder; empty for none.
-        agent_name: for the logs.
+        agent_name: name of the agent in the logs.
         real_time: simulate at the speed of real time.
-        max_steps: of the episode, 0 for no limit.
+        max_steps: greatest number of steps of the episode, 0 for no limit.
     """
 
     type: str = SIMULATOR

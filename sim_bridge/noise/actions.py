@@ -49,7 +49,7 @@ class PyRobotOptions:
     """PyRobot's tables.
 
     Attributes:
-        multiplier: of every error; the Habitat challenges of 2020 and 2021 take 0.5 of ``Proportional``.
+        multiplier: factor of every error; the Habitat challenges of 2020 and 2021 take 0.5 of ``Proportional``.
         forward_m: distance over which a translation's error happens.
         turn_deg: angle over which a turn's error happens.
     """

@@ -67,7 +67,7 @@ class AzureKinectOptions:
         flying: share of the pixels on an edge that become flying pixels.
         edge_holes: share of the pixels on an edge that are left out.
         multipath: share of the light between surfaces that reaches the device; 0 for none.
-        reflectivity: of all surfaces, in the infrared.
+        reflectivity: reflectivity of all surfaces, in the infrared.
         max_signal_m: greatest measured distance of a white surface that is seen at a right angle.
         mask: ``auto`` is a hexagon where the image is not square.
     """

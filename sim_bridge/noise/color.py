@@ -145,8 +145,8 @@ def moved(rgb: NDArray[np.uint8], flow_px_s: Floats, exposure_s: float, readout_
     Args:
         rgb: the view in the middle of the exposure of the middle row.
         flow_px_s: (H, W, 2), from :func:`flow`.
-        exposure_s: of each row.
-        readout_s: from the first row's exposure to the last one's.
+        exposure_s: exposure time of each row.
+        readout_s: time from the first row's exposure to the last row's.
     """
     height, width = rgb.shape[:2]
     columns, rows = np.meshgrid(np.arange(width, dtype=np.float32), np.arange(height, dtype=np.float32))

@@ -38,7 +38,7 @@ class RedwoodOptions:
     """Options of the Redwood model.
 
     Attributes:
-        multiplier: of all errors, Habitat's ``noise_multiplier``.
+        multiplier: factor of all errors, Habitat's ``noise_multiplier``.
         distortion: the authors' ``dist-model.txt``; None leaves that part out.
     """
 

@@ -35,7 +35,7 @@ class D435Options:
         baseline_m: between the imagers.
         error_px: standard deviation of the disparity.
         window_px: size of the matching window, within which errors are alike.
-        step_px: to which disparity is rounded.
+        step_px: step to which disparity is rounded.
         outliers: share of pixels that match something else and are left out by the device.
     """
 

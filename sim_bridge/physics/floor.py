@@ -22,9 +22,9 @@ def has_floor(model: mujoco.MjModel, data: mujoco.MjData, groups: tuple[int, ...
     Args:
         model: the compiled scene.
         data: its state.
-        groups: of the geoms that count.
-        x_m: of the point in ``map``.
-        y_m: of the point in ``map``.
+        groups: groups of the geoms that count.
+        x_m: x coordinate of the point in ``map``.
+        y_m: y coordinate of the point in ``map``.
     """
     distance_m = mujoco.mj_ray(
         model, data, (x_m, y_m, TOLERANCE_M), (0.0, 0.0, -1.0), _group_mask(groups), 1, -1, np.empty(1, np.int32), None

@@ -127,7 +127,7 @@ def build_model(
     """Compile a scene.
 
     Args:
-        scene: with meshes.
+        scene: scene with meshes.
         step_s: length of one physics step.
         body: shape and mass of the robot.
         objects_move: whether the scene's movable objects are free bodies.

@@ -107,7 +107,7 @@ class World:
         Args:
             linear_m_s: forward.
             angular_rad_s: counter-clockwise.
-            lateral_m_s: to the left, by slip of the wheels.
+            lateral_m_s: velocity to the left, by slip of the wheels.
         """
         # The heading in the middle of the step makes an arc exact to second order.
         yaw_rad = self._position.item(2) + angular_rad_s * self.step_s / 2

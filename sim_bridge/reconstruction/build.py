@@ -58,7 +58,7 @@ class FusedScene:
         frames: number that was used.
         free_m2: free area of the map.
         occupied_m2: occupied area of the map.
-        triangles: of the mesh, 0 without one.
+        triangles: number of triangles of the mesh, 0 without one.
         objects: ids of objects that were seen where the logs' scene has them.
         unseen: ids of the other objects.
         floor_z_m: median height of the floor; None if none was seen.

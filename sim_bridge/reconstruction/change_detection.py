@@ -66,11 +66,11 @@ class Change:
     Attributes:
         kind: ``moved`` is a guess: a thing is gone here, and something of its shape has appeared there.
         object: id of the scene's object; None where the scene has no name for it.
-        category: of the object.
-        center: in ``map``, of the scene's object where it was, else of the box around what was seen.
-        size: of the same box.
+        category: category of the object.
+        center: center in ``map`` of the scene's object where it was, else of the box around what was seen.
+        size: edge lengths of the same box.
         near: the nearest object and the room, for people; of ``moved``, near its present place.
-        share: of ``gone`` and ``moved``, the share of the measured surface that is gone; of ``appeared``, 1.
+        share: share of the measured surface that is gone, for ``gone`` and ``moved``; 1 for ``appeared``.
         voxels: number of voxels of :data:`~sim_bridge.reconstruction.depth_comparison.VOXEL_M`.
         to: x and y of the present center of a moved thing.
         moved_m: distance from ``center`` to ``to``.
@@ -96,7 +96,7 @@ class ChangeReport:
 
     Attributes:
         scene: its name.
-        digest: of the scene.
+        digest: digest of the scene.
         logs: file names.
         frames: number that was compared.
         equal_share: share of the pixels in which scene and logs agree.
@@ -128,8 +128,8 @@ def find_changes(
     """Compare the logs' depth with the scene's, and list the changes.
 
     Args:
-        scene: with meshes.
-        frames: of the same place.
+        scene: scene with meshes.
+        frames: frames logged at the same place.
         min_size_m: longest edge of the smallest thing that counts.
         observations: number of frames that must agree on a voxel.
         report: called with the progress.

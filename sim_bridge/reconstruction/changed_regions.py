@@ -54,7 +54,7 @@ class MissingObject:
     Attributes:
         item: the object.
         region: voxels of it that are gone.
-        share: of its voxels that were looked at, those that are gone.
+        share: share of gone voxels among its voxels that were looked at.
     """
 
     item: SceneObject

@@ -116,8 +116,8 @@ def compare(scene: Scene, frames: FrameSequence, observations: int = 2, report: 
     """Compare all frames with the scene.
 
     Args:
-        scene: with meshes.
-        frames: of the same place.
+        scene: scene with meshes.
+        frames: frames logged at the same place.
         observations: number of frames that must agree on a voxel.
         report: called with the progress.
 

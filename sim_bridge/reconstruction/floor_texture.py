@@ -63,7 +63,7 @@ class FloorTexture:
     """Mean colors of floor points in square cells, which are allocated as needed.
 
     Attributes:
-        heights: of the same points.
+        heights: heights of the same points.
     """
 
     def __init__(self) -> None:

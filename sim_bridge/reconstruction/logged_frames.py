@@ -40,7 +40,7 @@ class PosedFrame:
         step: index of the log's step.
         rgb: uint8 (H, W, 3).
         depth_m: float32 (H, W) along the optical axis, 0 where nothing reliable was measured.
-        intrinsics: of both images.
+        intrinsics: intrinsics of both images.
         map_from_camera: float64 (4, 4), of the optical frame (x right, y down, z forward).
         base: the robot's pose in ``map``.
     """

@@ -43,7 +43,7 @@ class Relocation:
     """A candidate motion of a shape.
 
     Attributes:
-        motion: of the plane, in ``map``: takes points of the shape from where it was to where it is.
+        motion: motion in the plane of ``map`` that takes points of the shape from where it was to where it is.
         explained: share of the points that have appeared that lie on the shape.
         open: share of the shape that lies where the robot looked through.
         score: higher is better.

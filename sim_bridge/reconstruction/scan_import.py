@@ -150,7 +150,7 @@ def import_aligned(
         result: the alignment.
         known: the scene of the map, whose named frames and rooms are used; None without one.
         folder: the scene folder to write.
-        options: of the import.
+        options: options of the import.
         report: called with the progress.
 
     Returns:

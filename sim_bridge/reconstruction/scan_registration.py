@@ -55,7 +55,7 @@ class Fit:
         inlier_share: share of the map's border that has a surface of the scan within :data:`INLIER_M`.
         contradicted_share: share of the scan's plan on the map that lies in the middle of free floor.
         rms_m: distance of the inliers across the border.
-        shift_m: by which the map shows obstacles thicker than they are.
+        shift_m: distance by which the map shows obstacles thicker than they are.
     """
 
     map_from_scan: SE2
@@ -75,7 +75,7 @@ def candidates(plan: Array, outline: Outline, report: Callable[[int, int], None]
 
     Args:
         plan: points (N, 2) of the upright scan.
-        outline: of the map.
+        outline: outline of the map.
         report: called with the number of headings done and their total.
     """
     field = _field(outline)
@@ -132,9 +132,10 @@ def fit(plan: Array, outline: Outline, start: SE2, rough: bool = False) -> Fit:
 
     Args:
         plan: points (N, 2) of the upright scan.
-        outline: of the map.
+        outline: outline of the map.
         start: the initial pose.
-        rough: to some centimeters, with a part of the border, for choosing among many.
+        rough: whether some centimeters of accuracy suffice, so that a part of the border is used, to choose among many
+            poses.
     """
     tree = cKDTree(plan)
     if rough:

@@ -110,8 +110,8 @@ class SceneRenderer:
         Where there is no surface, depth is that of the sky, farther than ``model.SKY_M``.
 
         Args:
-            position: of the optical center in ``map``.
-            rotation: of the camera.
+            position: position of the optical center in ``map``.
+            rotation: rotation of the camera.
         """
         rgb, buffer = self.draw_raw(position, rotation)
         scale, offset = self.inverse_depth
@@ -126,8 +126,8 @@ class SceneRenderer:
         """Color and depth buffer as OpenGL has them, bottom row first, in memory that the next drawing overwrites.
 
         Args:
-            position: of the optical center in ``map``.
-            rotation: of the camera.
+            position: position of the optical center in ``map``.
+            rotation: rotation of the camera.
             color: whether color is rendered, which costs as much as depth; else the first array is undefined.
         """
         timer = Stopwatch()

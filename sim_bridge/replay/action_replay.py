@@ -49,8 +49,8 @@ def replay_actions(
 
     Args:
         log: the recording.
-        records: of the log, read without images.
-        simulator: to replay in.
+        records: records of the log, read without images.
+        simulator: simulator to replay in.
         images: whether to compare images where the actions led; the simulator must have been made with images.
         forced: whether to replay every action from the recorded pose before it, too.
         thresholds: beyond which the trajectories have diverged.

@@ -77,7 +77,7 @@ def replay_logs(
 
     Args:
         jobs: the logs.
-        options: of all replays.
+        options: options of all replays.
         workers: that replay.
         pages: whether to write HTML.
         overwrite: begin anew, even if some logs are finished.

@@ -85,10 +85,10 @@ class CameraOffset:
     Attributes:
         tilt_deg: up positive.
         pan_deg: left positive.
-        roll_deg: to the right positive.
+        roll_deg: roll, right positive.
         images: number of images used.
-        biases: of depth, near to far, that no offset explains. A camera that measures too far and one that is farther
-            back look much alike, so offset and biases belong together.
+        biases: biases of depth, near to far, that no offset explains. A camera that measures too far and one that is
+            farther back look much alike, so offset and biases belong together.
     """
 
     tilt_deg: Estimate | None
@@ -129,7 +129,7 @@ def surfaces(
 
     Args:
         recorded_m: depth, float32 (H, W), 0 where nothing is seen.
-        simulated_m: likewise.
+        simulated_m: simulated depth, float32 (H, W), 0 where nothing is seen.
         pinhole: camera model.
         pan_rad: head pan.
         tilt_rad: head tilt.

@@ -38,10 +38,10 @@ def run_closed_loop(
 
     Args:
         log: the recording.
-        records: of the log, read without images.
+        records: records of the log, read without images.
         simulator: made with images.
-        policy: to run.
-        folder: for the log of the new episode; an older one in it is replaced.
+        policy: policy to run.
+        folder: folder of the log of the new episode; an older one in it is replaced.
 
     Raises:
         ReplayError: the log has no pose to begin from.

@@ -35,10 +35,10 @@ def replay_log(
     """Replay one log; parts that cannot be done are left out and noted.
 
     Args:
-        path: of the log.
+        path: path of the log file.
         options: settings.
         cache: made of the same options; the caller closes it.
-        name: of the log among those of one command, for files in ``options.out``.
+        name: name of the log among those of one command, for files in ``options.out``.
         on_frames: makes the callback for the images of the pose replay.
 
     Raises:

@@ -23,13 +23,13 @@ class ReplayOptions:
 
     Attributes:
         into: a simulated robot's preset or YAML file, ``recorded`` for the log's own, or one of :data:`ADAPTERS`.
-        twin_options: of the simulator, over those in the robot's file.
-        parts: of the replay to do.
+        twin_options: options of the simulator, over those in the robot's file.
+        parts: parts of the replay to do.
         scene: folder or bundled scene; None for the one that the log names.
         any_scene_version: whether a version of the scene other than the recorded one is accepted.
         images: whether actions are replayed with images.
         forced: whether every action is also replayed from the pose that was recorded before it.
-        policy: for open and closed loop; None for the one that the log names.
+        policy: policy of the open and closed loop; None for the policy named by the log.
         out: folder for results and for the logs of closed loops.
         thresholds: beyond which trajectories have diverged.
     """

@@ -32,7 +32,7 @@ class FramePair:
     Both depths lie on the log's lattice and within its depth camera's range.
 
     Attributes:
-        index: of the step.
+        index: index of the step.
         recorded_rgb: uint8 (H, W, 3).
         recorded_depth_m: float32 (H, W), 0 where nothing was measured.
         simulated_rgb: uint8 (H, W, 3).
@@ -57,7 +57,7 @@ def pose_replay(
 
     Args:
         log: the recording.
-        records: of the log, read without images.
+        records: records of the log, read without images.
         simulator: that renders.
         on_frame: called with each pair of images.
 

@@ -36,7 +36,7 @@ class Note:
     """Something that was not done, or not as it was recorded.
 
     Attributes:
-        part: of the replay; empty for the whole.
+        part: part of the replay; empty for all parts.
         message: what and why.
         remedy: what the reader can do about it; empty if nothing.
     """
@@ -54,7 +54,7 @@ class FrameDifference:
     """One recorded frame compared with the simulator's from the same pose.
 
     Attributes:
-        index: of the step.
+        index: index of the step.
         stamp_ns: time of the exposure.
         depth: difference of the depth images.
         color: difference of the color images.
@@ -71,7 +71,7 @@ class PoseReplay:
     """Images compared at the recorded poses.
 
     Attributes:
-        frames: of the steps with images and a pose.
+        frames: differences of the steps with images and a pose.
         depth_range_m: range of the log's depth camera, which simulated depth is limited to, too.
         offset: estimated offset of the camera from its logged pose; None where the images do not determine it.
     """
@@ -89,10 +89,10 @@ class Thresholds:
     """Differences beyond which a replayed trajectory has diverged from the recorded one.
 
     Attributes:
-        position_m: of positions.
-        heading_deg: of headings.
-        action_m: of the translation of a single action.
-        action_deg: of the rotation of a single action.
+        position_m: threshold of positions.
+        heading_deg: threshold of headings.
+        action_m: threshold of the translation of a single action.
+        action_deg: threshold of the rotation of a single action.
     """
 
     position_m: float = 0.10
@@ -155,17 +155,17 @@ class ActionStep:
     ``grab_*``: outcome of ``grab_release``; None after any other action.
 
     Attributes:
-        index: of the step in the log. Step 0 is the start, and has no action.
+        index: index of the step in the log. Step 0 is the start and has no action.
         action: None at the start.
-        command: of a continuous action.
-        phase: of the episode; empty where a task has one only.
+        command: velocity command of a continuous action.
+        phase: phase of the episode; empty where a task has a single phase.
         recorded: base_link in ``map`` afterwards, at rest; None where the log has no pose.
-        replayed: likewise.
+        replayed: base_link in ``map`` after the replayed action, at rest.
         distance_m: between the two positions.
-        turned_rad: from recorded to replayed heading, left positive.
+        turned_rad: angle from recorded to replayed heading, left positive.
         difference: replayed minus recorded displacement of this action alone, each in the frame of its own start. None
             at the start, after a change of phase, and without recorded poses.
-        forced: likewise, with the action replayed from the recorded pose before it. None if that was not done.
+        forced: same difference with the action replayed from the recorded pose before it. None if that was not done.
         image: None where the replay had no images, or the log has none.
         objects_m: largest distance between recorded and replayed position of an object; None where no object has both.
     """
@@ -203,8 +203,8 @@ class ActionReplay:
         steps: that were replayed, the start first.
         recorded_steps: number of steps of the log.
         start_moved_m: distance of the simulated from the recorded start, where that was not free.
-        ndtw: of the replayed path with the recorded one as reference.
-        ndtw_threshold_m: of that.
+        ndtw: nDTW of the replayed path with the recorded one as reference.
+        ndtw_threshold_m: distance threshold of ``ndtw``.
         contact_agreement: share of the actions with equal contact.
         outcome_agreement: share of the actions with equal outcome.
         divergence: the first step beyond the thresholds; None if there was none.
@@ -242,8 +242,8 @@ class ClosedLoop:
 
     Attributes:
         agent: name of the policy.
-        seed: of policy and simulator.
-        log: of the new episode.
+        seed: seed of policy and simulator.
+        log: path of the log of the new episode.
         same_actions: number of equal actions from the start on.
     """
 
@@ -267,7 +267,7 @@ class SceneCheck:
     """The scene that a log was replayed in.
 
     Attributes:
-        name: of the recorded scene.
+        name: name of the recorded scene.
         folder: None where none was found.
         recorded_digest: version that the log was recorded in.
         replayed_digest: version that it was replayed in.

@@ -16,13 +16,13 @@ class ReplaySummary:
 
     Attributes:
         log: its path.
-        name: of its page and JSON file.
+        name: name of its page and JSON file.
         reason: why nothing could be replayed; empty if something was.
         notes: messages of the replay's notes.
         tilt_deg: offset of the camera's tilt from the logged one.
         diverged_at: step of the first divergence.
-        success_recorded: of the log.
-        success_replayed: of the closed loop.
+        success_recorded: success of the logged episode.
+        success_replayed: success of the closed loop.
     """
 
     log: str

@@ -43,17 +43,17 @@ class CameraOptions:
     """Options of the camera.
 
     Attributes:
-        rate_hz: of the exposures.
-        latency_s: from exposure to delivery.
+        rate_hz: rate of the exposures.
+        latency_s: time from exposure to delivery.
         depth_min_m: smallest measured depth; below it depth is 0.
         depth_max_m: largest measured depth; beyond it depth is 0. The default range is wider than any policy's.
         depth_unit_m: quantum of the depth values; 0 for continuous depth.
-        forward_m: of the pan-tilt's axis, in front of the base's.
+        forward_m: distance of the pan-tilt's axis in front of the base's axis.
         mount: a preset of ``launch/mounts`` or a YAML file (``robot_runtime.robots.camera_mount``); without one the
             camera is as high as the training camera and turns about its own optical center.
         mount_error: true offset from the mount, absent from the camera's description and the logs.
         depth_noise: a model of ``sim_bridge.noise.models`` and its options; empty for none.
-        color_noise: likewise.
+        color_noise: a color model of ``sim_bridge.noise.models`` and its options; empty for none.
     """
 
     rate_hz: Positive = 30.0
@@ -82,11 +82,11 @@ class SimCamera(SimDevice, Camera):
     Its OpenGL context belongs to the thread that connected it, and so must all use.
 
     Args:
-        clock: of the simulation.
+        clock: clock of the simulation.
         world: the simulated world.
         head: that carries the camera.
-        intrinsics: of color and depth.
-        height_m: of the optical center.
+        intrinsics: intrinsics of color and depth.
+        height_m: height of the optical center.
         options: rate, latency, range and errors.
         images: whether frames are rendered; otherwise they are black, and no OpenGL context is needed.
     """

@@ -68,8 +68,8 @@ class Chassis:
 
     Attributes:
         bumper_bits: bits of :class:`Zone`, as of the last :meth:`measure`.
-        cliff_bits: likewise.
-        wheel_drop_bits: likewise.
+        cliff_bits: bits of the cliff sensors, as ``bumper_bits``.
+        wheel_drop_bits: bits of the dropped wheels, as ``bumper_bits``.
     """
 
     def __init__(

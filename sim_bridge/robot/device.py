@@ -10,7 +10,7 @@ class SimDevice(Device):
     """A device that can be used between :meth:`connect` and :meth:`close`.
 
     Args:
-        name: for messages.
+        name: name in messages.
     """
 
     def __init__(self, name: str) -> None:

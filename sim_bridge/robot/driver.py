@@ -54,7 +54,7 @@ class SimOptions:
         contact: effect of walls; by default they stop the robot, as bumpers do.
         action_noise: errors of the ends of actions that odometry does not measure; None for none.
         localizer: the pose that the policy is given; scores always use the exact one.
-        manipulator: for tasks that move objects.
+        manipulator: options of the manipulator, for tasks that move objects.
         tags: AprilTags that hang in the room: ``scene`` for ``tags.yaml`` in the scene's folder, or a tag map's path.
         robot_tag: an AprilTag on the robot, in base_link, for cameras that watch it.
     """

@@ -17,7 +17,7 @@ class FirmwareChassis(SimulatedChassis):
     """A :class:`Chassis` that a firmware drives.
 
     Args:
-        chassis: of the robot.
+        chassis: chassis of the robot.
         separation_m: distance between the wheels.
     """
 

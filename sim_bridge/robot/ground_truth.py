@@ -55,10 +55,10 @@ class MujocoGroundTruth(Simulation):
     Args:
         clock: whose steps move the world; its listener must be added after the base's.
         world: the simulated world.
-        head: of the robot.
+        head: head of the robot.
         camera: the simulated camera, whose mount is used.
-        chassis: for an emulated base.
-        seed: of the errors of all devices.
+        chassis: chassis that an emulated base drives.
+        seed: seed of the errors of all devices.
     """
 
     def __init__(

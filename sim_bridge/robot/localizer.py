@@ -26,7 +26,7 @@ class LocalizerOptions:
 
     Attributes:
         source: ``ground_truth`` (frame map) or ``odometry`` (frame odom).
-        latency_s: from measurement to arrival.
+        latency_s: time from measurement to arrival.
         noise_m: standard deviation of white noise in x and in y.
         noise_deg: standard deviation of white noise in yaw.
         dropout_probability: probability that a pose is lost, and all further ones for ``dropout_s``.
@@ -47,9 +47,9 @@ class SimLocalizer(SimDevice, Localizer):
     """A localizer that samples a pose.
 
     Args:
-        name: for messages and logs.
-        frame: of the poses.
-        clock: of the simulation.
+        name: name in messages and logs.
+        frame: name of the poses' frame.
+        clock: clock of the simulation.
         read: returns the true or measured pose.
         options: rate, latency and errors.
     """

@@ -71,8 +71,8 @@ class SimManipulator(SimDevice, Manipulator):
     """The magic pointer of a simulated robot.
 
     Args:
-        clock: of the simulation.
-        world: with the objects.
+        clock: clock of the simulation.
+        world: world that contains the objects.
         camera: whose optical center the ray starts from.
         options: choices that the paper leaves open.
     """

@@ -15,7 +15,7 @@ class Odometry:
 
     Args:
         drift: errors of the motions.
-        pose: of the robot in ``map``.
+        pose: pose of the robot in ``map``.
         exact: whether the wheels measure all motion, which slipping ones do not.
 
     Attributes:

@@ -58,7 +58,7 @@ def convex_parts(corners: Array, settings: DecompositionSettings) -> list[Array]
 
     Args:
         corners: triangles, (M, 3, 3), meters.
-        settings: of the decomposition.
+        settings: settings of the decomposition.
     """
     vertices, faces = weld(corners)
     parts: list[Array] = []

@@ -40,7 +40,7 @@ class ImportOptions:
         min_z_m: the robot rolls over lower obstacles.
         max_z_m: shapes that begin higher have no contact.
         texture_px: longest edge of a texture.
-        settings: of the contact shapes.
+        settings: settings of the contact shapes.
         view_points: whether to compute them; without, ObjectNav cannot run in the scene.
     """
 
@@ -66,7 +66,7 @@ def import_scene(
     Args:
         source: world or mesh file.
         folder: replaced; must be new or hold a scene.
-        options: of the import.
+        options: options of the import.
         report: receives the progress.
 
     Returns:

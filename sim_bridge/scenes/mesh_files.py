@@ -55,11 +55,11 @@ class MeshPart:
     """Triangles of one appearance.
 
     Attributes:
-        name: of the mesh.
+        name: name of the mesh.
         corners: (M, 3, 3), meters.
         normals: (M, 3, 3), unit, or None.
         uv: (M, 3, 2), v upwards, or None.
-        appearance: of the surface.
+        appearance: appearance of the surface.
     """
 
     name: str

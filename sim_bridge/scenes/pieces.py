@@ -42,11 +42,11 @@ class Piece:
     """A rigid thing.
 
     Attributes:
-        name: of this instance.
-        kind: of what it is an instance of; gives the category.
+        name: name of this instance.
+        kind: name of the kind that it is an instance of; gives the category.
         matrix: 4x4 rigid, of the piece's frame in the world.
         visuals: surfaces in the piece's frame.
-        contacts: in the piece's frame: triangles (M, 3, 3) that are still to be decomposed, or a finished shape.
+        contacts: contact geometry in the piece's frame: triangles (M, 3, 3) to be decomposed, or a finished shape.
         upright: whether the piece's own x axis says how it is turned (else its outline must).
     """
 

@@ -51,7 +51,7 @@ class PlacedModel:
     """A model in the world.
 
     Attributes:
-        name: of the instance.
+        name: name of the instance.
         kind: name of the model folder that it comes from, else ``name``.
         matrix: 4x4, of the model's frame in the world.
     """

@@ -31,7 +31,7 @@ class ViewRule:
 
     Attributes:
         reach_m: farthest from the object's box, in the plane.
-        radius_m: of the robot that must fit.
+        radius_m: radius of the robot that must fit.
         camera_m: height of its camera.
         grid_m: spacing of the candidates. Success is measured to within 0.1 m of a view point; on this grid no valid
             place is farther than 0.088 m from one (Habitat's own grid is 0.09 m, and twice as many points).

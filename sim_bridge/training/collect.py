@@ -44,7 +44,7 @@ class Job:
         out: file of the demonstrations.
         policy: ONNX file of the policy with its views as outputs (``export.export_learner``).
         episodes: number of them.
-        seed: of episodes and errors.
+        seed: seed of episodes and errors.
         learner_share: share of the steps at which the policy drives.
         sampled: whether the policy samples its actions from its logits.
         exact_share: share of episodes without errors; the others have 0 to 1.5 times those of ``robot``.

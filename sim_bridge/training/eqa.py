@@ -114,12 +114,12 @@ class Data:
         semantic: int64 (N, cells, cells), classes of the last frame, the last class is nothing.
         classes: names.
         words: all of the questions, sorted.
-        answers: likewise.
+        answers: all answers, sorted.
         flat: number of the flat of each view, (N,), and of what :func:`with_walks` adds.
         trained_flats: number of flats, the first ones; nothing is trained on the others.
-        view: of each row, (M,).
-        tokens: of each row's question, (M, WORDS).
-        answer: of each row, (M,).
+        view: view index of each row, (M,).
+        tokens: tokens of each row's question, (M, WORDS).
+        answer: answer index of each row, (M,).
     """
 
     frames: NDArray[np.uint8]

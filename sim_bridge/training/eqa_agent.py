@@ -34,8 +34,8 @@ def write_agent(agent: Agent, vocabulary: Vocabulary, flat: Path, out: Path, sou
     """Export the agent and write its package, which checks its golden rollout.
 
     Args:
-        agent: in evaluation mode.
-        vocabulary: of its questions and answers.
+        agent: trained agent in evaluation mode.
+        vocabulary: vocabulary of its questions and answers.
         flat: folder of the scene of the golden rollout.
         out: folder of the package.
         source: description of the training: command and seed.

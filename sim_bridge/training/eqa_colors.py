@@ -30,10 +30,10 @@ def write_color_names(views: Sequence[Views], scenes: Sequence[Scene], out: Path
     """Fit a logistic regression to the objects whose color is asked for, and write all of ``ColorNames``.
 
     Args:
-        views: with the pixels.
+        views: views with the pixels.
         scenes: whose objects are counted for the priors.
         out: file.
-        seed: of the fit.
+        seed: seed of the fit.
     """
     counts, colors = [], []
     for one in views:

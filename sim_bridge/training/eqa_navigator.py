@@ -80,7 +80,7 @@ class Walk:
     Attributes:
         features: float16 (T, WIDTH, CELLS, CELLS), standardized.
         actions: (T,), the last one ``stop``.
-        tokens: of the questions about its object, (Q, WORDS).
+        tokens: tokens of the questions about its object, (Q, WORDS).
     """
 
     features: NDArray[np.float16]
@@ -174,9 +174,9 @@ class Agent(nn.Module):
     Args:
         encoder: frozen.
         navigator: trained on its features.
-        answerer: likewise, with attention.
-        mean: of the features, (WIDTH,).
-        deviation: of the features, (WIDTH,).
+        answerer: answering network with attention, trained on its features.
+        mean: mean of the features, (WIDTH,).
+        deviation: standard deviation of the features, (WIDTH,).
     """
 
     mean: Tensor

@@ -121,8 +121,8 @@ class Exported(nn.Module):
     Args:
         encoder: frozen.
         answerer: trained on its features.
-        mean: of the features, (WIDTH,).
-        deviation: of the features, (WIDTH,).
+        mean: mean of the features, (WIDTH,).
+        deviation: standard deviation of the features, (WIDTH,).
     """
 
     mean: Tensor
@@ -155,7 +155,7 @@ class Segmenter(nn.Module):
 
     Args:
         encoder: trained with the head.
-        head: of the classes, then of colors.
+        head: output layer of the classes, then of colors.
         classes: number of classes, the last one nothing.
     """
 

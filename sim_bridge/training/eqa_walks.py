@@ -42,8 +42,8 @@ class Walks:
 
     Attributes:
         frames: uint8 (N, SIDE, SIDE, 3), of all walks: one before every action and :data:`BEYOND` after the end.
-        actions: of each walk, (T,), indices of :data:`ACTIONS`, the last one ``stop``.
-        asked: of each walk, text, answer and template of the questions about its object.
+        actions: actions of each walk, (T,), indices of :data:`ACTIONS`, the last one ``stop``.
+        asked: text, answer and template of the questions about the object of each walk.
     """
 
     frames: NDArray[np.uint8]
@@ -63,7 +63,7 @@ class Walker:
     """A robot with the task's camera that moves over a map: it stops where it touches, and does not slide.
 
     Args:
-        scene: with meshes.
+        scene: scene with meshes.
     """
 
     def __init__(self, scene: Scene) -> None:

@@ -40,7 +40,7 @@ class Errors:
     """Errors of the robot in one episode.
 
     Attributes:
-        options: of the robot preset.
+        options: options of the robot preset.
         share: factor of its errors; 0 for none.
     """
 
@@ -58,7 +58,7 @@ class KinematicSimulator:
     """One robot in one scene; bound to the thread that made it.
 
     Args:
-        scene: with meshes.
+        scene: scene with meshes.
         task: its camera may be smaller than the published one, with the same field of view.
     """
 

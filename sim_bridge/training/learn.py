@@ -125,7 +125,7 @@ def learn(
         data: the demonstrations.
         updates: number of them.
         rate: highest learning rate.
-        seed: of the order of episodes.
+        seed: seed of the order of episodes.
         report: called after every update with its number, loss and share of correct labels.
     """
     head.train().to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # torch's stub lacks it

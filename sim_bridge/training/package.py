@@ -42,7 +42,7 @@ def write_policy(head: Head, folder: Path, task_name: str, source: str, selectio
 
     Args:
         head: the network.
-        folder: of the package.
+        folder: folder of the package.
         task_name: preset.
         source: description of the training: command, seed, machine.
         selection: rule by which actions are selected.

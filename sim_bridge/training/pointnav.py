@@ -37,9 +37,9 @@ class Round:
 
     Attributes:
         apartments: first number, and the number after the last.
-        episodes: in each apartment.
+        episodes: number of episodes in each apartment.
         learner_share: share of the steps at which the policy drives.
-        updates: of the weights, after collection.
+        updates: number of updates of the weights after collection.
         rate: highest learning rate.
     """
 
@@ -76,9 +76,9 @@ class Training:
 
     Args:
         out: the folder.
-        seed: of weights, episodes and errors.
+        seed: seed of weights, episodes and errors.
         workers: that make apartments, collect and evaluate.
-        rounds: of collecting and learning.
+        rounds: number of rounds of collecting and learning.
     """
 
     def __init__(self, out: Path, seed: int, workers: Workers, rounds: tuple[Round, ...] = ROUNDS) -> None:

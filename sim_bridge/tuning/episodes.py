@@ -57,7 +57,7 @@ def policy_source(header: EpisodeHeader, policy_overrides: Mapping[str, PolicySo
     """The policy of a log, or the one that replaces an agent of that name.
 
     Args:
-        header: of the log.
+        header: header of the log.
         policy_overrides: policies by agent name.
 
     Raises:
@@ -111,12 +111,12 @@ def rerun(
     """Repeat the episode of a log, and score it as its log would be scored.
 
     Args:
-        setting: of the simulated robot.
-        log: to be repeated.
-        header: of the log.
-        scene: with meshes.
+        setting: setting of the simulated robot.
+        log: log of the episode to repeat.
+        header: header of the log.
+        scene: scene with meshes.
         policy: loaded from ``source``.
-        source: of the policy.
+        source: source of the policy.
         log_folder: folder for a log of the run; None for none.
 
     Returns:

@@ -77,8 +77,8 @@ class ActionErrorsOf:
     """The distribution of a setting's action errors.
 
     Args:
-        options: of the simulated robot.
-        drift: by action, covariance (3, 3) of the errors of wheels and odometry.
+        options: options of the simulated robot.
+        drift: covariance (3, 3) by action of the errors of wheels and odometry.
     """
 
     def __init__(self, options: SimOptions, drift: Mapping[Action, Floats]) -> None:
@@ -131,8 +131,8 @@ class Spread:
     """Standard deviations between episodes, with their lower limits.
 
     Attributes:
-        mount: of height in m, tilt in rad and roll in rad.
-        delay_s: of the delay.
+        mount: standard deviations of height (m), tilt (rad) and roll (rad).
+        delay_s: standard deviation of the delay.
     """
 
     mount: tuple[float, float, float]

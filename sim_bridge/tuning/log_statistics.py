@@ -77,7 +77,7 @@ class LogStatistics:
 
     Attributes:
         path: the log.
-        header: of the log.
+        header: header of the log.
         motions: actions with a measured displacement.
         actions: moves and turns in order.
         floor: offset of the camera; None where no image shows the floor.

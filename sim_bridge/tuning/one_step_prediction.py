@@ -41,7 +41,7 @@ class Prediction:
 
     Attributes:
         moved: float64 (3,), x m, y m, yaw rad of the end in the frame of the start.
-        share: of the commanded displacement that the wheels made; action errors grow with it.
+        share: share of the commanded displacement that the wheels made; action errors grow with it.
         contact: whether the action ended by contact.
         touching: whether the robot touches anything at its end.
     """
@@ -57,7 +57,8 @@ class MotionSimulator:
 
     Args:
         model: the compiled scene.
-        options: of the robot; ``action_noise`` has no effect, because it is added to predictions as a distribution.
+        options: options of the robot; ``action_noise`` has no effect, because it is added to predictions as a
+            distribution.
         exact: whether wheels and odometry have errors of scale only, no random ones.
     """
 

@@ -59,12 +59,12 @@ class PolicyRunner:
     """Repeats the logs' episodes with their policies.
 
     Args:
-        scene_source: of the logs' scenes.
+        scene_source: source of the logs' scenes.
         policy_overrides: policies by the names of the agents that they replace.
         log_folder: folder for the logs of all runs; None for none.
         workers: that run the episodes.
-        listener: of the progress.
-        journal: of :func:`run_journal`; None for none.
+        listener: listener of the progress.
+        journal: journal made by :func:`run_journal`; None for none.
     """
 
     def __init__(

@@ -20,7 +20,7 @@ class Candidate:
     """One setting and its results.
 
     Attributes:
-        name: of the setting.
+        name: name of the setting.
         changes: (key, value) over the robot's file.
         robot: path of the robot's file.
         options: all options of the simulated robot.
@@ -52,7 +52,7 @@ class Tuning:
     """A sweep.
 
     Attributes:
-        settings: in the order given; :meth:`ranked` is that of likelihood.
+        settings: results of the settings in the order given; :meth:`ranked` sorts them by likelihood.
         logs: number of real logs.
         episodes: number of different real episodes.
         policies: names of the logs' agents.

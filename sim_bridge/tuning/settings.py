@@ -32,9 +32,9 @@ class Setting:
     """One simulated robot.
 
     Attributes:
-        name: for tables.
+        name: name in tables.
         robot: content of the YAML file, changes included.
-        path: of the file, for messages.
+        path: path of the file, for messages.
         changes: (key, value) as given; empty for an unchanged robot.
     """
 

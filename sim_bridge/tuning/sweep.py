@@ -39,12 +39,12 @@ class SweepOptions:
     """Options of a sweep.
 
     Attributes:
-        scene_source: of the logs' scenes.
+        scene_source: source of the logs' scenes.
         policy_overrides: policies by the names of the agents that they replace.
         episodes: number of different episodes to take, the first in the order of the logs; None for all.
         runs: whether to run policies; without, there are likelihoods only.
         log_folder: folder for the logs of all runs; None for none.
-        ranges: of numbers to refine, starting from the grid's most likely setting.
+        ranges: ranges of the numbers to refine, starting from the grid's most likely setting.
         journals: folder of the journals of finished work, from which the same command resumes; None for none.
         overwrite: whether to discard the journals.
     """
@@ -69,11 +69,11 @@ def sweep(
     """Compare settings on the logs of real episodes. The result does not depend on the workers.
 
     Args:
-        logs: of real episodes.
-        settings: to compare.
+        logs: logs of real episodes.
+        settings: settings to compare.
         sweep_options: None for the defaults.
         workers: that do the work.
-        listener: of the progress.
+        listener: listener of the progress.
 
     Raises:
         RecordingError: no log can be read.

@@ -31,10 +31,10 @@ def delay_s(setting: Setting, scene: Scene, header: EpisodeHeader, actions: Sequ
     """Median time from an image's exposure to its use, over the first actions of a repeated episode.
 
     Args:
-        setting: of the simulated robot.
-        scene: with meshes.
-        header: of the log.
-        actions: of the log.
+        setting: setting of the simulated robot.
+        scene: scene with meshes.
+        header: header of the log.
+        actions: actions of the log.
 
     Raises:
         RuntimeFault: the robot cannot be built, or collides at the start.

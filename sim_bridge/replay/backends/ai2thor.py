@@ -84,10 +84,10 @@ class ThorBackend(ExternalBackend):
 
     Args:
         library: the module ``ai2thor.controller``.
-        header: of the log.
-        scene: of the log, for scoring; None if there is none.
+        header: header of the log.
+        scene: scene of the log, for scoring; None if there is none.
         images: whether steps have frames.
-        options: of the simulator.
+        options: options of the simulator.
         where: source of the options, for error messages.
 
     Raises:

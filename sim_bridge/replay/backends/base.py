@@ -73,7 +73,7 @@ class SimulatorBackend(ABC):
         """Start an episode, discarding the state of earlier ones.
 
         Args:
-            header: of the log.
+            header: header of the log.
             start: pose of the robot in ``map``. The returned step has the pose that the simulator could realize.
             tilt_rad: head tilt, up positive.
 
@@ -146,10 +146,10 @@ class BackendFactory(Protocol):
         """Return the backend for a log.
 
         Args:
-            header: of the log.
-            scene: with meshes; None if there is none.
+            header: header of the log.
+            scene: scene with meshes; None if there is none.
             images: whether :class:`SimulatedStep` has frames.
-            options: of this simulator, from ``--twin-arg KEY=VALUE`` with the values parsed as YAML.
+            options: options of this simulator, from ``--twin-arg KEY=VALUE`` with the values parsed as YAML.
             where: source of the options, for error messages.
 
         Raises:

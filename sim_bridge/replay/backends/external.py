@@ -38,8 +38,8 @@ class ExternalBackend(SimulatorBackend):
     """Adapter of another simulator.
 
     Args:
-        header: of the log.
-        scene: of the log, by which episodes are scored; None if there is none.
+        header: header of the log.
+        scene: scene of the log, used to score episodes; None if there is none.
         images: whether steps have frames.
     """
 

@@ -55,11 +55,11 @@ def run_external_episode(
 
     Args:
         simulator: made with images.
-        header: of the log, whose agent's name is used.
-        scene: to score by.
+        header: header of the log; its agent's name is used.
+        scene: scene used for scoring.
         episode: checked for the scene.
-        policy: to run.
-        subscribers: to notify besides the scorer.
+        policy: policy to run.
+        subscribers: subscribers to notify in addition to the scorer.
 
     Raises:
         PolicyError: the policy cannot run in the task, before anything is recorded; or it raised.

@@ -95,10 +95,10 @@ class HabitatBackend(ExternalBackend):
 
     Args:
         library: the module ``habitat_sim``.
-        header: of the log.
-        scene: of the log, with meshes; None if there is none.
+        header: header of the log.
+        scene: scene of the log, with meshes; None if there is none.
         images: whether steps have frames.
-        options: of the simulator.
+        options: options of the simulator.
         where: source of the options, for error messages.
 
     Raises:

@@ -69,8 +69,8 @@ class MujocoBackend(SimulatorBackend):
 
     Args:
         into: preset, YAML file or :data:`RECORDED`.
-        header: of the log.
-        scene: with meshes.
+        header: header of the log.
+        scene: scene with meshes.
         images: whether steps have frames; without them an action takes a quarter of the time.
         options: over those in the robot's file, merged mapping by mapping.
         where: source of the options, for error messages.

@@ -24,8 +24,8 @@ class PinholeCamera:
     """Size and focal length of the image to render, and the part of it that is the lens's.
 
     Attributes:
-        width: of the rendered image.
-        height: of the rendered image.
+        width: width of the rendered image.
+        height: height of the rendered image.
         focal_px: focal length in both directions.
         rows: first and end row of the lens's image.
         columns: first and end column of the lens's image.
@@ -56,7 +56,7 @@ def pinhole_camera(lens: Lens, who: str) -> PinholeCamera:
     """The camera that renders the image of ``lens``.
 
     Args:
-        lens: to render.
+        lens: lens to render.
         who: name of the simulator, for messages.
 
     Raises:

@@ -34,7 +34,7 @@ def write_page(path: Path, replay: Replay, gallery: Gallery | None, many: bool) 
     """Write the page of one replay.
 
     Args:
-        path: of the page.
+        path: path of the page.
         replay: its content.
         gallery: the images of its pose replay; None if it has none.
         many: whether there is an index beside it.

@@ -41,7 +41,7 @@ def time_chart(
     """A chart of values by step; empty without any value.
 
     Args:
-        title: of the chart.
+        title: title of the chart.
         steps: indices of the steps, ascending, one per value.
         curves: the lines.
         limit: a value to be drawn as a dashed line.

@@ -51,7 +51,7 @@ class Gallery:
     """Collector of the images of one log's pose replay; called with each pair.
 
     Args:
-        indices: of all steps of the log.
+        indices: indices of all steps of the log.
 
     Attributes:
         every: stride between the steps that are shown.
