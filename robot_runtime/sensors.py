@@ -24,10 +24,11 @@ from robot_runtime.hal import CameraInfo, RgbdFrame
 from robot_runtime.imaging.depth import training_depth
 from robot_runtime.policy import Observation
 from robot_runtime.scenes.scene import Room, Scene
-from robot_runtime.tasks import objectnav, pointnav
+from robot_runtime.task_kinds.objectnav import task as objectnav
+from robot_runtime.task_kinds.pointnav import task as pointnav
+from robot_runtime.task_kinds.rearrangement.sensors import REARRANGEMENT_SENSORS
 from robot_runtime.tasks.episode import Episode, Instruction, Question
 from robot_runtime.tasks.goal_category import category_of
-from robot_runtime.tasks.rearrangement.sensors import REARRANGEMENT_SENSORS
 from robot_runtime.tasks.sensor import Bound, Moment, Sensor, image_shape, text_sensor
 from robot_runtime.tasks.task import HEIGHT_TOLERANCE_M, HFOV_TOLERANCE_DEG, SensorName, Task
 

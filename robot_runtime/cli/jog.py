@@ -106,7 +106,7 @@ def carry_out(robot: Robot, magnitudes: Magnitudes, keys: Iterator[str]) -> None
 def displacement_of(key: str, magnitudes: Magnitudes) -> Displacement | None:
     """The motion of a key; None for other keys."""
     from robot_runtime.actions.discrete import Displacement
-    from robot_runtime.teleop.keys import KEYS
+    from robot_runtime.policies.human.keys import KEYS
 
     if key in BACKWARD:
         return Displacement(forward_m=-magnitudes.forward_m)

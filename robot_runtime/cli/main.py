@@ -29,7 +29,6 @@ from robot_runtime.cli import (
     place,
     policy,
     preflight,
-    questions,
     recover,
     report,
     run,
@@ -44,6 +43,7 @@ from robot_runtime.cli import (
 from robot_runtime.common.console import error_console
 from robot_runtime.common.signals import interrupted_by_signals
 from robot_runtime.errors import RuntimeFault
+from robot_runtime.task_kinds.eqa import cli as questions
 
 COMMAND_ENTRY_POINTS = "robot_runtime.commands"
 INTERRUPTED_EXIT_CODE = 130

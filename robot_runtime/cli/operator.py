@@ -112,8 +112,8 @@ class OperatorOptions(ConsoleOptions):
         Raises:
             RuntimeFault: a device or an address is not available.
         """
-        from robot_runtime.teleop.gamepad import Gamepad, find_gamepad
-        from robot_runtime.teleop.human import Human
+        from robot_runtime.policies.human.gamepad import Gamepad, find_gamepad
+        from robot_runtime.policies.human.human import Human
 
         self.check()
         with ExitStack() as stack:
@@ -171,9 +171,9 @@ class Operation:
 
 def press_key(policy: Policy) -> Callable[[str], object] | None:
     """Function for the keys of the terminal: for a person as agent, one press is one action; None for other agents."""
-    from robot_runtime.teleop.human import Human
-    from robot_runtime.teleop.inbox import Choice
-    from robot_runtime.teleop.keys import HELP, KEYS
+    from robot_runtime.policies.human.human import Human
+    from robot_runtime.policies.human.inbox import Choice
+    from robot_runtime.policies.human.keys import HELP, KEYS
 
     if not isinstance(policy, Human):
         return None

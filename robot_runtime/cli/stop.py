@@ -77,7 +77,7 @@ def stop_keys(robot: Robot, on_key: Callable[[str], object] | None = None) -> It
 
     Args:
         robot: connected.
-        on_key: gets the names of all other keys, as in ``robot_runtime.teleop.keys``.
+        on_key: gets the names of all other keys, as in ``robot_runtime.policies.human.keys``.
     """
     if not os.isatty(_STDIN) or os.tcgetpgrp(_STDIN) != os.getpgrp():  # in the background, reading would stop the job
         yield
@@ -102,8 +102,8 @@ def _read_keys(
     robot: Robot, woken: int, tell: Callable[[str], None], on_key: Callable[[str], object] | None = None
 ) -> None:
     """Read keys until the other end of the pipe ``woken`` is closed, or the terminal."""
+    from robot_runtime.policies.human.keys import terminal_keys
     from robot_runtime.servers.emergency_stop import carry_out
-    from robot_runtime.teleop.keys import terminal_keys
 
     while _STDIN in select.select([_STDIN, woken], [], [])[0]:
         try:

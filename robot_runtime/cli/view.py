@@ -61,8 +61,8 @@ def _newest(log: Path) -> Path:
 def _show_rerun(path: Path, live: bool, out: Path | None) -> None:
     from robot_runtime.common.clock import SystemClock
     from robot_runtime.common.console import console, progress_bar
+    from robot_runtime.export.rerun_stream import RerunEpisode, open_stream
     from robot_runtime.recording.reader import LogReader
-    from robot_runtime.viewers.rerun_stream import RerunEpisode, open_stream
 
     if out is not None and out.suffix != ".rrd":
         raise ConfigError(f"--out {out} is no recording of Rerun", "name a file that ends in .rrd")
@@ -82,7 +82,7 @@ def _show_rerun(path: Path, live: bool, out: Path | None) -> None:
 def _serve_foxglove(path: Path, live: bool, options: FoxgloveOptions) -> None:
     from robot_runtime.common.clock import SystemClock
     from robot_runtime.common.console import console
-    from robot_runtime.viewers.foxglove_stream import TICK_S, FoxgloveServer
+    from robot_runtime.export.foxglove_stream import TICK_S, FoxgloveServer
 
     clock = SystemClock()
     with FoxgloveServer(path, options.host, options.port, live) as server:

@@ -32,12 +32,12 @@ from robot_runtime.console.web import Neighbor, WebSettings, serve_pages
 from robot_runtime.errors import ConfigError
 from robot_runtime.hal import RgbdFrame, Robot
 from robot_runtime.placement.guide import Guided
+from robot_runtime.policies.human.human import Human
+from robot_runtime.policies.human.inbox import ActionInbox, Choice
 from robot_runtime.policies.remote.encryption import server_context
 from robot_runtime.policy import Policy
 from robot_runtime.records import EpisodeEnd, StepRecord, Subscriber
 from robot_runtime.tasks.episode import Episode
-from robot_runtime.teleop.human import Human
-from robot_runtime.teleop.inbox import ActionInbox, Choice
 
 PORT = 8900
 START_S = 20.0

@@ -12,12 +12,12 @@ from robot_runtime.common.clock import Stopwatch, SystemClock, wait_for
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import EpisodeAborted
 from robot_runtime.hal import BaseState
+from robot_runtime.policies.human.human import await_choice, choice_record, decision_of
+from robot_runtime.policies.human.inbox import ActionInbox, Choice
 from robot_runtime.policies.wrapper import PolicyWrapper
 from robot_runtime.policy import Observation, Policy, World
 from robot_runtime.records import EpisodeHeader, StepRecord, Subscriber
 from robot_runtime.tasks.task import Task
-from robot_runtime.teleop.human import await_choice, choice_record, decision_of
-from robot_runtime.teleop.inbox import ActionInbox, Choice
 
 PAUSE_LIMIT_S = 3600.0
 """Longest pause; then the episode is ended."""

@@ -11,20 +11,17 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from robot_runtime.datasets import (
-    habitat_common,
-    habitat_objectnav,
-    habitat_pointnav,
-    habitat_rearrange,
-    ithor_rearrangement,
-    mp3d_eqa,
-    native_yaml,
-    r2r_ce,
-    robothor,
-)
+from robot_runtime.datasets import habitat_common, native_yaml
 from robot_runtime.datasets.io import Reader, parse, read_json
 from robot_runtime.datasets.streaming import outline, records
 from robot_runtime.errors import EpisodeError
+from robot_runtime.task_kinds.eqa import format_mp3d as mp3d_eqa
+from robot_runtime.task_kinds.objectnav import format_habitat as habitat_objectnav
+from robot_runtime.task_kinds.objectnav import format_robothor as robothor
+from robot_runtime.task_kinds.pointnav import format_habitat as habitat_pointnav
+from robot_runtime.task_kinds.rearrangement import format_habitat as habitat_rearrange
+from robot_runtime.task_kinds.rearrangement import format_ithor as ithor_rearrangement
+from robot_runtime.task_kinds.vln import format_r2r_ce as r2r_ce
 from robot_runtime.tasks.episode import Episode
 from robot_runtime.tasks.task import Task
 

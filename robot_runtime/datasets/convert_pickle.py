@@ -12,9 +12,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from robot_runtime.datasets import ithor_rearrangement, pickle_sandbox
+from robot_runtime.datasets import pickle_sandbox
 from robot_runtime.datasets.io import records_of, write_json
 from robot_runtime.errors import EpisodeError
+from robot_runtime.task_kinds.rearrangement import format_ithor as ithor_rearrangement
 
 _WALL_S = 2.0 * pickle_sandbox.MAX_CPU_S
 

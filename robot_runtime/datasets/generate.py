@@ -10,7 +10,7 @@ ratio [GDSP / Euclidean distance] falling in the range [1, 1.1]." The paper leav
 ObjectNav, Batra et al. 2020, section 3: the distance is that to the nearest view point of any instance, and the ratio
 is at least 1.05.
 
-Rearrangement: :mod:`robot_runtime.datasets.generate_rearrangement`.
+Rearrangement: :mod:`robot_runtime.task_kinds.rearrangement.generate`.
 
 EQA: questions by the rules ``few_scenes``; starts 10, 30 and 50 actions before the target, in turns.
 
@@ -28,14 +28,15 @@ from itertools import groupby
 import numpy as np
 
 from robot_runtime.common.geometry import SE2
-from robot_runtime.datasets.generate_rearrangement import generate_rearrangement
-from robot_runtime.datasets.questions import generate_questions, sample_questions
-from robot_runtime.datasets.questions.episodes import question_episodes
 from robot_runtime.datasets.sampling import MAX_GEODESIC_M, MIN_GEODESIC_M, Sampler
 from robot_runtime.errors import EpisodeError
 from robot_runtime.scenes.geodesic import DistanceField
 from robot_runtime.scenes.scene import Room, Scene
-from robot_runtime.tasks import areagoal, objectnav
+from robot_runtime.task_kinds.areagoal import task as areagoal
+from robot_runtime.task_kinds.eqa.questions import generate_questions, sample_questions
+from robot_runtime.task_kinds.eqa.questions.episodes import question_episodes
+from robot_runtime.task_kinds.objectnav import task as objectnav
+from robot_runtime.task_kinds.rearrangement.generate import generate_rearrangement
 from robot_runtime.tasks.episode import Episode, Goal
 from robot_runtime.tasks.task import Task
 

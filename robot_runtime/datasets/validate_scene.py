@@ -14,10 +14,10 @@ from robot_runtime.scenes.geodesic import GeodesicMap
 from robot_runtime.scenes.objects import ObjectPose
 from robot_runtime.scenes.occupancy_map import Cell
 from robot_runtime.scenes.scene import Scene
-from robot_runtime.tasks import objectnav
+from robot_runtime.task_kinds.objectnav import task as objectnav
+from robot_runtime.task_kinds.rearrangement import task as rearrangement
 from robot_runtime.tasks.episode import Episode, RearrangedObject
 from robot_runtime.tasks.goal_program import selections
-from robot_runtime.tasks.rearrangement import task as rearrangement
 from robot_runtime.tasks.task import Task
 
 LOCOBOT_RADIUS_M = 0.18

@@ -24,7 +24,7 @@ from robot_runtime.metrics.step_times import Latency
 from robot_runtime.recording.annotations import Annotations
 from robot_runtime.records import EndReason, EpisodeEnd, EpisodeHeader, StepRecord, Subscriber
 from robot_runtime.scenes.geodesic import DistanceField, GeodesicMap
-from robot_runtime.tasks.rearrangement.task import WALKTHROUGH
+from robot_runtime.task_kinds.rearrangement.task import WALKTHROUGH
 from robot_runtime.tasks.registry import task_module
 
 SCORER_VERSION = 1

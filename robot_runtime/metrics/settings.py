@@ -24,7 +24,7 @@ class Rules:
         reference: of a followed route: the follower's positions where the dataset has them (as VLN-CE does), else the
             nodes of the reference path; or always the nodes.
         referee: its poses during the run, or its trajectory smoothed afterwards
-            (:mod:`robot_runtime.metrics.reference_poses`).
+            (:mod:`robot_runtime.scoring.reference_poses`).
         evidence: whether people's annotations count, see :mod:`robot_runtime.recording.annotations`.
         policy_faults: whether an episode that the policy broke (``EpisodeEnd.of_policy``) has no score, or has failed,
             as in every challenge.

@@ -26,11 +26,11 @@ AGENTS: dict[str, str] = {
     "bug": "robot_runtime.policies.baselines.bug2:Bug",
     "oracle": "robot_runtime.policies.baselines.oracle:Oracle",
     "classical": "robot_runtime.policies.baselines.classical.agent:Classical",
-    "eqa-memory": "robot_runtime.policies.eqa.memory_agent:EqaMemory",
-    "eqa-attention": "robot_runtime.policies.eqa.attention:EqaAttention",
+    "eqa-memory": "robot_runtime.task_kinds.eqa.agents.memory_agent:EqaMemory",
+    "eqa-attention": "robot_runtime.task_kinds.eqa.agents.attention:EqaAttention",
     "eqa-navigator": "robot_runtime.policies.shipped:eqa_navigator",
-    "eqa-shortest-path": "robot_runtime.policies.eqa.shortest_path:EqaShortestPath",
-    "human": "robot_runtime.teleop.human:Human",
+    "eqa-shortest-path": "robot_runtime.task_kinds.eqa.agents.shortest_path:EqaShortestPath",
+    "human": "robot_runtime.policies.human.human:Human",
 }
 """The agents that ship with the runtime: name -> ``module:Class``."""
 

@@ -13,7 +13,7 @@ from robot_runtime.common.own_directory import OwnDirectory
 from robot_runtime.errors import ConfigError, PolicyError, RuntimeFault
 from robot_runtime.policy import Observation, Policy, World
 from robot_runtime.records import ANSWER
-from robot_runtime.tasks import eqa
+from robot_runtime.task_kinds.eqa import task as eqa
 from robot_runtime.tasks.task import Task, with_sensors
 
 

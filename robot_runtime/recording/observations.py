@@ -13,7 +13,7 @@ from robot_runtime.policy import Observation
 from robot_runtime.recording import json_records
 from robot_runtime.records import EpisodeHeader, StepRecord
 from robot_runtime.sensors import SENSORS
-from robot_runtime.tasks import objectnav
+from robot_runtime.task_kinds.objectnav import task as objectnav
 from robot_runtime.tasks.sensor import Moment
 
 

@@ -45,7 +45,7 @@ from robot_runtime.robots.corrected_odometry import calibrated, load_odometry
 from robot_runtime.robots.motor_calibration import load_motors
 from robot_runtime.scenes.scene import Scene, SceneObject
 from robot_runtime.tasks.episode import Episode
-from robot_runtime.tasks.rearrangement.episode_objects import added_objects
+from robot_runtime.tasks.episode_objects import added_objects
 from robot_runtime.tasks.task import Task, TrainingCamera
 
 

@@ -26,8 +26,8 @@ from robot_runtime.metrics.visibility import points_in_map, visible_pixels
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import EndReason, EpisodeEnd, EpisodeHeader, Outcome, StepRecord
 from robot_runtime.scenes.scene import SceneObject
-from robot_runtime.tasks import objectnav
-from robot_runtime.tasks.rearrangement.task import WALKTHROUGH
+from robot_runtime.task_kinds.objectnav import task as objectnav
+from robot_runtime.task_kinds.rearrangement.task import WALKTHROUGH
 
 CauseName = Literal[
     "stopped_too_early",

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import ConfigError, RecordingError
 from robot_runtime.hal import PoseEstimate, PoseStatus
-from robot_runtime.metrics.reference_poses import MAP_FRAME, smoothed
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import StepRecord
+from robot_runtime.scoring.reference_poses import MAP_FRAME, smoothed
 
 LINE_STEP_M = 0.02
 """Spacing of the points of a raw stream."""

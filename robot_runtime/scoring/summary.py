@@ -14,7 +14,6 @@ from typing import Any, Literal
 from robot_runtime.datasets.splits import split_of
 from robot_runtime.errors import RecordingError, RuntimeFault
 from robot_runtime.metrics.episode_metrics import EpisodeScorer
-from robot_runtime.metrics.reference_poses import check_rule, scored_steps
 from robot_runtime.metrics.settings import Metrics, Rules
 from robot_runtime.metrics.step_times import Latency
 from robot_runtime.parallel.map import LIMIT_S, ONE, Workers, map_in_order
@@ -27,6 +26,7 @@ from robot_runtime.scenes.geodesic import GeodesicMap
 from robot_runtime.scoring.contradictions import NO_CHAIN, OdometryCheck, task_note
 from robot_runtime.scoring.failure_causes import CauseFinder, FailureCause, cause_of_abort
 from robot_runtime.scoring.judgments import SuccessViews, success_views
+from robot_runtime.scoring.reference_poses import check_rule, scored_steps
 from robot_runtime.tasks.episode import Episode
 
 Cluster = Literal["none", "scene", "trajectory"]

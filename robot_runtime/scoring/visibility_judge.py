@@ -26,7 +26,7 @@ from robot_runtime.recording.annotations import read_annotations
 from robot_runtime.recording.judge import Judge
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.scoring.statistics.judge import calibrate, count_errors
-from robot_runtime.tasks import objectnav
+from robot_runtime.task_kinds.objectnav import task as objectnav
 from robot_runtime.tasks.goal_category import category_of
 
 _RIDGE = 0.01

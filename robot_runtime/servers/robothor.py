@@ -47,7 +47,6 @@ from robot_runtime.common.geometry import (
     thor_to_ros_position,
     wrap_angle,
 )
-from robot_runtime.datasets.robothor import AGENT_HEIGHT_M
 from robot_runtime.env import MAP_FRAME, Env
 from robot_runtime.errors import RuntimeFault, UnknownAction
 from robot_runtime.hal import BaseState, Robot
@@ -58,6 +57,7 @@ from robot_runtime.servers import robothor_messages as messages
 from robot_runtime.servers.request_queue import Answer, Call, Refused, RequestQueue
 from robot_runtime.servers.request_server import RequestServer
 from robot_runtime.servers.robothor_messages import Request, check_size, number, parse_request
+from robot_runtime.task_kinds.objectnav.format_robothor import AGENT_HEIGHT_M
 from robot_runtime.tasks.episode import Episode
 from robot_runtime.tasks.task import Task
 

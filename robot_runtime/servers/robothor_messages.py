@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from robot_runtime.actions.discrete import ROBOTHOR
 from robot_runtime.common.geometry import SE2, ros_to_thor_position, tilt_to_thor_horizon_deg, yaw_to_thor_rotation_deg
-from robot_runtime.datasets.robothor import AGENT_HEIGHT_M
 from robot_runtime.policy import Observation
 from robot_runtime.servers.request_queue import Refused
+from robot_runtime.task_kinds.objectnav.format_robothor import AGENT_HEIGHT_M
 from robot_runtime.tasks.task import Task, TrainingCamera
 
 _ENVELOPE = frozenset({"action", "sequenceId", "agentId", "renderImage"})

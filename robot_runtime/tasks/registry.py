@@ -9,10 +9,14 @@ from robot_runtime.errors import EpisodeError, InvalidStart, UnreachableGoal
 from robot_runtime.hal import Robot
 from robot_runtime.scenes.geodesic import GeodesicMap
 from robot_runtime.scenes.scene import Scene
-from robot_runtime.tasks import areagoal, eqa, objectnav, pointnav, vln
+from robot_runtime.task_kinds.areagoal import task as areagoal
+from robot_runtime.task_kinds.eqa import task as eqa
+from robot_runtime.task_kinds.objectnav import task as objectnav
+from robot_runtime.task_kinds.pointnav import task as pointnav
+from robot_runtime.task_kinds.rearrangement import task as rearrangement
+from robot_runtime.task_kinds.rearrangement.session import RearrangementSession
+from robot_runtime.task_kinds.vln import task as vln
 from robot_runtime.tasks.episode import Episode
-from robot_runtime.tasks.rearrangement import task as rearrangement
-from robot_runtime.tasks.rearrangement.session import RearrangementSession
 from robot_runtime.tasks.session import TaskSession
 from robot_runtime.tasks.task import Task, TaskKind
 

@@ -89,9 +89,9 @@ def measure(flats: int, questions: int, house: Path | None, asked: int, seed: in
 
 def _agents() -> dict[str, Policy]:
     from robot_runtime.policies import load_policy
-    from robot_runtime.policies.eqa.attention import EqaAttention
-    from robot_runtime.policies.eqa.memory_agent import EqaMemory
-    from robot_runtime.policies.eqa.shortest_path import EqaShortestPath
+    from robot_runtime.task_kinds.eqa.agents.attention import EqaAttention
+    from robot_runtime.task_kinds.eqa.agents.memory_agent import EqaMemory
+    from robot_runtime.task_kinds.eqa.agents.shortest_path import EqaShortestPath
     from sim_bridge.benchmarks.eqa_episodes import LanguagePrior
 
     return {

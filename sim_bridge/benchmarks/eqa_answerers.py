@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from robot_runtime.actions.discrete import Action
 from robot_runtime.benchmarks.report import Row
 from robot_runtime.common.geometry import SE2
-from robot_runtime.datasets.questions.starts import PathFinder
-from robot_runtime.policies.eqa.attention import MODES, LearnedAnswerer
 from robot_runtime.policy import Policy
 from robot_runtime.scenes.scene import Scene
 from robot_runtime.scoring.statistics.intervals import bootstrap_mean
-from robot_runtime.tasks.objectnav import object_goal
+from robot_runtime.task_kinds.eqa.agents.attention import MODES, LearnedAnswerer
+from robot_runtime.task_kinds.eqa.questions.starts import PathFinder
+from robot_runtime.task_kinds.objectnav.task import object_goal
 from sim_bridge.training.eqa_views import FRAMES, approach_views, questions_by_object
 from sim_bridge.training.eqa_walks import Walker, frames_of, shortest_walks
 

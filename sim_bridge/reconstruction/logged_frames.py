@@ -16,11 +16,11 @@ from robot_runtime.errors import RecordingError, SceneError
 from robot_runtime.hal import Intrinsics, PoseStatus, RgbdFrame
 from robot_runtime.hal.lens import Lens
 from robot_runtime.hal.simulation import Pose3
-from robot_runtime.metrics.reference_poses import MAP_FRAME, scored_steps
 from robot_runtime.metrics.settings import RefereeRule
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import EpisodeHeader, StepRecord
 from robot_runtime.scenes.scene import Scene
+from robot_runtime.scoring.reference_poses import MAP_FRAME, scored_steps
 from sim_bridge.replay.camera_pose import logged_camera
 
 FLYING = 0.04

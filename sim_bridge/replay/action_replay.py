@@ -18,9 +18,9 @@ from robot_runtime.actions.continuous import Decision
 from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.errors import RecordingError, RuntimeFault
 from robot_runtime.metrics.functional.dtw import ndtw
-from robot_runtime.metrics.reference_poses import MAP_FRAME
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import EpisodeEnd, EpisodeHeader, StepRecord
+from robot_runtime.scoring.reference_poses import MAP_FRAME
 from sim_bridge.replay.action_images import ImageComparison
 from sim_bridge.replay.backends.base import ReplayError, SimulatedStep, SimulatorBackend
 from sim_bridge.replay.results import ActionReplay, ActionStep, DivergedBy, Divergence, Note, RelativeMotion, Thresholds

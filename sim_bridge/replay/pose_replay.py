@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from robot_runtime.errors import RecordingError
 from robot_runtime.hal.lens import Lens
-from robot_runtime.metrics.reference_poses import MAP_FRAME
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import StepRecord
+from robot_runtime.scoring.reference_poses import MAP_FRAME
 from sim_bridge.replay.backends.base import SimulatorBackend
 from sim_bridge.replay.camera_offset import Surfaces, camera_offset, surfaces
 from sim_bridge.replay.camera_pose import logged_camera, measured_by

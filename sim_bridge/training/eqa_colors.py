@@ -1,4 +1,4 @@
-"""Names of colors, learned from the pixels of objects: the weights of :mod:`robot_runtime.policies.eqa.colors`."""
+"""Names of colors, learned from objects' pixels: weights of :mod:`robot_runtime.task_kinds.eqa.agents.colors`."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from robot_runtime.policies.eqa.colors import histogram
 from robot_runtime.scenes.scene import Scene
+from robot_runtime.task_kinds.eqa.agents.colors import histogram
 from sim_bridge.training.eqa_views import Views, category_words
 
 _LEAST_PIXELS = 10

@@ -8,7 +8,7 @@ from pathlib import Path
 import typer
 import yaml
 
-from robot_runtime.datasets.questions.names import category_name
+from robot_runtime.task_kinds.eqa.questions.names import category_name
 from sim_bridge.scenes.generate import flats
 from sim_bridge.training.eqa_views import SIZES, category_words
 

@@ -14,13 +14,13 @@ from ai2thor.robot_controller import Controller
 
 from robot_runtime.common.geometry import ros_to_thor_position, tilt_to_thor_horizon_deg, yaw_to_thor_rotation_deg
 from robot_runtime.datasets.generate import generate_episodes
-from robot_runtime.datasets.robothor import AGENT_HEIGHT_M
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.recording.writer import Recorder
 from robot_runtime.records import EndReason
 from robot_runtime.robots.loader import RobotContext, load_robot
 from robot_runtime.scenes.scene import find_scene, load_scene
 from robot_runtime.servers.robothor import RobothorServer
+from robot_runtime.task_kinds.objectnav.format_robothor import AGENT_HEIGHT_M
 from robot_runtime.tasks.episode import Episode
 from robot_runtime.tasks.task import load_task
 

@@ -20,9 +20,9 @@ from robot_runtime.hal import CameraInfo, Intrinsics, Mount, RgbdFrame
 from robot_runtime.scenes.objects import ObjectPose
 from robot_runtime.scenes.scene import Room
 from robot_runtime.sensors import SENSORS, ObservationBuilder, check_camera
+from robot_runtime.task_kinds.rearrangement.sensors import RearrangementGoal
 from robot_runtime.tasks.episode import Episode, Instruction, Question, RearrangedObject
 from robot_runtime.tasks.goal_program import Program
-from robot_runtime.tasks.rearrangement.sensors import RearrangementGoal
 from robot_runtime.tasks.task import Category, Rearrangement, SensorName, Success, Task, TrainingCamera
 
 CAMERA = TrainingCamera(

@@ -15,9 +15,9 @@ from ros_processes import Master, Program
 
 from robot_runtime.cli.main import run_command
 from robot_runtime.common import config
-from robot_runtime.policies.eqa.attention import FOLDER
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import ANSWER, EVIDENCE
+from robot_runtime.task_kinds.eqa.agents.attention import FOLDER
 
 pytestmark = pytest.mark.slow
 

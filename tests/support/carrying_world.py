@@ -14,9 +14,9 @@ from robot_runtime.policies.baselines.oracle import Oracle
 from robot_runtime.policy import World
 from robot_runtime.scenes.objects import ObjectPose
 from robot_runtime.scenes.scene import Scene
+from robot_runtime.task_kinds.rearrangement import task as rearrangement
+from robot_runtime.task_kinds.rearrangement.crosshair import Pointer, settings
 from robot_runtime.tasks.episode import Episode
-from robot_runtime.tasks.rearrangement import task as rearrangement
-from robot_runtime.tasks.rearrangement.crosshair import Pointer, settings
 from robot_runtime.tasks.task import Task
 
 TOUCH_M = 0.04

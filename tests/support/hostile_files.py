@@ -114,10 +114,11 @@ def episode_kinds(folder: Path) -> list[Kind]:
         rearrange_document,
     )
 
-    from robot_runtime.datasets import iter_episodes, ithor_rearrangement, load_episodes
+    from robot_runtime.datasets import iter_episodes, load_episodes
     from robot_runtime.datasets.pickle_sandbox import PlainDataCheck, Refused, unpickle
     from robot_runtime.scenes.occupancy_map import OccupancyMap
     from robot_runtime.scenes.scene import load_scene
+    from robot_runtime.task_kinds.rearrangement import format_ithor as ithor_rearrangement
     from sim_bridge.scenes import arena
 
     scene = Path(arena())

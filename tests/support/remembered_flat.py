@@ -9,9 +9,9 @@ from dataclasses import replace
 import numpy as np
 from question_flat import OBJECTS, ROOMS
 
-from robot_runtime.policies.eqa.colors import histogram
-from robot_runtime.policies.eqa.object_memory import CELL_M, ObjectMemory, RememberedObject, packed
 from robot_runtime.scenes.scene import SceneObject
+from robot_runtime.task_kinds.eqa.agents.colors import histogram
+from robot_runtime.task_kinds.eqa.agents.object_memory import CELL_M, ObjectMemory, RememberedObject, packed
 from robot_runtime.tasks.task import Category, Task, load_task
 
 RGB = {

@@ -40,7 +40,7 @@ from robot_runtime.records import (
 from robot_runtime.scenes.occupancy_map import Cell, OccupancyMap
 from robot_runtime.scenes.scene import Room, Scene, SceneFile, SceneObject
 from robot_runtime.sensors import ObservationBuilder
-from robot_runtime.tasks import objectnav
+from robot_runtime.task_kinds.objectnav import task as objectnav
 from robot_runtime.tasks.episode import Episode, Goal
 from robot_runtime.tasks.task import Category, Success, Task, TrainingCamera
 

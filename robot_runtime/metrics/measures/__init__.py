@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from robot_runtime.metrics.measures.areagoal import AreaMeasures
 from robot_runtime.metrics.measures.base import Measures
-from robot_runtime.metrics.measures.eqa import QuestionMeasures
-from robot_runtime.metrics.measures.objectnav import ObjectMeasures
-from robot_runtime.metrics.measures.rearrangement import RearrangementMeasures
-from robot_runtime.metrics.measures.vln import RouteMeasures
 from robot_runtime.metrics.settings import Rules
 from robot_runtime.records import EpisodeHeader
 from robot_runtime.scenes.geodesic import GeodesicMap
+from robot_runtime.task_kinds.areagoal.measures import AreaMeasures
+from robot_runtime.task_kinds.eqa.measures import QuestionMeasures
+from robot_runtime.task_kinds.objectnav.measures import ObjectMeasures
+from robot_runtime.task_kinds.rearrangement.measures import RearrangementMeasures
+from robot_runtime.task_kinds.vln.measures import RouteMeasures
 from robot_runtime.tasks.task import TaskKind
 
 KINDS: dict[TaskKind, type[Measures]] = {

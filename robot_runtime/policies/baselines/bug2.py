@@ -3,8 +3,9 @@
 The robot drives straight to the goal and follows the boundary of each obstacle until it crosses the straight line from
 start to goal nearer to the goal than where it left it. Without camera and map, it is the baseline for a camera's gain.
 
-An obstacle is what a forward move does not get past (:class:`~robot_runtime.planning.contact_memory.ContactMemory`).
-Its boundary is followed by trials: a turn away while moves are blocked, a turn towards it after each free move.
+An obstacle is what a forward move does not get past
+(:class:`~robot_runtime.policies.planning.contact_memory.ContactMemory`). Its boundary is followed by trials: a
+turn away while moves are blocked, a turn towards it after each free move.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from robot_runtime.actions.continuous import Decision
 from robot_runtime.actions.discrete import Action
 from robot_runtime.common.geometry import SE2, gps_to_start_frame
 from robot_runtime.errors import PolicyError
-from robot_runtime.planning.contact_memory import ContactMemory
 from robot_runtime.policies.baselines.blind import OFF_AXIS_DEG, STOP_DISTANCE_M, GoalFollower, offset_to_goal
+from robot_runtime.policies.planning.contact_memory import ContactMemory
 from robot_runtime.policy import Observation, World
 from robot_runtime.tasks.task import Task
 

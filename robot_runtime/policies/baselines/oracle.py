@@ -14,13 +14,13 @@ from typing_extensions import override
 from robot_runtime.actions.discrete import Action
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import PolicyError
-from robot_runtime.planning.path_follower import PathFollower
-from robot_runtime.policies.baselines.rearrangement_oracle import RearrangementOracle
+from robot_runtime.policies.planning.path_follower import PathFollower
 from robot_runtime.policy import Answer, Observation, Policy, World
 from robot_runtime.scenes.scene import Scene
-from robot_runtime.tasks import areagoal
+from robot_runtime.task_kinds.areagoal import task as areagoal
+from robot_runtime.task_kinds.rearrangement import task as rearrangement
+from robot_runtime.task_kinds.rearrangement.oracle import RearrangementOracle
 from robot_runtime.tasks.episode import Episode, Goal
-from robot_runtime.tasks.rearrangement import task as rearrangement
 from robot_runtime.tasks.registry import task_module
 from robot_runtime.tasks.task import Task
 

@@ -16,16 +16,17 @@ from numpy.typing import NDArray
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import RuntimeFault
 from robot_runtime.hal.events import Event
-from robot_runtime.metrics.measures import vln
-from robot_runtime.metrics.measures.rearrangement import RearrangementMeasures
-from robot_runtime.metrics.reference_poses import scored_steps
 from robot_runtime.metrics.settings import Rules
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import ANSWER, EVIDENCE, EpisodeHeader, StepRecord
 from robot_runtime.scenes.scene import Room
 from robot_runtime.scoring.pose_tracks import PoseTrack, pose_tracks
+from robot_runtime.scoring.reference_poses import scored_steps
 from robot_runtime.scoring.summary import EpisodeScore, Maps, score_log, score_steps
-from robot_runtime.tasks import areagoal, eqa
+from robot_runtime.task_kinds.areagoal import task as areagoal
+from robot_runtime.task_kinds.eqa import task as eqa
+from robot_runtime.task_kinds.rearrangement.measures import RearrangementMeasures
+from robot_runtime.task_kinds.vln import measures as vln
 from robot_runtime.tasks.registry import task_module
 
 KEYFRAMES = 8

@@ -22,19 +22,19 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from robot_runtime.errors import ConfigError, writing
-from robot_runtime.metrics.reference_poses import check_rule
 from robot_runtime.metrics.settings import Rules
 from robot_runtime.parallel.map import LIMIT_S, ONE, Workers, map_in_order
 from robot_runtime.parallel.workers import WorkerLoss
 from robot_runtime.recording.json_records import plain
 from robot_runtime.scenes.scene import Scene
+from robot_runtime.scoring.reference_poses import check_rule
 from robot_runtime.scoring.report import episode_charts, map_drawing, outcome
 from robot_runtime.scoring.report.episode_data import EpisodeData, load_episode_data
 from robot_runtime.scoring.report.index_page import index_context
-from robot_runtime.scoring.report.objects_table import object_changes, objects_overlay
 from robot_runtime.scoring.report.rendering import render
 from robot_runtime.scoring.report.terminal_table import COLUMNS, episode_cell
 from robot_runtime.scoring.summary import ALONE, Cluster, EpisodeScore, Maps, lost_score
+from robot_runtime.task_kinds.rearrangement.report import object_changes, objects_overlay
 
 MOST_ON_ONE_PAGE = 100
 THUMBNAIL_WIDTH = 320

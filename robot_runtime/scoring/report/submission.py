@@ -16,7 +16,6 @@ from typing import Any, TextIO
 
 from robot_runtime.actions.discrete import ROBOTHOR
 from robot_runtime.common.geometry import ros_to_thor_position, tilt_to_thor_horizon_deg, yaw_to_thor_rotation_deg
-from robot_runtime.datasets.robothor import AGENT_HEIGHT_M
 from robot_runtime.errors import ConfigError, RecordingError, writing
 from robot_runtime.metrics.functional.spl import spl
 from robot_runtime.recording.json_records import plain
@@ -24,6 +23,7 @@ from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import EpisodeHeader, StepRecord
 from robot_runtime.scoring.groups import known_values
 from robot_runtime.scoring.summary import EpisodeScore
+from robot_runtime.task_kinds.objectnav.format_robothor import AGENT_HEIGHT_M
 
 HABITAT_NAMES = {
     "distance_to_goal": "distance_to_goal",

@@ -20,7 +20,6 @@ from robot_runtime.common.provenance import provenance
 from robot_runtime.errors import RuntimeFault
 from robot_runtime.hal import BaseState, Halt, HeadState, PoseEstimate, RgbdFrame, Velocity, Zone
 from robot_runtime.metrics.episode_metrics import EpisodeScorer
-from robot_runtime.metrics.reference_poses import MAP_FRAME
 from robot_runtime.policies.stepping import check_policy, decide, reset_policy
 from robot_runtime.policy import Observation, Policy
 from robot_runtime.records import (
@@ -34,6 +33,7 @@ from robot_runtime.records import (
     Subscriber,
 )
 from robot_runtime.scenes.scene import Scene
+from robot_runtime.scoring.reference_poses import MAP_FRAME
 from robot_runtime.sensors import observations_of
 from robot_runtime.tasks.episode import Episode
 from sim_bridge.replay.backends.base import SimulatedStep, UnsupportedBySimulator

@@ -34,11 +34,11 @@ from robot_runtime.hal import Halt, Velocity
 from robot_runtime.placement.guide import Guide
 from robot_runtime.placement.offset import Offset, Tolerance
 from robot_runtime.policies import load_policy
+from robot_runtime.policies.human.human import Human
 from robot_runtime.recording.annotations import read_annotations
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.recording.writer import Recorder
 from robot_runtime.runtime import run_episode
-from robot_runtime.teleop.human import Human
 
 
 @pytest.fixture

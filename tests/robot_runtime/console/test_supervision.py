@@ -16,10 +16,10 @@ from robot_runtime.env import Env
 from robot_runtime.errors import EpisodeAborted
 from robot_runtime.hal import BaseState, Velocity
 from robot_runtime.policies import load_policy
+from robot_runtime.policies.human.inbox import ActionInbox, Choice
 from robot_runtime.policy import Policy
 from robot_runtime.records import EndReason, EpisodeEnd
 from robot_runtime.runtime import run_episode
-from robot_runtime.teleop.inbox import ActionInbox, Choice
 
 LEFT = Choice(Action.TURN_LEFT, "console")
 

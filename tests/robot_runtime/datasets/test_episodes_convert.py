@@ -18,11 +18,12 @@ from hypothesis import strategies as st
 from raising import raises_naming
 
 from robot_runtime.cli.main import run_command
-from robot_runtime.datasets import ithor_rearrangement, load_episodes
+from robot_runtime.datasets import load_episodes
 from robot_runtime.datasets.convert_pickle import convert, read_pickle
 from robot_runtime.datasets.io import read_json
 from robot_runtime.datasets.pickle_sandbox import PlainDataCheck, Refused, unpickle
 from robot_runtime.errors import EpisodeError
+from robot_runtime.task_kinds.rearrangement import format_ithor as ithor_rearrangement
 
 
 def pickled(path: Path, value: Any, protocol: int = 4) -> Path:

@@ -26,24 +26,19 @@ from small_flat import flat, pointnav_task
 from test_episodes_formats import objectnav_document, robothor_record
 
 from robot_runtime.common.geometry import SE2
-from robot_runtime.datasets import (
-    habitat_objectnav,
-    habitat_pointnav,
-    habitat_rearrange,
-    iter_episodes,
-    ithor_rearrangement,
-    load_episodes,
-    mp3d_eqa,
-    native_yaml,
-    r2r_ce,
-    robothor,
-    save_episodes,
-)
+from robot_runtime.datasets import iter_episodes, load_episodes, native_yaml, save_episodes
 from robot_runtime.datasets.generate import generate_pointnav
 from robot_runtime.datasets.io import parse, read_json, write_json
 from robot_runtime.errors import EpisodeError
 from robot_runtime.metrics.functional.path import path_length
 from robot_runtime.metrics.functional.spl import spl
+from robot_runtime.task_kinds.eqa import format_mp3d as mp3d_eqa
+from robot_runtime.task_kinds.objectnav import format_habitat as habitat_objectnav
+from robot_runtime.task_kinds.objectnav import format_robothor as robothor
+from robot_runtime.task_kinds.pointnav import format_habitat as habitat_pointnav
+from robot_runtime.task_kinds.rearrangement import format_habitat as habitat_rearrange
+from robot_runtime.task_kinds.rearrangement import format_ithor as ithor_rearrangement
+from robot_runtime.task_kinds.vln import format_r2r_ce as r2r_ce
 from robot_runtime.tasks.episode import (
     Episode,
     Goal,

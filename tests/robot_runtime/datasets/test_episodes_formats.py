@@ -18,10 +18,13 @@ from raising import raises_naming
 from small_flat import flat, objectnav_task, pointnav_task
 
 from robot_runtime.common.geometry import SE2, thor_to_ros_position
-from robot_runtime.datasets import habitat_objectnav, habitat_pointnav, load_episodes, robothor, save_episodes
+from robot_runtime.datasets import load_episodes, save_episodes
 from robot_runtime.datasets.io import parse, read_json
 from robot_runtime.errors import EpisodeError
-from robot_runtime.tasks import objectnav
+from robot_runtime.task_kinds.objectnav import format_habitat as habitat_objectnav
+from robot_runtime.task_kinds.objectnav import format_robothor as robothor
+from robot_runtime.task_kinds.objectnav import task as objectnav
+from robot_runtime.task_kinds.pointnav import format_habitat as habitat_pointnav
 from robot_runtime.tasks.episode import Episode, Goal
 
 HERE = Path("memory.json")

@@ -25,10 +25,11 @@ from episode_documents import (
 from raising import raises_naming
 from test_episodes_formats import objectnav_document, pointnav_record, robothor_record
 
-from robot_runtime.datasets import iter_episodes, iter_readable, ithor_rearrangement, load_episodes
+from robot_runtime.datasets import iter_episodes, iter_readable, load_episodes
 from robot_runtime.datasets.io import write_json
 from robot_runtime.datasets.streaming import outline
 from robot_runtime.errors import EpisodeError
+from robot_runtime.task_kinds.rearrangement import format_ithor as ithor_rearrangement
 from robot_runtime.tasks.episode import Episode
 
 DOCUMENTS: dict[str, Any] = {

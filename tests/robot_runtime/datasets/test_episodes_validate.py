@@ -18,18 +18,15 @@ from test_episodes_formats import objectnav_document, pointnav_record, robothor_
 
 from robot_runtime.cli.main import run_command
 from robot_runtime.common.geometry import SE2
-from robot_runtime.datasets import (
-    habitat_objectnav,
-    habitat_pointnav,
-    iter_readable,
-    ithor_rearrangement,
-    load_episodes,
-    mp3d_eqa,
-    robothor,
-)
+from robot_runtime.datasets import iter_readable, load_episodes
 from robot_runtime.datasets.io import parse, write_json
 from robot_runtime.datasets.validate import CHECKS, validate
 from robot_runtime.scenes.objects import ObjectPose
+from robot_runtime.task_kinds.eqa import format_mp3d as mp3d_eqa
+from robot_runtime.task_kinds.objectnav import format_habitat as habitat_objectnav
+from robot_runtime.task_kinds.objectnav import format_robothor as robothor
+from robot_runtime.task_kinds.pointnav import format_habitat as habitat_pointnav
+from robot_runtime.task_kinds.rearrangement import format_ithor as ithor_rearrangement
 from robot_runtime.tasks.episode import Episode, Goal, Instruction, RearrangedObject
 
 HERE = Path("memory.json")

@@ -28,7 +28,7 @@ from robot_runtime.robots.loader import RobotContext
 from robot_runtime.scenes.objects import Grab, GrabOutcome, ObjectPose, ObjectSource, TrackedObjects
 from robot_runtime.scenes.scene import Scene, SceneObject
 from robot_runtime.tasks.episode import Episode, RearrangedObject
-from robot_runtime.tasks.rearrangement.episode_objects import DEFAULT_SIZE_M, added_objects, size_of
+from robot_runtime.tasks.episode_objects import DEFAULT_SIZE_M, added_objects, size_of
 from robot_runtime.tasks.task import Rearrangement, Success, Task
 
 ANGLE = st.floats(-math.pi, math.pi)

@@ -13,8 +13,8 @@ import pytest
 
 from robot_runtime.common.geometry import SE2
 from robot_runtime.hal import PoseEstimate
-from robot_runtime.metrics.reference_poses import scored_steps
 from robot_runtime.scoring.pose_tracks import PoseTrack, ellipse, pose_tracks
+from robot_runtime.scoring.reference_poses import scored_steps
 from robot_runtime.scoring.report.episode_charts import pose_plot
 
 NS = 1_000_000_000

@@ -21,7 +21,6 @@ from robothor_rig import LIMIT_S, TOKEN, Wire, body, event, serving
 
 from robot_runtime.actions.discrete import Action
 from robot_runtime.common.geometry import SE2
-from robot_runtime.datasets.robothor import AGENT_HEIGHT_M
 from robot_runtime.errors import ConfigError
 from robot_runtime.hal import BaseState
 from robot_runtime.recording.reader import LogReader
@@ -31,6 +30,7 @@ from robot_runtime.scoring.report.submission import robothor_episode
 from robot_runtime.servers import request_server
 from robot_runtime.servers.request_queue import Refused
 from robot_runtime.servers.robothor_messages import parse_request
+from robot_runtime.task_kinds.objectnav.format_robothor import AGENT_HEIGHT_M
 
 
 def agent(step: dict[str, object]) -> tuple[float, float, float, float]:

@@ -19,7 +19,8 @@ from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import ConfigError, EpisodeError, InvalidStart, UnreachableGoal
 from robot_runtime.scenes.geodesic import GeodesicMap
 from robot_runtime.scenes.scene import Scene
-from robot_runtime.tasks import objectnav, pointnav
+from robot_runtime.task_kinds.objectnav import task as objectnav
+from robot_runtime.task_kinds.pointnav import task as pointnav
 from robot_runtime.tasks.episode import Episode, Goal
 from robot_runtime.tasks.goal_category import category_of
 from robot_runtime.tasks.registry import check_episode, task_module

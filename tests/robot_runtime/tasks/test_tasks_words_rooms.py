@@ -14,7 +14,9 @@ from robot_runtime.common.geometry import SE2
 from robot_runtime.datasets.generate import generate_areagoal, generate_episodes
 from robot_runtime.errors import EpisodeError
 from robot_runtime.scenes.geodesic import GeodesicMap
-from robot_runtime.tasks import areagoal, eqa, vln
+from robot_runtime.task_kinds.areagoal import task as areagoal
+from robot_runtime.task_kinds.eqa import task as eqa
+from robot_runtime.task_kinds.vln import task as vln
 from robot_runtime.tasks.episode import Episode, Goal, Instruction, Question
 from robot_runtime.tasks.goal_category import category_of
 from robot_runtime.tasks.registry import check_episode, task_module

@@ -17,8 +17,8 @@ from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import ANSWER, EVIDENCE
 from robot_runtime.scenes.scene import find_scene, load_scene
 from robot_runtime.scoring.summary import score_log
+from robot_runtime.task_kinds.objectnav.task import object_goal
 from robot_runtime.tasks.episode import Episode, Question
-from robot_runtime.tasks.objectnav import object_goal
 from robot_runtime.tasks.task import load_task
 
 

@@ -13,13 +13,13 @@ import typer
 from raising import raises_naming
 from typer.testing import CliRunner
 
-from robot_runtime.cli.questions import register
 from robot_runtime.datasets import load_episodes
-from robot_runtime.datasets.questions import FEW_SCENES, PAPER, generate_questions, read_questions
-from robot_runtime.datasets.questions.episodes import question_episodes
-from robot_runtime.datasets.questions.rules import NINE_TEMPLATES
 from robot_runtime.errors import ConfigError, EpisodeError
 from robot_runtime.scenes.scene import Scene, find_scene, load_scene
+from robot_runtime.task_kinds.eqa.cli import register
+from robot_runtime.task_kinds.eqa.questions import FEW_SCENES, PAPER, generate_questions, read_questions
+from robot_runtime.task_kinds.eqa.questions.episodes import question_episodes
+from robot_runtime.task_kinds.eqa.questions.rules import NINE_TEMPLATES
 from sim_bridge.scenes.generate import flats
 
 SEEDS = (31, 32, 33, 34, 35)

@@ -10,12 +10,12 @@ from robot_runtime.actions.continuous import Decision
 from robot_runtime.actions.discrete import Action
 from robot_runtime.common.geometry import SE2, gps_to_start_frame
 from robot_runtime.errors import PolicyError
-from robot_runtime.planning.contact_memory import ContactMemory
 from robot_runtime.policies.baselines.classical.grid import Grid
 from robot_runtime.policies.baselines.classical.mapping import Mapper
 from robot_runtime.policies.baselines.classical.navigation import Navigator
 from robot_runtime.policies.baselines.classical.objectgoal import ObjectGoal
 from robot_runtime.policies.baselines.classical.pointgoal import PointGoal
+from robot_runtime.policies.planning.contact_memory import ContactMemory
 from robot_runtime.policy import Observation, Policy, World
 from robot_runtime.tasks.task import Task
 

@@ -11,8 +11,6 @@ import numpy as np
 
 from robot_runtime.actions.discrete import Action
 from robot_runtime.common.geometry import SE2, wrap_angle
-from robot_runtime.planning.contact_memory import ContactMemory
-from robot_runtime.planning.lattice import Moves, Plan, Step, Terrain, search
 from robot_runtime.policies.baselines.classical.grid import Grid
 from robot_runtime.policies.baselines.classical.planning import (
     BOLDEST,
@@ -23,6 +21,8 @@ from robot_runtime.policies.baselines.classical.planning import (
     Window,
     march,
 )
+from robot_runtime.policies.planning.contact_memory import ContactMemory
+from robot_runtime.policies.planning.lattice import Moves, Plan, Step, Terrain, search
 from robot_runtime.scenes.grid_interpolation import Floats
 from robot_runtime.tasks.task import Task
 

@@ -10,11 +10,11 @@ from scipy import ndimage
 
 from robot_runtime.actions.discrete import Action
 from robot_runtime.common.geometry import SE2
-from robot_runtime.planning.lattice import Moves
 from robot_runtime.policies.baselines.classical.exploration import is_open, next_frontier
 from robot_runtime.policies.baselines.classical.grid import Grid
 from robot_runtime.policies.baselines.classical.navigation import Navigator, Target
 from robot_runtime.policies.baselines.classical.planning import Bools, CostMap, disc
+from robot_runtime.policies.planning.lattice import Moves
 from robot_runtime.policy import Observation
 from robot_runtime.scenes.grid_interpolation import Floats
 from robot_runtime.tasks.task import Task

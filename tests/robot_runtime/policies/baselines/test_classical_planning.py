@@ -9,12 +9,12 @@ import pytest
 from box_world import make_task
 
 from robot_runtime.common.geometry import SE2
-from robot_runtime.planning.contact_memory import ContactMemory
 from robot_runtime.policies.baselines.classical.exploration import frontier_cells, is_open, next_frontier
 from robot_runtime.policies.baselines.classical.grid import CAP, Grid
 from robot_runtime.policies.baselines.classical.navigation import Navigator
 from robot_runtime.policies.baselines.classical.planning import CostMap, CostParameters, disc, march
 from robot_runtime.policies.baselines.classical.pointgoal import point_target
+from robot_runtime.policies.planning.contact_memory import ContactMemory
 
 CELL_M = 0.05
 RADIUS_M = 0.18

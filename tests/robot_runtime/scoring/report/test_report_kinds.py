@@ -23,11 +23,11 @@ from robot_runtime.records import ANSWER, EndReason, EpisodeEnd, EpisodeHeader
 from robot_runtime.scenes.objects import ObjectPose, ObjectSource
 from robot_runtime.scoring.report import episode_charts, group_charts
 from robot_runtime.scoring.report.episode_data import EpisodeData, RearrangementVerdicts, load_episode_data
-from robot_runtime.scoring.report.objects_table import object_changes, objects_overlay
 from robot_runtime.scoring.report.outcome import criteria, outcome, question_result
 from robot_runtime.scoring.report.pages import write_report
 from robot_runtime.scoring.statistics.intervals import Interval
 from robot_runtime.scoring.summary import EpisodeScore
+from robot_runtime.task_kinds.rearrangement.report import object_changes, objects_overlay
 from robot_runtime.tasks.episode import Episode, Instruction, Question, RearrangedObject
 from robot_runtime.tasks.task import Category, Rearrangement, Success
 

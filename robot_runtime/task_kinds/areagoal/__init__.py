@@ -1,0 +1,1 @@
+"""AreaGoal: task, measures, episode formats."""

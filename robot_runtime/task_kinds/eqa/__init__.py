@@ -1,0 +1,1 @@
+"""Embodied question answering: task, measures, questions, episode format, agents, commands."""

@@ -1,0 +1,33 @@
+"""Questions about scenes and their answers, made by functional programs (EmbodiedQA, Das et al. 2018)."""
+
+from __future__ import annotations
+
+from robot_runtime.task_kinds.eqa.questions.dataset import (
+    QuestionSet,
+    Tally,
+    read_questions,
+    sample_questions,
+    write_questions,
+)
+from robot_runtime.task_kinds.eqa.questions.generate import generate_questions, normalized_entropy
+from robot_runtime.task_kinds.eqa.questions.programs import TEMPLATES
+from robot_runtime.task_kinds.eqa.questions.question import SceneQuestion
+from robot_runtime.task_kinds.eqa.questions.rules import CODE, FEW_SCENES, PAPER, PRESETS, QuestionRules, find_rules
+
+__all__ = [
+    "CODE",
+    "FEW_SCENES",
+    "PAPER",
+    "PRESETS",
+    "TEMPLATES",
+    "QuestionRules",
+    "QuestionSet",
+    "SceneQuestion",
+    "Tally",
+    "find_rules",
+    "generate_questions",
+    "normalized_entropy",
+    "read_questions",
+    "sample_questions",
+    "write_questions",
+]

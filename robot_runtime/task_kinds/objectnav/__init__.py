@@ -1,0 +1,1 @@
+"""ObjectNav: task, measures, episode formats."""

@@ -1,0 +1,1 @@
+"""PointNav: task, measures, episode formats."""

@@ -1,0 +1,133 @@
+"""Sensors of rearrangement: the objects' places, the carried object, the phase, and the goal as program or image."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robot_runtime.common.geometry import polar_goal
+from robot_runtime.errors import ConfigError, EpisodeError
+from robot_runtime.hal import RgbdFrame
+from robot_runtime.task_kinds.rearrangement.crosshair import settings
+from robot_runtime.task_kinds.rearrangement.task import WALKTHROUGH, to_move
+from robot_runtime.tasks.episode import Episode
+from robot_runtime.tasks.sensor import Bound, Moment, Sensor, image_shape, text_sensor
+from robot_runtime.tasks.task import SensorName, Task
+
+_UNBOUNDED = float(np.finfo(np.float32).max)
+_PI = float(np.float32(math.pi))
+
+
+@dataclass(frozen=True, slots=True)
+class RearrangementGoal:
+    """Input of the sensors of rearrangement: the ``Moment.extras`` of such a task.
+
+    Attributes:
+        episode: its objects and its program, in map.
+        goal_frame: view from the start of the goal state; None where the task shows no such image.
+        held: ids of the carried objects.
+        phase: of the episode.
+    """
+
+    episode: Episode
+    goal_frame: RgbdFrame | None = None
+    held: tuple[str, ...] = ()
+    phase: str = ""
+
+
+def _goal(moment: Moment) -> RearrangementGoal:
+    if not isinstance(moment.extras, RearrangementGoal):
+        raise ConfigError("the episode moves no objects", "use episodes of this task's kind")
+    return moment.extras
+
+
+def _object_places(moment: Moment, which: Literal["start", "goal"]) -> NDArray[np.float32]:
+    """Polar, object by object; [-1, 0] where there is none."""
+    episode, most = _goal(moment).episode, settings(moment.task).max_objects
+    objects = to_move(episode)
+    if len(objects) > most:
+        raise EpisodeError(
+            f"episode {episode.id!r}: {len(objects)} objects are to be moved, task {moment.task.name!r} shows {most}",
+            "raise 'max_objects' in the task's preset",
+        )
+    here = moment.origin @ moment.pose.relative_to(moment.start)
+    shown = np.tile(np.array([-1.0, 0.0], np.float32), most)
+    for row, item in enumerate(objects):
+        pose = item.start if which == "start" or item.goal is None else item.goal
+        shown[2 * row : 2 * row + 2] = polar_goal(here, pose.position[0], pose.position[1])
+    return shown
+
+
+def _held(moment: Moment) -> NDArray[np.int64]:
+    goal = _goal(moment)
+    if not goal.held:
+        return np.array([-1], np.int64)
+    names = [item.id for item in to_move(goal.episode)]
+    last = goal.held[-1]
+    return np.array([names.index(last) if last in names else settings(moment.task).max_objects], np.int64)
+
+
+def _program(moment: Moment) -> NDArray[np.str_]:
+    program = _goal(moment).episode.program
+    if program is None:
+        raise ConfigError("the episode has no program", "use episodes with one, or a task without the sensor 'program'")
+    return np.array(json.dumps(program.to_document()), np.str_)
+
+
+def _goal_image(moment: Moment) -> NDArray[np.uint8]:
+    frame = _goal(moment).goal_frame
+    if frame is None:
+        raise ConfigError("there is no image of the goal state", "use a task whose goals are images")
+    return np.asarray(frame.rgb.view())
+
+
+def _places(doc: str, which: Literal["start", "goal"]) -> Sensor:
+    def bounds(task: Task) -> tuple[Bound, Bound]:
+        most = settings(task).max_objects
+        return (-1.0, -_PI) * most, (_UNBOUNDED, _PI) * most
+
+    return Sensor(
+        doc=doc,
+        dtype=np.float32,
+        shape=lambda task: (2 * settings(task).max_objects,),
+        bounds=bounds,
+        value=lambda moment: _object_places(moment, which),
+    )
+
+
+REARRANGEMENT_SENSORS: dict[SensorName, Sensor] = {
+    "obj_start_gps_compass": _places(
+        "start of each object to be moved, from the present pose: [rho m, azimuth rad] each, left positive, in the "
+        "episode's order; [-1, 0] for none",
+        "start",
+    ),
+    "obj_goal_gps_compass": _places("goal of each object to be moved, likewise", "goal"),
+    "held": Sensor(
+        doc="the carried object, the last one taken: its index among those to be moved, -1 for none, "
+        "the largest number that can be shown for any other",
+        dtype=np.int64,
+        shape=lambda _: (1,),
+        bounds=lambda task: (-1, settings(task).max_objects),
+        value=_held,
+    ),
+    "phase": Sensor(
+        doc="0 in the walkthrough, 1 when objects are to be moved",
+        dtype=np.int64,
+        shape=lambda _: (1,),
+        bounds=lambda _: (0, 1),
+        value=lambda moment: np.array([_goal(moment).phase != WALKTHROUGH], np.int64),
+    ),
+    "program": text_sensor("the evaluation program as JSON: robot_runtime.tasks.goal_program", _program),
+    "imagegoal": Sensor(
+        doc="color, 0..255, of the goal state from the robot's start; constant over the episode",
+        dtype=np.uint8,
+        shape=image_shape(3),
+        bounds=lambda _: (0, 255),
+        value=_goal_image,
+    ),
+}

@@ -1,0 +1,82 @@
+"""Measures of instruction following: fidelity to the route (Magalhaes et al. 2019; VLN-CE ``measures.py``).
+
+As in VLN-CE, distance to the goal is geodesic, for success and oracle success too, and distance to the reference is
+Euclidean, here in the plane. SED is left out: it counts edges of a graph, and a route in free space has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any, ClassVar
+
+from typing_extensions import override
+
+from robot_runtime.common.geometry import SE2
+from robot_runtime.metrics.functional.distances import Euclidean
+from robot_runtime.metrics.functional.dtw import dtw_alignment
+from robot_runtime.metrics.functional.path import without_repeats
+from robot_runtime.metrics.functional.route import RouteRules, route_metrics
+from robot_runtime.metrics.measures.base import Measures, Run
+from robot_runtime.metrics.settings import Metrics, Rules
+from robot_runtime.records import EpisodeHeader
+from robot_runtime.scenes.geodesic import GeodesicMap
+from robot_runtime.task_kinds.vln.format_r2r_ce import ground_truth_path
+from robot_runtime.tasks.episode import Episode
+
+PLANE = Euclidean((0, 1))
+Point = tuple[float, float]
+
+
+def reference_of(episode: Episode, rules: Rules) -> tuple[Sequence[tuple[float, ...]], str]:
+    """Reference of a route, as points in map, and its source; empty if there is none."""
+    dense = ground_truth_path(episode) if rules.reference == "densest" else ()
+    return (dense, "the follower's positions") if dense else (episode.reference_path, "nodes of the reference path")
+
+
+def alignment(episode: Episode, poses: Sequence[SE2], rules: Rules) -> list[tuple[Point, Point]]:
+    """The pairs (reference, path) of points (x, y) whose distances nDTW sums; empty without a reference."""
+    reference, _ = reference_of(episode, rules)
+    if not reference:
+        return []
+    path = without_repeats([(pose.x_m, pose.y_m) for pose in poses])
+    _, pairs = dtw_alignment(reference, path, PLANE)
+    return [((reference[i][0], reference[i][1]), (float(path[j][0]), float(path[j][1]))) for i, j in pairs.tolist()]
+
+
+class RouteMeasures(Measures):
+    """Success by distance, and the metrics of a path against its reference; None without a reference."""
+
+    names: ClassVar[tuple[str, ...]] = (
+        "oracle_success",
+        "ndtw",
+        "sdtw",
+        "cls",
+        "oracle_navigation_error_m",
+        "average_deviation_m",
+        "max_deviation_m",
+    )
+
+    def __init__(self, header: EpisodeHeader, rules: Rules, geodesic: GeodesicMap) -> None:
+        super().__init__(header, rules, geodesic)
+        rule = header.task.success
+        self._route_rules = RouteRules(threshold_m=rule.distance_m, inclusive=rule.inclusive, zero_path=rules.zero_path)
+        self._reference, self._source = reference_of(header.episode, rules)
+
+    @override
+    def metrics(self, run: Run) -> Metrics:
+        if not self._reference:
+            return dict.fromkeys(self.names)
+        path = [(pose.x_m, pose.y_m) for pose in run.poses]
+        values = route_metrics(
+            self._reference, path, run.shortest_m, run.stopped, self._route_rules, PLANE, run.distances_m()
+        )
+        return {name: values[name] for name in self.names}
+
+    @override
+    def choices(self) -> dict[str, Any]:
+        return {
+            "route": asdict(self._route_rules),
+            "route_distance": "planar Euclidean to the reference, exact DTW; geodesic to the goal",
+            "route_reference": self._source if self._reference else "none",
+        }

@@ -1,1 +1,0 @@
-"""Viewers of logs, whole or being written: Rerun and Foxglove."""
