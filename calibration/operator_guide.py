@@ -43,14 +43,14 @@ class Guide:
         """Request an action and wait for Enter; return at once without an operator.
 
         Raises:
-            CalibrationFailed: standard input is no terminal, or was closed.
+            CalibrationFailed: standard input is not a terminal, or was closed.
         """
         if not self.attended:
             return
         self.tell(f"→ {request}, then press Enter (Ctrl-C ends)")
         if not sys.stdin.isatty() or not sys.stdin.readline():
             raise CalibrationFailed(
-                "this calibration needs an operator at a terminal", "run it in a terminal, beside the robot"
+                "this calibration needs an operator at a terminal", "run it in a terminal next to the robot"
             )
 
     def progress(self, done: int, total: int, note: str = "") -> None:

@@ -100,7 +100,7 @@ def import_(
 def view_points(
     folder: Annotated[Path, typer.Argument(help="Scene folder with meshes.")],
 ) -> None:
-    """Compute anew from where each object is seen within 1 m; do so after editing a scene's map or objects.
+    """Recompute from where each object is seen within 1 m; do so after editing a scene's map or objects.
 
     Example:
         robot-runtime scene view-points scenes/house
@@ -161,7 +161,7 @@ _LINE_PERIOD_S = 10.0
 
 @contextmanager
 def shown_progress() -> Iterator[Progress]:
-    """A progress bar per stage with the time that is left; where stderr is no terminal, a line now and then."""
+    """A progress bar per stage with the time that is left; where stderr is not a terminal, a line now and then."""
     from robot_runtime.common.console import error_console, progress_bar
 
     if not error_console.is_terminal:

@@ -114,7 +114,7 @@ def _views_from_person(
 def _views_from_simulation(
     robot: Robot, simulation: Simulation, rig: RgbdCalibration, board: Board, wanted: int
 ) -> Generator[View, None, None]:
-    """Yield views over the whole image, tilted to every side, at several distances."""
+    """Yield views over the complete image, tilted to every side, at several distances."""
     start_poses.open_start_pose(robot, simulation)
     picture, random = board.picture(), simulation.random(SHEET)
     try:

@@ -100,7 +100,7 @@ def extrinsics(
     tag_m: options.TagM = 0.16,
     floor_tags: Annotated[str, typer.Option(metavar="FIRST-LAST", help="Ids of the tags on the floor.")] = "0-9",
 ) -> None:
-    """Find where the camera sits over the whole tilt range: height, pitch, roll, lateral offset.
+    """Find where the camera sits over the full tilt range: height, pitch, roll, lateral offset.
 
     The file is a mount: name it as 'mount' under 'imaging' in the camera's YAML, or in the ROS robot's.
 

@@ -41,7 +41,7 @@ NOISES, CLOSEST_M, REFINEMENTS = 3.0, 0.002, 8
 """Points beyond so many typical distances, but at least this distance, are left out of the next of so many fits."""
 
 SIGMA_M, SIGMA_RAD = 0.002, math.radians(0.1)
-"""Standard deviations of one image's floor: its height, its direction."""
+"""Standard deviations of an image's floor: its height, its direction."""
 
 MIN_VIEWS = 5
 MIN_SPAN_RAD = math.radians(20)
@@ -53,7 +53,7 @@ _FREE = (1, 2, 4, 5, 6, 7)
 
 @dataclass(frozen=True, eq=False)
 class DepthView:
-    """Points of one depth image.
+    """Points of a depth image.
 
     Attributes:
         pan_rad: pan angle of the head.

@@ -43,7 +43,7 @@ MAX_FOCAL_SIGMA_PCT = 0.1
 """Greatest standard deviation of the focal length by the fit, a third of the allowed error."""
 
 OUTLIER = 5.0
-"""Corners with errors beyond so many medians are left out, as beside a reflection or at the image's border."""
+"""Corners with errors beyond so many medians are left out, as next to a reflection or at the image's border."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,7 +168,7 @@ class IntrinsicsProcedure(Procedure[BoardView, SolvedLens]):
 
 @dataclass(frozen=True, eq=False)
 class _Fitted:
-    """Result of one fit.
+    """Result of a fit.
 
     Attributes:
         lens: fitted.

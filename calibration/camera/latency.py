@@ -54,7 +54,7 @@ LIMIT_MS = 5.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BaseSweep:
-    """Images and odometry of one sweep.
+    """Images and odometry of a sweep.
 
     Attributes:
         stamps_ns: int64 (N,), of the images.

@@ -89,7 +89,7 @@ class TiltServoProcedure(Procedure[Approach, TiltServo]):
         return approaches
 
     def split(self, captures: Sequence[Approach]) -> tuple[list[Approach], list[Approach]]:
-        """Hold out whole pairs of approaches."""
+        """Hold out complete pairs of approaches."""
         angles = sorted({capture.commanded_rad for capture in captures})
         held_out = set(angles[1::3])
         training = [capture for capture in captures if capture.commanded_rad not in held_out]

@@ -81,13 +81,13 @@ class Selection:
     left_out: Mapping[str, Mapping[str, int]]
 
     def of(self, action: Action) -> list[Sample]:
-        """Return the samples of one action, in order."""
+        """Return the samples of an action, in order."""
         return [sample for sample in self.samples if sample.trial.action is action]
 
 
 @dataclass(frozen=True)
 class ActionFit:
-    """Error of one action.
+    """Error of an action.
 
     Attributes:
         error: mean and covariance.
@@ -114,7 +114,7 @@ def size_of(episodes: Sequence[LoggedEpisode]) -> Size:
     for what, found in (("forward motions", forward), ("turns", turn)):
         if not found:
             raise CalibrationFailed(
-                f"the logs hold no {what}, without which there is no model of a robot's actions",
+                f"the logs contain no {what}; an action model cannot be fitted",
                 "add logs of an agent that drives and turns",
             )
     return Size(forward.most_common(1)[0][0], turn.most_common(1)[0][0])
@@ -194,7 +194,7 @@ def fit_actions(selection: Selection) -> dict[str, ActionFit]:
     """Fit the error of each action, by its name.
 
     Raises:
-        CalibrationFailed: too few actions of a kind, or all of one episode.
+        CalibrationFailed: too few actions of a kind, or all of the same episode.
     """
     found = {}
     for action in MOVES:

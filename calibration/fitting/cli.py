@@ -16,7 +16,7 @@ def register(groups: dict[str, typer.Typer]) -> None:
 
 
 def fit(
-    logs: Annotated[list[Path], typer.Argument(help="Logs of one robot, or folders of them.")],
+    logs: Annotated[list[Path], typer.Argument(help="Logs of a single robot, or folders of them.")],
     out: Annotated[Path, typer.Option(help="Folder for robot.yaml, actuation.yaml, fit.json, fit.html, pictures.")],
     robot: Annotated[str | None, typer.Option(help="Of logs of several robots or controllers: which.")] = None,
     frames: Annotated[int, typer.Option(min=1, help="Whose floor is looked for, of all logs together.")] = 200,

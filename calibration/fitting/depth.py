@@ -191,7 +191,7 @@ def flicker_m(changes: Array, unit_m: float) -> float:
 
 
 def at_edge(first: Floats, second: Floats) -> NDArray[np.bool_]:
-    """Return the pixels beside another surface in two frames, bool (H, W), after a median filter against noise."""
+    """Return the pixels next to another surface in two frames, bool (H, W), after a median filter against noise."""
     both = np.where((first > 0) & (second > 0), (first + second) / 2, np.maximum(first, second)).astype(np.float32)
     near, far = jumps(np.asarray(cv2.medianBlur(both, MEDIAN_PX), np.float32), EDGE)
     return np.asarray(far > near)

@@ -39,7 +39,7 @@ memory."""
 
 @dataclass(frozen=True, eq=False)
 class RobotFit:
-    """Fit of one robot.
+    """Fit of a single robot.
 
     Attributes:
         robot: name in the logs.
@@ -92,8 +92,8 @@ def read_all(
         on_read: is called after each log, for progress.
 
     Raises:
-        CalibrationFailed: no log is usable; the error of the first.
-        RecordingError: likewise.
+        CalibrationFailed: the first log's error, if no log is usable.
+        RecordingError: the first log's error, if no log is usable.
     """
     episodes: list[LoggedEpisode] = []
     unused: list[tuple[Path, str]] = []

@@ -115,7 +115,7 @@ class LoggedEpisode:
         arrivals: raw poses by step and source, as ``LogReader.poses_by_step``.
         base: states of the base.
         commands: velocities that were sent to the base; none in older logs.
-        scatter: float64 (3, 3), covariance of one raw pose of the referee while the robot is stationary; None without
+        scatter: float64 (3, 3), covariance of a raw pose of the referee while the robot is stationary; None without
             raw poses of a single referee.
         scattered: number of deviations of ``scatter``.
         torn: what is missing; empty for a complete log.
@@ -144,7 +144,7 @@ def read_episode(path: Path) -> LoggedEpisode:
 
     Raises:
         CalibrationFailed: the referee is odometry, or measures no headings.
-        RecordingError: the file is no log, or has no complete step.
+        RecordingError: the file is not a log, or has no complete step.
     """
     with LogReader(path) as log:
         header = log.header
@@ -154,7 +154,7 @@ def read_episode(path: Path) -> LoggedEpisode:
         base, _ = whole(log.base_states())
         commands, _ = whole(log.commands())
         if not records:
-            raise RecordingError(f"{path}: holds no whole step", "record the episode again")
+            raise RecordingError(f"no complete step in {path}", "record the episode again")
         if not (torn or log.complete):
             torn = f"{path}: ends after step {records[-1].index}"
     stationary_poses = _StationaryPoses(header, records, arrivals)
@@ -252,7 +252,7 @@ def while_stationary(times: Sequence[StepTimes], raw: Sequence[PoseEstimate]) ->
 
 
 def scatter(stationary_poses: Sequence[Sequence[PoseEstimate]]) -> tuple[Array | None, int]:
-    """Return the covariance of one pose about its step's mean (None with too few), and the degrees of freedom."""
+    """Return the covariance of a pose about its step's mean (None with too few), and the degrees of freedom."""
     total, count = np.zeros((3, 3)), 0
     for seen in stationary_poses:
         if len(seen) > 1:

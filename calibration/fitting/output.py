@@ -66,7 +66,7 @@ def stamp(fit: RobotFit, valid_days: float) -> Stamp:
 
 
 def as_document(fit: RobotFit, found: list[Setting]) -> dict[str, Any]:
-    """Return the whole fit as a JSON document."""
+    """Return the complete fit as a JSON document."""
     return {
         "robot": fit.robot,
         "logs": [str(episode.path) for episode in fit.episodes],

@@ -211,7 +211,7 @@ def camera(fit: RobotFit) -> Figure:
         axis.set(xlabel=f"{title}, true less described", yticks=[])
     head_deg = [math.degrees(frame.head_tilt_rad) for frame in frames]
     axes[3].plot(head_deg, panels[0][1], "o", color=MEASURED, markersize=3, alpha=0.5)
-    axes[3].set(xlabel="head's tilt, °", ylabel="camera's tilt beside it, °")
+    axes[3].set(xlabel="head's tilt, °", ylabel="error of the camera's tilt, °")
     axes[3].grid(alpha=0.25)
     return figure
 

@@ -65,7 +65,7 @@ def read_replays(paths: Sequence[Path], robot: str) -> ReplayedCamera | None:
         robot: name in the logs.
 
     Raises:
-        ConfigError: a file is no replay, or of another robot; or no replay compares depth.
+        ConfigError: a file is not a replay, or is of another robot; or no replay compares depth.
     """
     if not paths:
         return None
@@ -109,7 +109,7 @@ def _files(paths: Sequence[Path]) -> Iterator[Path]:
 
 def _offset(path: Path, robot: str) -> Mapping[str, Any] | None:
     """Return one replay's offset of the camera; None without a pose replay, or with too little depth."""
-    again = "make it anew: `robot-runtime replay LOG --poses --overwrite`"
+    again = "run it again: `robot-runtime replay LOG --poses --overwrite`"
     try:
         replay = json.loads(path.read_text(encoding="utf-8"))
         of, pose = replay["robot"], replay["pose"]
@@ -117,7 +117,7 @@ def _offset(path: Path, robot: str) -> Mapping[str, Any] | None:
         if offset is not None and "biases" not in offset:
             raise ConfigError(f"{path}: written before replays compared depth by distance", again)
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ConfigError(f"{path}: is no replay: {error!r}", again) from error
+        raise ConfigError(f"{path}: not a replay: {error!r}", again) from error
     if of != robot:
         raise ConfigError(f"{path}: is a replay of robot {of!r}, not of {robot!r}", "give replays of the same logs")
     return offset

@@ -96,7 +96,7 @@ def says(setting: Setting) -> str:
 def _rivals(fit: RobotFit) -> RenderableType:
     validation = fit.validation
     if validation.nats is None:
-        return Text(f"fitted beside published models: {validation.reason}")
+        return Text(f"fitted and published models compared: {validation.reason}")
     title = f"held-out actions: {validation.nats:.2f} nats each by the fitted model, of {validation.actions}"
     shown = Table(title=title, title_justify="left", box=None)
     shown.add_column("published", no_wrap=True)

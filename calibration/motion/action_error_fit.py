@@ -47,7 +47,7 @@ class Trial:
 
 
 def error_of(trials: Sequence[Trial]) -> ActionError:
-    """Return mean and covariance of the errors of at least two actions of one kind, without the referee's noise."""
+    """Return mean and covariance of the errors of at least two equal actions, without the referee's noise."""
     measured = np.array([trial.error for trial in trials])
     covariance = np.cov(measured, rowvar=False) - np.mean([trial.noise for trial in trials], axis=0)
     return ActionError(_triple(measured.mean(axis=0)), _rows(_possible(covariance)), len(trials))

@@ -39,7 +39,7 @@ LIMIT_PCT = 1.5
 
 @dataclass(frozen=True, slots=True)
 class Leg:
-    """Consecutive motions of one kind, measured as a whole.
+    """Consecutive motions of the same kind, measured together.
 
     Attributes:
         round: index of the round of the drive, from 0.

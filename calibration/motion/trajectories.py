@@ -124,7 +124,7 @@ class MeasuredDrive:
         return StationaryPose(state.odom, *mean_pose(seen, referee.info.name))
 
     def move(self, *displacements: Displacement) -> Move:
-        """Execute motions one after the other and measure the whole displacement.
+        """Execute motions one after the other and measure the total displacement.
 
         Raises:
             CalibrationFailed: a motion was not completed.

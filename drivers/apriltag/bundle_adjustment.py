@@ -53,7 +53,7 @@ class TagView:
     Attributes:
         pose: first guess of the robot's pose in ``map``.
         odom: its pose by odometry; None if unknown.
-        run: number of the run. Odometry relates consecutive images of one run only.
+        run: number of the run. Odometry relates consecutive images of the same run only.
         base_from_camera: float64 (4, 4), the optical frame in base_link.
         rays: per id float64 (4, 2), the corners as x / z and y / z.
         focal_px: pixels per unit of the rays.

@@ -59,7 +59,7 @@ def survey(
     surveyed: Annotated[
         Path | None,
         typer.Option(
-            help="Tag map of tags measured otherwise: one with its whole pose, or the places of several. Default: the "
+            help="Map of separately surveyed tags: one with its complete pose, or positions of several. Default: the "
             "poses that the logs have.",
             exists=True,
         ),
@@ -148,7 +148,7 @@ def _ids(text: str) -> list[int]:
     for part in text.split(","):
         first, dash, last = part.partition("-")
         if not first.strip().isdigit() or (dash and not last.strip().isdigit()):
-            raise ConfigError(f"--ids: {part!r} is no number and no range", "write 0-11, or 3,7,20")
+            raise ConfigError(f"--ids: {part!r} is neither a number nor a range", "write 0-11, or 3,7,20")
         numbers.extend(range(int(first), int(last if dash else first) + 1))
     beyond = [number for number in numbers if number >= TAG_COUNT]
     if beyond:

@@ -27,7 +27,7 @@ from robot_runtime.scenes.tag_map import Tag, unit_corners
 Vector = NDArray[np.float64]
 
 GATE = 26.1
-"""Largest sum of weighted squares of one tag's eight coordinates: chi-square, 8 degrees of freedom, p = 0.001."""
+"""Largest sum of weighted squares of a tag's eight coordinates: chi-square, 8 degrees of freedom, p = 0.001."""
 
 FLOOR_GATE = 16.3
 """Largest sum of weighted squares of the floor's three residuals: chi-square, 3 degrees of freedom, p = 0.001."""

@@ -1,7 +1,7 @@
 """Survey of tag poses from many images by bundle adjustment.
 
 Unknown are the pose of each tag and of the robot at each image. Corners in the images, the floor, and odometry between
-images constrain them. The frame ``map`` is defined by separately surveyed tags (one with its whole pose, or the
+images constrain them. The frame ``map`` is defined by separately surveyed tags (one with its complete pose, or the
 positions of several), or by the logged poses.
 """
 

@@ -1,6 +1,6 @@
 """Images of tags for a survey: from logs, or from a folder of images.
 
-A folder has ``frames.yaml`` beside its images::
+A folder has ``frames.yaml`` next to its images::
 
     lens: {width: 1280, height: 720, fx: 610.0, fy: 610.0, cx: 639.5, cy: 359.5}
     camera: {xyz_m: [0.0, 0.0, 0.88], rpy_deg: [0.0, 0.0, 0.0]}    # body frame (x forward) in base_link, head straight
@@ -68,7 +68,7 @@ def views_from_log(path: Path, run: int, detector: TagDetector, mount: CameraMou
         mount: mount of the camera; None for the logged mount.
 
     Raises:
-        RecordingError: the file is no log, or damaged.
+        RecordingError: the file is not a log, or damaged.
     """
     with LogReader(path) as log:
         k = log.header.intrinsics
@@ -119,7 +119,7 @@ def _read_image(path: Path, where: str) -> NDArray[np.uint8]:
     except (OSError, TooLarge) as error:
         raise ConfigError(f"{where} cannot be read: {error}", remedy) from error
     if image is None:
-        raise ConfigError(f"{where} is no readable image", remedy)
+        raise ConfigError(f"{where} is not a readable image", remedy)
     return np.asarray(image, np.uint8)
 
 

@@ -20,7 +20,7 @@ MM_PER_M = 1000
 
 
 class FactoryCalibration:
-    """Factory calibration of one device for all modes.
+    """Factory calibration of a device for all modes.
 
     Args:
         sdk: the loaded libraries.
@@ -76,7 +76,7 @@ class FactoryCalibration:
 
 
 def lens(camera: CameraCalibration) -> Lens:
-    """Return the lens of one camera of the SDK's calibration; its pixel (0, 0) is the first pixel's center, too."""
+    """Return the lens of a camera of the SDK's calibration; its pixel (0, 0) is the first pixel's center, too."""
     cx, cy, fx, fy, k1, k2, k3, k4, k5, k6, _codx, _cody, p2, p1, _ = camera.intrinsics.parameters
     radius = float(camera.metric_radius)
     return Lens(

@@ -77,7 +77,7 @@ class EmulatedKinect(KinectDevice):
 
     Raises:
         ConfigError: ``calibration`` names no readable file.
-        DeviceFault: the file is no factory calibration.
+        DeviceFault: the file is not a factory calibration.
     """
 
     def __init__(self, sdk: Sdk, simulation: Simulation, options: EmulatedOptions) -> None:

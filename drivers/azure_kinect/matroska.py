@@ -31,7 +31,7 @@ def check_complete(path: Path) -> None:
 def _check(file: BinaryIO, size: int, path: Path) -> None:
     first = _element(file)
     if first is None or first[0] != HEADER:
-        raise DeviceFault(f"{path}: is no Matroska file", "name a recording of the Kinect SDK, as made by k4arecorder")
+        raise DeviceFault(f"{path}: not a Matroska file", "name a recording of the Kinect SDK, as made by k4arecorder")
     file.seek(first[1])
     segment = _element(file)
     if segment is None or segment[0] != SEGMENT:
@@ -47,7 +47,7 @@ def _check(file: BinaryIO, size: int, path: Path) -> None:
         missing.pop(element[0], None)
         file.seek(element[1])
     if CLUSTER in missing:
-        raise DeviceFault(f"{path}: holds no captures", RECORD_AGAIN)
+        raise DeviceFault(f"no captures in {path}", RECORD_AGAIN)
     if missing:
         raise DeviceFault(f"{path}: was not closed: it lacks {', '.join(missing.values())}", RECORD_AGAIN)
 

@@ -85,7 +85,7 @@ def check(color: str, depth: str, rate_hz: int, where: str) -> None:
 
 
 def outline(kind: DepthKind) -> tuple[tuple[float, float], ...]:
-    """Return the convex polygon of valid pixels of a depth mode; empty for the whole image."""
+    """Return the convex polygon of valid pixels of a depth mode; empty for the full image."""
     return tuple((x * kind.width - 0.5, y * kind.height - 0.5) for x, y in HEXAGON) if kind.hexagon else ()
 
 

@@ -1,7 +1,7 @@
 """Nominal factory calibration in the devices' JSON format.
 
 It is the calibration of the emulated unit, and a placeholder for a device's own until it is connected. The numbers are
-those of the data sheet ("hardware specifications": fields of view, the color camera 3.2 cm beside the depth camera,
+those of the data sheet ("hardware specifications": fields of view, the color camera 3.2 cm next to the depth camera,
 which points 6 degrees further down), not of a real unit.
 """
 

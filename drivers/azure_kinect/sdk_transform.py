@@ -32,7 +32,7 @@ LIMIT_S = 60.0
 
 
 def measure(times: int) -> dict[str, Any]:
-    """Return the ``milliseconds`` of one transform of a flat image in 720p, or the ``reason`` of the failure."""
+    """Return the ``milliseconds`` of a transform of a flat image in 720p, or the ``reason`` of the failure."""
     sdk = load_sdk()
     FactoryCalibration(sdk, factory_document(), "nominal calibration")
     calibration = sdk.calibration(factory_document(), DepthMode.NFOV_UNBINNED, ColorResolution.P720, "nominal")

@@ -76,7 +76,7 @@ _TEXTS = {Signal.IDLE: b"  ON", Signal.MOVING: b"  GO", Signal.HELD: b"HOLD", Si
 
 
 class _Wheel:
-    """Count and command of one wheel; the motor's model tells in which direction it turns."""
+    """Count and command of a wheel; the motor's model tells in which direction it turns."""
 
     def __init__(self) -> None:
         self.count: int | None = None

@@ -27,7 +27,7 @@ ATTEMPTS = 2
 """Of each instruction: one bad packet costs a few milliseconds and no more."""
 
 READ_S = 0.002
-"""Time limit of one read; the library reads again until its own."""
+"""Time limit of a read; the library reads again until its own."""
 
 REPLY_S = 0.02
 """Time for a reply, beyond its bytes': the adapter's latency timer is 16 ms unless udev sets it to 1 ms."""
@@ -208,7 +208,7 @@ class ServoBus:
                 return
 
     def _silence(self, servos: Sequence[int]) -> SilentServo:
-        """Name the servos that do not answer: a sync read fails as a whole."""
+        """Name the servos that do not answer: a sync read fails for all servos."""
         silent = list(servos)
         if len(silent) > 1:
             self._await_silence()
@@ -221,7 +221,7 @@ class ServoBus:
 
 
 def check_reply(servo: int, instruction: str, error: Any) -> None:
-    """Raise ``DeviceFault`` if an instruction failed; the alert bit alone is no failure."""
+    """Raise ``DeviceFault`` if an instruction failed; the alert bit alone is not a failure."""
     code = int(error) & ~ALERT
     if code == Error.NONE:
         return

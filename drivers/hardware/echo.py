@@ -23,7 +23,7 @@ SERVO_IDS = range(1, 21)
 
 @dataclass(frozen=True)
 class Echo:
-    """Readings of one kind of device.
+    """Readings of the same kind of device.
 
     Attributes:
         port: link to the device's port, made by its udev rule.

@@ -89,5 +89,5 @@ def install(files: Sequence[RuleFile], folder: Path = FOLDER) -> None:
     except (OSError, subprocess.SubprocessError) as error:
         raise DeviceFault(
             f"the rules are in {folder}, but udev did not take them over: {error}",
-            "plug the devices in anew, or restart; in a container, install the rules on the host",
+            "unplug the devices and plug them in again, or restart; in a container, install the rules on the host",
         ) from error

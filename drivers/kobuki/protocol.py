@@ -359,7 +359,7 @@ class Decoder:
 
 
 def _sub_payloads(buffer: bytes | bytearray, at: int, end: int) -> list[tuple[int, int]]:
-    """Return the beginnings and ends of the sub-payloads between two indices, as far as they are whole."""
+    """Return the beginnings and ends of the sub-payloads between two indices, as far as they are complete."""
     found = []
     while at + 2 <= end and (after := at + 2 + buffer[at + 1]) <= end:
         found.append((at, after))

@@ -62,7 +62,7 @@ MAX_M_S = 1.5
 """Speed that no wheel reaches: encoders that say so were restarted."""
 
 WRAP_S = 65.536
-"""Time after which the device's own time begins anew."""
+"""Time after which the device's own time restarts."""
 
 _TURN_CDEG = 36_000
 _LEDS = {Signal.IDLE: LED_GREEN, Signal.MOVING: LED_GREEN, Signal.HELD: LED_ORANGE, Signal.STOPPED: LED_RED}
@@ -206,7 +206,7 @@ class KobukiWire(BaseWire):
         return left_m, right_m, turn_rad, max(elapsed_s, 0.001)
 
     def _restart(self, basic: Basic, now_ns: int) -> tuple[float, float, None, float]:
-        """Begin anew: the base was switched on, and its counters and gyro mean no motion."""
+        """Restart: the base was switched on, and its counters and gyro mean no motion."""
         self._device_ns = basic.time_ms * 1_000_000
         self._sync = ClockSync(FRAME_S)
         self._sync.add(self._device_ns, now_ns)

@@ -49,7 +49,7 @@ class TrackerOptions:
 
 @dataclass(frozen=True, slots=True)
 class _Latest:
-    """The newest pose of one object, or what is wrong with its newest message."""
+    """The newest pose of an object, or what is wrong with its newest message."""
 
     stamp_ns: int
     pose: ObjectPose | None

@@ -1,8 +1,8 @@
-"""Pairs of color and depth images of one exposure, from a running pipeline.
+"""Pairs of color and depth images of the same exposure, from a running pipeline.
 
 Properties of the SDK (2.59.1) handled here:
 
-* A set may hold images of different instants, an old one in place of a missing one; such a set is no pair.
+* A set may hold images of different instants, an old one in place of a missing one; such a set is not a pair.
 * The arrays of a frame are views of a memory pool, which retained frames exhaust; so they are copied.
 * The stamp is that of the readout. The device's metadata holds the interval from the middle of the exposure to it.
 """
@@ -27,11 +27,11 @@ NS_PER_US = 1_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FramePair:
-    """Color and depth of one capture.
+    """Color and depth of a capture.
 
     Attributes:
         color_ns: middle of the color exposure, in nanoseconds of ``domain``'s clock.
-        depth_ns: middle of the depth exposure, likewise.
+        depth_ns: middle of the depth exposure on the same clock.
         domain: ``rs.timestamp_domain``.
         color: uint8 (H, W, 3), its own memory.
         depth: unfiltered frame of the SDK, to be released soon.
@@ -54,7 +54,7 @@ class Capture:
 
     Attributes:
         sets: number of sets of images so far.
-        unpaired: number of them that were no pair.
+        unpaired: number of those sets that were not a pair.
     """
 
     def __init__(self, pipeline: Any, name: str, period_ms: float) -> None:

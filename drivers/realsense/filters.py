@@ -50,7 +50,7 @@ class Spatial:
 
 @dataclass(frozen=True)
 class Temporal:
-    """Smoothing over consecutive frames of one reading, all exposed after the robot came to rest.
+    """Smoothing over consecutive frames of a reading, all exposed after the robot came to rest.
 
     Attributes:
         frames: number of frames; each takes a period of the camera.
@@ -91,12 +91,12 @@ class FilterOptions:
 
     @property
     def frames(self) -> int:
-        """Number of consecutive frames of one reading."""
+        """Number of consecutive frames of a reading."""
         return 1 if self.temporal is None else self.temporal.frames
 
 
 class FilterChain:
-    """Filters of one reading, without memory of earlier readings."""
+    """Filters of a reading, without memory of earlier readings."""
 
     def __init__(self, options: FilterOptions) -> None:
         self._blocks: list[Any] = []

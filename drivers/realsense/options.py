@@ -101,7 +101,7 @@ class StreamOptions:
             had just been exposed.
         record_to: a new ``.db3`` file for everything that a live device delivers.
         color: mode, as ``robot-runtime doctor`` lists it.
-        depth: mode, likewise.
+        depth: mode, as ``robot-runtime doctor`` lists it.
         rate_hz: rate of color and depth.
         color_sensor: settings of the color sensor.
         depth_sensor: settings of the stereo module.

@@ -29,7 +29,7 @@ def probe(path: Path) -> None:
 @cache
 def _probe(path: Path, size: int, mtime_ns: int) -> None:
     """Try a file once for its present content."""
-    remedy = "name a whole recording in 'file'; a damaged one cannot be mended"
+    remedy = "name a complete recording in 'file'; a damaged recording cannot be repaired"
     try:
         done = subprocess.run(
             [sys.executable, "-m", __name__, str(path)], capture_output=True, timeout=LIMIT_S, check=False

@@ -96,7 +96,7 @@ class RecordedSource(PipelineSource):
         except RuntimeError as error:
             raise DeviceFault(
                 f"{self._name}: cannot be played: {error}",
-                "name a whole .db3 or .bag file with color and depth in 'file'; a torn one cannot be mended",
+                "name a complete .db3 or .bag file with color and depth in 'file'; a truncated file cannot be repaired",
             ) from error
         self._playback = playback
         self._read_modes(profile)
@@ -142,7 +142,7 @@ class RecordedSource(PipelineSource):
                 break
         if self._pairs == 0:
             raise DeviceFault(
-                f"{self._name}: holds no pair of color and depth; {capture.unpaired} sets of other images",
+                f"{self._name}: contains no pair of color and depth; {capture.unpaired} sets of other images",
                 "record both streams at the same rate",
             )
         raise DeviceFault(

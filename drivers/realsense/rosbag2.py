@@ -17,7 +17,7 @@ MAX_TOPICS = 10_000
 _SQLITE = b"SQLite format 3\0"
 _NAME = re.compile(r"(/[A-Za-z0-9_.+-]+)+")
 _TYPE = re.compile(r"[A-Za-z0-9_]+(/[A-Za-z0-9_]+){1,2}")
-_REMEDY = "name a whole .db3 or .bag file with color and depth in 'file'; a torn one cannot be mended"
+_REMEDY = "name a complete .db3 or .bag file with color and depth in 'file'; a truncated file cannot be repaired"
 
 
 def check_topics(path: Path) -> None:

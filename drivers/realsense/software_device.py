@@ -83,7 +83,7 @@ class SoftwareD435:
         rate_hz: rate of color and depth.
 
     Attributes:
-        context: the ``rs.context`` that lists it, beside the devices on the computer's ports.
+        context: the ``rs.context`` that lists it in addition to the devices on the computer's ports.
     """
 
     def __init__(self, color: str, depth: str, rate_hz: int) -> None:
@@ -109,7 +109,7 @@ class SoftwareD435:
     def send(
         self, color: NDArray[np.uint8] | None, depth: NDArray[np.uint16] | None, stamp_ms: float, number: int
     ) -> None:
-        """Inject the images of one exposure.
+        """Inject the images of the same exposure.
 
         Args:
             color: uint8 (H, W, 3); None for a lost image.

@@ -6,7 +6,7 @@ domain              meaning and mapping of the stamp
 ``hardware_clock``  the device's counter: offset and drift are estimated from arrivals. The fastest transport remains
                     in the offset; ``latency_s`` corrects it.
 ``global_time``     the host's wall clock, to which the SDK has mapped the counter: nothing remains.
-``system_time``     the host's wall clock at arrival: ``latency_s`` is the whole delay from the exposure.
+``system_time``     the host's wall clock at arrival: ``latency_s`` is the total delay from the exposure.
 ==================  ================================================================================================
 """
 

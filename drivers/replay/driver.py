@@ -43,7 +43,7 @@ def make_camera(robot: Robot, context: RobotContext, options: Mapping[str, Any],
 
     Raises:
         ConfigError: a bad option, or a folder with no log or several.
-        RecordingError: the file is no log, or damaged.
+        RecordingError: the file is not a log, or damaged.
     """
     chosen = config.parse(dict(options), ReplayOptions, where)
     return ReplayCamera(robot.clock, _log_file(Path(chosen.log), where), chosen.repeat, chosen.rate_hz)
@@ -59,7 +59,7 @@ class ReplayCamera(Camera):
         rate_hz: rate of the simulated exposures.
 
     Raises:
-        RecordingError: the file is no log, or damaged.
+        RecordingError: the file is not a log, or damaged.
     """
 
     def __init__(self, clock: Clock, log: Path, repeat: bool, rate_hz: float) -> None:
@@ -68,7 +68,7 @@ class ReplayCamera(Camera):
             header = reader.header
             first = next(reader.steps(), None)
         if first is None:
-            raise ConfigError(f"{log}: holds no frame", "replay a log of an episode that began")
+            raise ConfigError(f"no frame in {log}", "replay a log of an episode that began")
         self._info = CameraInfo(
             header.intrinsics,
             Mount(*header.mount),
@@ -110,7 +110,7 @@ class ReplayCamera(Camera):
             raise NotConnected(f"replay of {self._log}: is not connected", "call connect() before using it")
         if semantic and not self._info.has_semantic:
             raise DeviceFault(
-                f"replay of {self._log}: the log holds no object ids", "replay one that was run with them"
+                f"replay of {self._log}: the log contains no object ids", "replay a log that was run with them"
             )
         exposure_ns = self._next_exposure_ns(max(exposed_after_ns, self._clock.now_ns(), self._last_ns + 1))
         deadline_ns = self._clock.now_ns() + seconds_to_ns(timeout_s)

@@ -45,7 +45,7 @@ def _master() -> Finding:
     try:
         parts = urlsplit(uri)
         host, port = parts.hostname, parts.port
-    except ValueError:  # a port that is no number
+    except ValueError:  # a port that is not a number
         host = port = None
     if not host or not port:
         return Finding(what, Verdict.FAIL, f"ROS_MASTER_URI is {uri!r}", f"write it like {DEFAULT_MASTER}")

@@ -44,7 +44,7 @@ def bits_of(zones: Zone, bits: Mapping[Zone, int]) -> int:
 
 @dataclass(frozen=True)
 class Frames:
-    """The tf frames of one robot.
+    """The tf frames of a robot.
 
     Attributes:
         prefix: Stands before every frame but ``map``; ``<robot_name>/`` on an Interbotix robot, else empty.

@@ -25,7 +25,7 @@ class Topic:
 
     Attributes:
         name: Full name; ``{name}`` stands for the option ``robot_name``.
-        kinds: Types under which the robot's drivers publish it, all of one definition.
+        kinds: Types under which the robot's drivers publish it, all of the same definition.
         origin: The software of the robot that publishes it or subscribes to it.
     """
 
@@ -150,7 +150,7 @@ def check_topic(field: str, name: str) -> None:
         name: Full name.
 
     Raises:
-        ValueError: It is no full name, or stops sent to it would be ramped.
+        ValueError: It is not a full name, or stops sent to it would be ramped.
     """
     if name and (not name.startswith("/") or name.endswith("/") or " " in name):
         raise ValueError(f"{field} must be a full topic name such as /odom, got {name!r}")

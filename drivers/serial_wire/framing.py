@@ -29,7 +29,7 @@ class FrameScanner:
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Return the frames completed by these bytes, in order, whole."""
+        """Return the frames completed by these bytes, in order, each complete."""
         buffer = self._buffer
         buffer += data
         frames: list[bytes] = []

@@ -14,7 +14,7 @@ from serial.tools import list_ports
 from robot_runtime.errors import DeviceFault
 
 READ_S = 0.1
-"""Time limit of one read, and so of closing."""
+"""Time limit of a read, and so of closing."""
 
 WRITE_S = 0.2
 """Time limit of a write: a device that takes no bytes for so long is gone."""
@@ -125,7 +125,7 @@ def _open_fault(path: str, attachment: Attachment, error: Exception) -> DeviceFa
 
 def _open_remedy(attachment: Attachment, number: int | None) -> str:
     if number == errno.EACCES:
-        rules = f"copy {attachment.rules} to /etc/udev/rules.d and plug the {attachment.device} in anew, or "
+        rules = f"copy {attachment.rules} to /etc/udev/rules.d and plug the {attachment.device} in again, or "
         return f"{rules if attachment.rules else ''}add yourself to the group dialout"
     if number in IN_USE:
         return "end the program that uses it: the vendor's tool, or another robot-runtime"

@@ -1,7 +1,7 @@
 """Errors of the ends of actions, which the robot's own odometry does not measure.
 
 Three sources: PyRobot's tables as Habitat uses them and AI2-THOR's for RoboTHOR
-(``robot_runtime.robots.published_action_errors`` has the sources), and measurements of one robot, in a file
+(``robot_runtime.robots.published_action_errors`` has the sources), and measurements of a robot, in a file
 (``fitted``) or written out (``gaussian``). Each has a ``multiplier`` of its errors, means included: the parameter that
 Kadian et al. 2020 varied from 0 to 1.
 """
@@ -138,7 +138,7 @@ class RobothorErrors(ActionErrors):
 
 
 class FittedErrors(ActionErrors):
-    """Errors of one robot, correlations included."""
+    """Errors of a robot, correlations included."""
 
     def __init__(self, model: ActuationModel) -> None:
         self._errors = {

@@ -148,7 +148,7 @@ class AzureKinectNoise(DepthNoise):
 
 
 def shifted(depth_m: Floats, std_px: float, random: np.random.Generator) -> Floats:
-    """Depth with the position of each pixel changed by a normal error, rounded to whole pixels."""
+    """Depth with the position of each pixel changed by a normal error, rounded to integer pixels."""
     height, width = depth_m.shape
     offsets = np.rint(random.standard_normal((2, height, width), np.float32) * np.float32(std_px)).astype(np.int32)
     index = np.arange(height * width, dtype=np.int32).reshape(height, width) + offsets[0] * width + offsets[1]

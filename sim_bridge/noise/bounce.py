@@ -16,7 +16,7 @@ NEAREST_M = 0.05
 """Smallest distance between two patches that counts; nearer ones lie on one surface at this resolution."""
 
 MOST = 0.5
-"""Greatest light of one patch relative to the direct return, which grazing ones would exceed by rounding."""
+"""Greatest light of a patch relative to the direct return, which grazing ones would exceed by rounding."""
 
 
 @compiled
@@ -28,7 +28,7 @@ def one_bounce(points: Floats, normals: Floats, incidence: Numbers, offsets: Num
         normals: (H, W, 3), unit.
         incidence: (H, W), cosine of the angle of incidence.
         offsets: (N, 3), rows and columns to the other patches, and the number of pixels that each represents.
-        patch_sr: solid angle of one pixel.
+        patch_sr: solid angle of a pixel.
 
     Returns:
         float64 (H, W), meters.

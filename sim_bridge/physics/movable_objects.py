@@ -137,7 +137,7 @@ def _name(item: SceneObject) -> str:
 
 
 class MovableObjects:
-    """The free bodies of one model in one state; empty in a scene without movable objects.
+    """The free bodies of a model in one state; empty in a scene without movable objects.
 
     Attributes:
         by_id: all objects by their ids.

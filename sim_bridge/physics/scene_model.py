@@ -65,7 +65,7 @@ class Body:
 
     Attributes:
         bumper_top_m: the Kobuki's is 0.1 m high; ``top_m`` makes every contact press the bumper.
-        bumper_travel_m: more than the way of one physics step, so that the base stops before the rigid part touches.
+        bumper_travel_m: more than the way of a physics step, so that the base stops before the rigid part touches.
         mass_kg: LoCoBot (PyRobot's URDF).
         response_s: time constant with which the wheels take up a velocity.
         bumper_force_n: the robot pushes along what resists with less than this; all else presses the bumper.
@@ -128,7 +128,7 @@ def build_model(
 
     Args:
         scene: scene with meshes.
-        step_s: length of one physics step.
+        step_s: length of a physics step.
         body: shape and mass of the robot.
         objects_move: whether the scene's movable objects are free bodies.
         added: further free bodies that episodes add: boxes, out of the world until they are placed.
@@ -249,7 +249,7 @@ class _Builder:
 
     def add_robot(self, body: Body) -> None:
         robot = self._world.add_body(name="robot", sleep=mujoco.mjtSleepPolicy.mjSLEEP_NEVER)
-        # Nothing turns an upright cylinder without friction. Contact points of meshes that lie beside the true ones
+        # Nothing turns an upright cylinder without friction. Contact points of meshes that lie next to the true ones
         # would, between two walls; the response of the wheels does not depend on its inertia.
         inertia = _UNTURNED * 0.5 * body.mass_kg * body.radius_m**2
         robot.mass, robot.inertia, robot.ipos, robot.explicitinertial = (

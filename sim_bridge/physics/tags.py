@@ -1,6 +1,6 @@
 """AprilTags in a simulated room, and one on the robot, at the poses that a tag map gives them.
 
-To use them, write ``tags.yaml`` (:mod:`robot_runtime.scenes.tag_map`) beside ``scene.yaml`` and set ``tags: scene`` in
+To use them, write ``tags.yaml`` (:mod:`robot_runtime.scenes.tag_map`) next to ``scene.yaml`` and set ``tags: scene`` in
 the options of a simulated robot; ``tags: PATH`` takes those of another file, and ``robot_tag: {id, size_m, xyz_m,
 rpy_deg}`` puts one on the robot, in base_link. ``launch/robots/sim-tags.yaml`` does so in the bundled apartment. From
 Python: ``build_model(scene, room_tags=load_tag_map(path).tags, robot_tag=tag)``.

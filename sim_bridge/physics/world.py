@@ -22,7 +22,7 @@ from sim_bridge.physics.movable_objects import MovableObjects
 from sim_bridge.physics.scene_model import SOLID, SceneModel
 
 ZONES = tuple(Zone(bits) for bits in range(8))
-"""Every combination of bumper zones by its bits; composing flags anew costs more than a physics step."""
+"""Every combination of bumper zones by its bits; composing flags again costs more than a physics step."""
 
 CENTER_HALF_ANGLE_RAD = math.radians(30)
 SIDE_END_RAD = math.radians(90)
@@ -48,7 +48,7 @@ class World:
 
     Attributes:
         scene_model: the compiled scene.
-        step_s: length of one physics step.
+        step_s: length of a physics step.
         step_ns: the same in nanoseconds.
         physics_s: host seconds spent inside MuJoCo's physics.
         touching: bits of :class:`Zone` pressed now, an index into :data:`ZONES`.

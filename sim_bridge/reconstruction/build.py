@@ -84,7 +84,7 @@ def build_scene(
 
     Args:
         frames: the logs' frames.
-        folder: written anew; must not hold anything but an earlier scene.
+        folder: folder to rewrite; it must not contain anything but an earlier scene.
         options: settings; None for the defaults.
         report: called with the progress.
 

@@ -31,7 +31,7 @@ def register(groups: dict[str, typer.Typer]) -> None:
 
 
 def from_log(
-    logs: Annotated[list[Path], typer.Argument(help="Logs, or folders of logs, of one place.")],
+    logs: Annotated[list[Path], typer.Argument(help="Logs, or folders of logs, of the same place.")],
     out: Annotated[Path, typer.Option(help="Scene folder to write.")],
     voxel_m: Annotated[float, typer.Option(help="Edge of the mesh's voxels.")] = 0.04,
     resolution_m: Annotated[float, typer.Option(help="Edge of the map's cells.")] = 0.025,

@@ -1,7 +1,7 @@
 """Differences between a scene and logs of the place: logged depth against depth that is rendered from the same poses.
 
 A measurement in front of the scene's surface shows something new; one behind it shows that the surface is gone. Both
-are counted in voxels, frame by frame, beside the :class:`~sim_bridge.reconstruction.occupancy_mapping.VoxelGrid` of
+are counted in voxels, frame by frame, next to the :class:`~sim_bridge.reconstruction.occupancy_mapping.VoxelGrid` of
 what was measured, so that neither a wrong pixel nor a person who walks by counts.
 """
 

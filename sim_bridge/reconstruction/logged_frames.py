@@ -1,4 +1,4 @@
-"""RGB-D frames with camera poses, from several logs of one place."""
+"""RGB-D frames with camera poses, from several logs of the same place."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class FrameSequence:
     """The frames of logs, read on iteration: one at a time is in memory.
 
     Attributes:
-        paths: logs of one place, of any number of robots.
+        paths: logs of the same place, of any number of robots.
         referee: source of the poses: logged when the episodes ran, or smoothed afterwards.
         max_depth_m: greater depths are left out.
         scene: the scene that the first log was recorded in.
@@ -89,7 +89,7 @@ class FrameSequence:
         notes: what was left out, and why.
 
     Raises:
-        RecordingError: a log that cannot be read, holds no steps, or whose poses are not in ``map``.
+        RecordingError: a log that cannot be read, contains no steps, or whose poses are not in ``map``.
         SceneError: logs of different maps.
     """
 
@@ -147,7 +147,7 @@ class FrameSequence:
                         path, step.index, frame.rgb, depth_m, log.header.intrinsics, matrix, step.referee.pose
                     )
             if not seen:
-                raise RecordingError(f"{path}: holds no images", "leave it out, or record the episode with its images")
+                raise RecordingError(f"no images in {path}", "leave it out, or record the episode with its images")
             if not measured:
                 raise RecordingError(
                     f"{path}: none of its {seen} frames has depth within {self.max_depth_m:g} m",
@@ -172,7 +172,7 @@ class FrameSequence:
             raise SceneError(
                 f"{path}: was recorded in the map of scene {header.scene.name!r} ({header.scene.digest[:12]}), "
                 f"{self._steps[0][0].name} in that of {self.scene.name!r} ({self.scene.digest[:12]})",
-                "give logs of one place, whose poses are in one map",
+                "give logs of the same place, whose poses are in one map",
             )
         if header.scene.digest != self.scene.digest:
             self.notes.append(f"{path.name}: of another version of {self.scene.name!r}; the map is the same")
@@ -180,7 +180,7 @@ class FrameSequence:
     def _distinct_steps(self, path: Path, records: Sequence[StepRecord]) -> list[StepRecord]:
         """The steps with a known pose at which the camera has moved; raises if there are none."""
         if not records:
-            raise RecordingError(f"{path}: holds no steps", "leave it out, or record the episode again")
+            raise RecordingError(f"no steps in {path}", "leave it out, or record the episode again")
         foreign = {record.referee.frame for record in records} - {MAP_FRAME}
         if foreign:
             raise RecordingError(

@@ -68,7 +68,7 @@ def read_scan(source: Path, up: Up | None = None, scale: float = 1.0) -> Scan:
     size_m = float(np.ptp(triangles.reshape(-1, 3), axis=0).max())
     if not PLAUSIBLE_M[0] <= size_m <= PLAUSIBLE_M[1]:
         raise SceneError(
-            f"{source}: is {size_m:.3g} m long, which is no plausible size of a place",
+            f"{source}: is {size_m:.3g} m long, not a plausible size of a place",
             "give the length of a unit with --scale: 0.001 for millimeters, 0.01 for centimeters",
         )
     up = "z" if world else up or _found_up(source, triangles)

@@ -127,8 +127,9 @@ def apart(one: SE2, other: SE2, center: Array) -> bool:
 def fit(plan: Array, outline: Outline, start: SE2, rough: bool = False) -> Fit:
     """Fit the scan's surfaces to the map's border.
 
-    Beside the pose, the thickness that the map adds to obstacles is fitted. A map marks every cell that is touched, so
-    its border lies in front of the surface; where only one side of a room is known, this would move the pose.
+    In addition to the pose, the thickness that the map adds to obstacles is fitted. A map marks every cell that is
+    touched, so its border lies in front of the surface; where only one side of a room is known, this would move the
+    pose.
 
     Args:
         plan: points (N, 2) of the upright scan.

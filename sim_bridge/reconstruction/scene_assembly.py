@@ -32,7 +32,7 @@ _LOOK = Appearance(palette(), "palette", exact=True, photographed=True)
 
 
 def floor_piece(occupancy: OccupancyMap, drops: NDArray[np.bool_], floor: FloorTexture) -> Piece:
-    """A slab at z = 0 under the whole map except for drops.
+    """A slab at z = 0 under the entire map except for drops.
 
     Fused floors have holes wherever a table hid them, and a hole is a cliff to a simulated robot. Unknown cells have a
     floor, too, so that an agent may explore beyond what the logs show.

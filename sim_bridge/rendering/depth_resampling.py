@@ -36,7 +36,7 @@ def resample_depth(
         buffer: (h, w); ``value * scale + offset`` is 1 / depth.
         scale: see ``buffer``.
         offset: see ``buffer``.
-        sky_m: depths beyond this are no surface.
+        sky_m: depths beyond this are not a surface.
         map_x: (H, W), columns of the buffer.
         map_y: (H, W), rows of the buffer.
         depth_scale: (H, W), factor on the result.

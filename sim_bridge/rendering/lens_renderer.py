@@ -50,7 +50,7 @@ class PinholeView:
         pinhole: principal point in the middle, square pixels.
         map_x: float32 (H, W), column of each of the lens's pixels in the pinhole's image; ``NOWHERE`` for pixels of
             another view and those without a ray.
-        map_y: float32 (H, W), row likewise; the bottom row is the first.
+        map_y: float32 (H, W), row of those pixels in the pinhole's image; the bottom row is the first.
         depth_scale: float32 (H, W), depth along the lens's axis over depth along the pinhole's.
     """
 

@@ -26,7 +26,7 @@ Rotation = NDArray[np.float64]
 
 
 class SceneRenderer:
-    """A renderer of one scene, bound to the thread that made it.
+    """A renderer of a scene, bound to the thread that made it.
 
     Args:
         scene_model: the compiled scene.
@@ -105,7 +105,7 @@ class SceneRenderer:
             self._frustum.follow(self._data)
 
     def render(self, position: Vector, rotation: Rotation) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
-        """Color, uint8 (H, W, 3), and depth along the optical axis in meters, float32 (H, W), of one instant.
+        """Color, uint8 (H, W, 3), and depth along the optical axis in meters, float32 (H, W), of an instant.
 
         Where there is no surface, depth is that of the sky, farther than ``model.SKY_M``.
 

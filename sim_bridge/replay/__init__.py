@@ -1,4 +1,4 @@
-"""Logged episodes replayed in simulation: images, motion and decisions beside what was recorded.
+"""Logged episodes replayed in simulation: images, motion and decisions compared with the recorded ones.
 
 ::
 

@@ -12,7 +12,7 @@ from sim_bridge.replay.results import ImageDifference, Note
 
 
 class ImageComparison:
-    """Comparison of the frames of one log with the simulator's.
+    """Comparison of the frames of a log with the simulator's.
 
     Args:
         log: the recording.

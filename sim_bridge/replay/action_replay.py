@@ -99,7 +99,7 @@ def replay_actions(
 def recorded_start(log: LogReader, records: Sequence[StepRecord]) -> SE2:
     """The recorded pose in ``map`` at the start of the episode. Raises ``ReplayError``: the log has none."""
     if not records:
-        raise ReplayError(f"{log.path}: holds no step", "record the episode again; it was torn before its first step")
+        raise ReplayError(f"no step in {log.path}", "record the episode again; it was truncated before its first step")
     start = known_pose(records[0])
     if start is None:
         raise ReplayError(
@@ -218,7 +218,7 @@ def _forced(
     return found, left_out
 
 
-# --- the whole ------------------------------------------------------------------------------------------------------
+# --- all parts ------------------------------------------------------------------------------------------------------
 
 
 def _summary(
@@ -288,8 +288,8 @@ def _share(agreements: Iterable[bool]) -> float | None:
 def _start_notes(moved_m: float, what: str) -> list[Note]:
     if moved_m < MOVED_M:
         return []
-    beside = f"replayed from {100 * moved_m:.1f} cm beside it"
-    return [Note(PART, f"the recorded {what} is not free in the simulator: {beside}")]
+    moved = f"replayed from {100 * moved_m:.1f} cm away"
+    return [Note(PART, f"the recorded {what} is not free in the simulator: {moved}")]
 
 
 def _missing_pose_notes(steps: Sequence[ActionStep]) -> list[Note]:

@@ -35,7 +35,7 @@ CHUNK = 4
 JOURNAL = "replays.jsonl"
 
 LIMIT_S = 600.0
-"""Time limit of one log in a worker process."""
+"""Time limit of a log in a worker process."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def replay_logs(
         options: options of all replays.
         workers: that replay.
         pages: whether to write HTML.
-        overwrite: begin anew, even if some logs are finished.
+        overwrite: whether to replay again, even if some logs are finished.
         on_done: called after each log, in order.
         on_retry: called for a log whose worker was lost, before it is given to another.
 

@@ -103,7 +103,7 @@ class CameraOffset:
 
 @dataclass(frozen=True)
 class Surfaces:
-    """Recorded points of one image and the simulated planes at their pixels, in the optical frame.
+    """Recorded points of an image and the simulated planes at their pixels, in the optical frame.
 
     Attributes:
         points: float64 (N, 3).
@@ -125,7 +125,7 @@ def surfaces(
     pan_rad: float,
     tilt_rad: float,
 ) -> Surfaces:
-    """The points of one image that lie on smooth surfaces.
+    """The points of an image that lie on smooth surfaces.
 
     Args:
         recorded_m: depth, float32 (H, W), 0 where nothing is seen.

@@ -133,8 +133,8 @@ class ComparisonOptions:
     forced: Annotated[
         bool, typer.Option("--forced", help="Also replay every action from the pose recorded before it.")
     ] = False
-    within_m: Annotated[float, typer.Option(min=0.001, help="Farther apart than this, the paths have diverged.")] = 0.1
-    within_deg: Annotated[float, typer.Option(min=0.01, help="Likewise, the headings.")] = 10.0
+    within_m: Annotated[float, typer.Option(min=0.001, help="Distance beyond which paths have diverged.")] = 0.1
+    within_deg: Annotated[float, typer.Option(min=0.01, help="Difference beyond which headings have diverged.")] = 10.0
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ class ResultOptions:
     out: Annotated[Path, typer.Option(help="Folder for pages, JSON files and closed loops' logs.")] = Path("replay")
     pages: Annotated[bool, typer.Option("--pages/--no-pages", help="Write a page per log.")] = True
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Begin anew: else logs that are finished are not replayed again.")
+        bool, typer.Option("--overwrite", help="Replay finished logs again; by default they are skipped.")
     ] = False
     json: Annotated[Path | None, typer.Option(help="Write a row of numbers per log to this file.")] = None
 
@@ -160,7 +160,7 @@ def replay(
     result: ResultOptions,
     parallel: options.WorkerOptions,
 ) -> None:
-    """Replay logs in simulation: images, actions and decisions, beside what was recorded, on a page with a time slider.
+    """Replay logs in simulation and compare images, actions and decisions on a page with a time slider.
 
     Everything that a log allows is done by default; --poses, --actions, --open-loop or --closed-loop select parts,
     --no-poses and so on exclude them. Parts that cannot be done are reported, with the reason.

@@ -25,7 +25,7 @@ _WINDOW, _SIGMA_PX, _C1, _C2 = (11, 11), 1.5, (0.01 * 255) ** 2, (0.03 * 255) **
 class DepthError:
     """Statistics of recorded minus simulated depth.
 
-    Edges are included, where a shift of one pixel makes an error of meters. So ``mean_abs_mm`` and ``p95_mm`` measure
+    Edges are included, where a shift of a pixel makes an error of meters. So ``mean_abs_mm`` and ``p95_mm`` measure
     how well outlines agree, ``median_mm`` and ``bias_mm`` how well surfaces do.
 
     Attributes:
@@ -53,7 +53,7 @@ class DepthError:
 
 @dataclass(frozen=True)
 class ColorError:
-    """Difference of two color images of one view.
+    """Difference of two color images of the same view.
 
     Attributes:
         mean_abs: mean absolute difference over all channels, of 255.

@@ -1,4 +1,4 @@
-"""Replay of one log: its scene, its simulator, the parts that are wanted, and notes about what could not be done."""
+"""Replay of a log: its scene, its simulator, the parts that are wanted, and notes about what could not be done."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ def replay_log(
         path: path of the log file.
         options: settings.
         cache: made of the same options; the caller closes it.
-        name: name of the log among those of one command, for files in ``options.out``.
+        name: name of the log among those of a command, for files in ``options.out``.
         on_frames: makes the callback for the images of the pose replay.
 
     Raises:
-        RecordingError: the file is no log, or has no complete header.
+        RecordingError: the file is not a log, or has no complete header.
     """
     with LogReader(path) as log:
         return _LogReplay(log, options, cache).run(name, on_frames)
@@ -109,7 +109,7 @@ class _LogReplay:
         log, records = self._log, []
         if not log.complete:
             what = "its end was not recorded" if log.end is None else "it is torn"
-            self._notes.append(Note("", f"{log.path}: {what}; what is whole is replayed"))
+            self._notes.append(Note("", f"{log.path}: {what}; the complete part is replayed"))
         try:
             for record in log.steps(images=False):
                 records.append(record)  # noqa: PERF402 (those before an error are wanted)

@@ -1,4 +1,4 @@
-"""Pose replay: recorded images beside those that the simulator renders from the recorded poses."""
+"""Pose replay: recorded images compared with those that the simulator renders from the recorded poses."""
 
 from __future__ import annotations
 

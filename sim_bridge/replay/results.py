@@ -321,7 +321,7 @@ class Replay:
     def from_json(document: Any, where: str) -> Replay:
         """The inverse of :meth:`to_json`. Raises ``RecordingError``, naming ``where`` and the field."""
         if not isinstance(document, dict) or document.get("schema") != SCHEMA:
-            raise RecordingError(f"{where}: is no replay of schema {SCHEMA}", "replay the log again")
+            raise RecordingError(f"{where}: not a replay of schema {SCHEMA}", "replay the log again")
         try:
             return config.parse(document, Replay, where)
         except ConfigError as error:

@@ -1,4 +1,4 @@
-"""Source of the scenes of logs, which hold no meshes."""
+"""Source of the scenes of logs, which do not contain meshes."""
 
 from __future__ import annotations
 

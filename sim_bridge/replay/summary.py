@@ -12,7 +12,7 @@ from sim_bridge.replay.results import PoseReplay, Replay
 
 @dataclass(frozen=True)
 class ReplaySummary:
-    """Main results of one log's replay; None where a part was not done.
+    """Main results of a log's replay; None where a part was not done.
 
     Attributes:
         log: its path.

@@ -22,7 +22,7 @@ def _line(text: str, style: str = "") -> Text:
 
 
 def one(replay: Replay) -> Group:
-    """All parts of one replay."""
+    """All parts of a replay."""
     title = f"{replay.episode} · {replay.agent or 'no agent'} → {replay.twin}"
     parts: list[RenderableType] = [_line(title, style="bold")]
     parts.append(_line(text.scene_sentence(replay), style="dim" if replay.scene.same else "yellow"))

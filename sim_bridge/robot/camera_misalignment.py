@@ -20,8 +20,8 @@ class MountError:
         tilt_deg: rotation about the tilt axis, up positive; the camera turns about that axis, not its own center.
         pan_deg: rotation about the upright axis of what the tilt axis carries, left positive.
         roll_deg: rotation about its forward axis, clockwise in the image positive.
-        height_m: upward offset of the whole pan-tilt.
-        forward_m: forward offset of the whole pan-tilt.
+        height_m: upward offset of the complete pan-tilt.
+        forward_m: forward offset of the complete pan-tilt.
     """
 
     tilt_deg: float = 0.0

@@ -46,7 +46,7 @@ class ContactOptions:
     Attributes:
         behaviour: ``stop``: the bumper is pressed, and its reader stops the base. ``slide``: as in Habitat with
             ``allow_sliding``: the bumper is not pressed, the body slides along the wall without friction and without
-            turning, and the wheels keep turning, so that odometry measures the whole commanded distance.
+            turning, and the wheels keep turning, so that odometry measures the full commanded distance.
     """
 
     behaviour: Literal["stop", "slide"] = "stop"

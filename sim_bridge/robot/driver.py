@@ -47,7 +47,7 @@ class SimOptions:
     """The ``options`` of a simulated robot's YAML file. Without any, everything is exact and immediate.
 
     Attributes:
-        step_s: length of one physics step; contacts are computed once per step.
+        step_s: length of a physics step; contacts are computed once per step.
         odometry: error of odometry relative to the true motion.
         actuation: error of the true motion relative to the wheels' command.
         motors: what the wheels do with their commands; None for ideal ones, over ROS for those of the variant's base.

@@ -2,7 +2,7 @@
 
 Batra et al. 2020, "Rearrangement": 3.2.1 (the abstraction), A.5 (grab/release with a crosshair and a reach, one object,
 "released at the same relative location to the agent as it was picked"). What the paper leaves open is an option here,
-with the choice of the published tutorial (habitat-lab v0.1.6, Interactive Tasks) beside the default.
+with the choice of the published tutorial (habitat-lab v0.1.6, Interactive Tasks) in addition to the default.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class ManipulatorOptions:
         release: ``settle``: a released object falls until it lies on something, as in 3.2.1 and as on a real site;
             ``stay``: it stays where it was let go, in the air if need be, as A.5 says word by word.
         spot: where an object may be let go: ``free``: where nothing stands in its way or in the way to it;
-            ``navigable``: besides, above floor that the map says is free, as in the tutorial.
+            ``navigable``: in addition, above floor that the map says is free, as in the tutorial.
     """
 
     release: Literal["settle", "stay"] = "settle"

@@ -28,7 +28,7 @@ class Odometry:
         self.restart(pose, np.random.default_rng(0))
 
     def restart(self, pose: SE2, random: np.random.Generator) -> None:
-        """Begin anew at a pose in ``map``, with errors drawn from ``random``."""
+        """Restart at a pose in ``map``, with errors drawn from ``random``."""
         self._drift.restart(random)
         self._start = self._seen = pose
         self._integrates = not self._exact
@@ -64,7 +64,7 @@ class Encoders:
         self._odom = SE2()
 
     def restart(self) -> None:
-        """Odometry begins anew at zero."""
+        """Odometry restarts at zero."""
         self._odom = SE2()
 
     def update(self, odom: SE2) -> None:

@@ -31,7 +31,7 @@ class Slip:
 
     Args:
         noise: None for wheels that never slip.
-        step_s: length of one physics step.
+        step_s: length of a physics step.
     """
 
     def __init__(self, noise: ActionNoise | None, step_s: float) -> None:

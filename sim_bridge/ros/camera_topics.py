@@ -37,7 +37,7 @@ MAX_WAITING = 2
 """Exposures in real time that wait for rendering; the next is dropped."""
 
 RENDERING_LIMIT_S = 30.0
-"""Time limit of one image with ``/clock``; a software renderer takes 20 ms, and half a second for its first image."""
+"""Time limit of an image with ``/clock``; a software renderer takes 20 ms, and half a second for its first image."""
 
 LIVE_QUEUE, LOCKSTEP_QUEUE = 4, 30
 """Images that wait per subscriber: in real time late images are useless; with ``/clock`` none may be lost."""

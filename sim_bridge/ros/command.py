@@ -63,7 +63,7 @@ def run(
         python -m sim_bridge.ros --family interbotix --robot sim-noisy --clock real --manner command_timeout_s=0.6
     """
     if clock not in ("sim", "real"):
-        raise ConfigError(f"--clock {clock!r} is no clock", "use sim or real")
+        raise ConfigError(f"--clock {clock!r} is not a clock", "use sim or real")
     loaded_scene = load_scene(find_scene(scene))
     path, file = read_robot_file(robot)
     variant = robot_variant(kind, robot_name)

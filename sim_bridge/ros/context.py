@@ -14,7 +14,7 @@ from sim_bridge.ros.timing import StampClock
 
 @dataclass(frozen=True)
 class SimContext:
-    """The shared parts of one simulated robot.
+    """The shared parts of a simulated robot.
 
     Attributes:
         clock: Simulated time.

@@ -1,4 +1,4 @@
-"""The topics of a Create 2's driver besides odometry: bumper, wheel drop, battery; cliffs are in its diagnoses."""
+"""The topics of a Create 2's driver except odometry: bumper, wheel drop, battery; cliffs are in its diagnoses."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from sim_bridge.ros.publisher import Publisher
 from sim_bridge.ros.timing import PeriodicTimer
 
 LIMIT_TOLERANCE_RAD = math.radians(0.1)
-"""One count of a servo, 0.088 degrees: limits are whole counts."""
+"""One count of a servo, 0.088 degrees: limits are integer counts."""
 
 
 class HeadTopics:

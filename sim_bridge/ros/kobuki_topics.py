@@ -1,4 +1,4 @@
-"""The topics of kobuki_node besides odometry: sensors/core, events, IMU, motor power, reset of odometry."""
+"""The topics of kobuki_node except odometry: sensors/core, events, IMU, motor power, reset of odometry."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class KobukiTopics(VariantTopics):
         }
 
     def _publish_events(self, base: BaseTopics, now_ns: int) -> None:
-        """Publish one message, without a stamp, for each change of one sensor."""
+        """Publish one message, without a stamp, for each change of a sensor."""
         bumper, cliff, wheel_drop = self._levels
         self._levels = base.bumper, base.cliff, base.wheel_drop
 

@@ -71,7 +71,7 @@ class DriverTiming:
 
 @dataclass(frozen=True)
 class Names:
-    """Topics, frames and joints of one robot; the defaults are PyRobot's.
+    """Topics, frames and joints of a robot; the defaults are PyRobot's.
 
     Attributes:
         topics: Names of the driver's topics, by key of ``topics.TOPICS``.

@@ -66,7 +66,7 @@ class SimulationServices:
                 self._executor.submit(work).result(RESPONSE_LIMIT_S)
             except concurrent.futures.TimeoutError:
                 raise DeviceFault(
-                    f"the simulated robot did not respond within {RESPONSE_LIMIT_S:g} s", "start it anew"
+                    f"the simulated robot did not respond within {RESPONSE_LIMIT_S:g} s", "restart it"
                 ) from None
         except RuntimeFault as fault:
             return False, fault.message, fault.remedy

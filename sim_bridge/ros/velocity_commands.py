@@ -84,7 +84,7 @@ class VelocityCommandModel:
 
 
 def through_radius(velocity: Velocity) -> Velocity:
-    """Return a velocity as rounded by Kobuki's command to whole mm/s and mm of radius.
+    """Return a velocity as rounded by Kobuki's command to integer mm/s and mm of radius.
 
     Kobuki's protocol ("base control"; conversion as in kobuki_core's ``DiffDrive``): radius 0 is straight on, 1 is
     turning on the spot, and the speed is that of the outer wheel.

@@ -36,7 +36,7 @@ _MIN_PART_M = 1e-3  # a thinner hull has no inside for a physics engine
 
 
 class AssetWriter:
-    """Writes ``assets/`` of one scene folder; equal meshes, textures and decompositions are made once.
+    """Writes ``assets/`` of a scene folder; equal meshes, textures and decompositions are made once.
 
     Args:
         texture_px: longest edge of a texture.
@@ -126,7 +126,7 @@ class AssetWriter:
         return self._files[key]
 
     def _material(self, appearance: Appearance) -> str:
-        # Parts of one mesh file share the image object, so most are shrunk once; equal content is written once anyway.
+        # Parts of a mesh file share the image object, so most are shrunk once; equal content is written once anyway.
         image = appearance.image if appearance.image is None or appearance.exact else self._shrunk(appearance.image)
         key = (None if image is None else image.tobytes(), appearance.rgba, appearance.photographed)
         if key not in self._material_of:

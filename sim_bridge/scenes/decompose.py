@@ -33,7 +33,7 @@ class DecompositionSettings:
         tolerance_m: a hollow that is shallower than this is filled.
         search: CoACD's tree-search iterations per cut; more makes fewer, better parts, and takes longer.
         sheet_m: thickness that open surfaces get, behind their faces.
-        max_vertices: corners of one convex part.
+        max_vertices: corners of a convex part.
     """
 
     tolerance_m: float = 0.02

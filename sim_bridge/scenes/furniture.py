@@ -35,7 +35,7 @@ _MODEL_ROLES = {
     "pot": ("white", "terracotta", "gray"),
     "bat": ("wood:oak", "wood:birch", "wood:walnut"),
 }
-"""Roles that are drawn for each model anew."""
+"""Roles that are drawn again for each model."""
 
 
 def draw_style(rng: random.Random) -> dict[str, str]:

@@ -64,7 +64,7 @@ def generate_scene(folder: Path, seed: int, size: str = "robothor", report: Prog
             report("meshes and textures", 1, 1)
             view_points = write_view_points(draft, report)
             if {item.category for item in flat.file.objects if item.id in view_points}.issuperset(catalog().goals):
-                # Only whole scenes appear under the folder's own name.
+                # Only complete scenes appear under the folder's own name.
                 draft.replace(folder)
                 return
     raise SceneError(f"{folder}: seed {seed} gives no valid flat of size {size!r}", "use another seed")

@@ -105,10 +105,10 @@ def _write_map(folder: Path, file: SceneFile, options: ImportOptions) -> None:
 
 @contextmanager
 def fresh_folder(folder: Path) -> Iterator[Path]:
-    """A draft beside ``folder`` that takes its place when the block ends well, and vanishes otherwise.
+    """A draft next to ``folder`` that takes its place when the block ends well, and vanishes otherwise.
 
     Raises:
-        SceneError: ``folder`` exists and is no scene.
+        SceneError: ``folder`` exists and is not a scene.
     """
     if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not (folder / "scene.yaml").is_file())):
         raise SceneError(f"{folder}: exists and is not a scene", "give a folder that is new or holds a scene")

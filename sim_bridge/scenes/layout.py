@@ -1,7 +1,7 @@
 """Floor plans: a rectangle cut into rooms, with doors and windows.
 
 The footprint is cut in two again and again until each piece is one room; plans with rooms too narrow, or with a room
-that can only be reached through a private one, are discarded and drawn anew. Coordinates are those of the scene's
+that can only be reached through a private one, are discarded and drawn again. Coordinates are those of the scene's
 ``map`` frame, with its origin in the footprint's south-west inner corner.
 """
 

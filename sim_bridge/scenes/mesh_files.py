@@ -1,6 +1,6 @@
 """Meshes from files: COLLADA, OBJ, STL, PLY, glTF and GLB as triangles with their appearance.
 
-COLLADA is read here on top of pycollada, because Gazebo's models keep their textures beside the mesh's folder
+COLLADA is read here on top of pycollada, because Gazebo's models keep their textures next to the mesh's folder
 (``../materials/textures``) where other readers do not search, and because a broken file must be an error.
 """
 
@@ -52,7 +52,7 @@ class Appearance:
 
 @dataclass(frozen=True)
 class MeshPart:
-    """Triangles of one appearance.
+    """Triangles of an appearance.
 
     Attributes:
         name: name of the mesh.
@@ -102,7 +102,7 @@ def load_mesh(path: Path, notes: list[str], upright: bool = True) -> list[MeshPa
     parts = _load_collada(path, notes, upright) if path.suffix.lower() == ".dae" else _load_with_trimesh(path)
     parts = [part for part in parts if len(part.corners)]
     if not parts:
-        raise SceneError(f"{path}: holds no triangle", "export it again with its faces, triangulated")
+        raise SceneError(f"no triangles in {path}", "export it again with its faces, triangulated")
     _check_count(path, parts)
     if not all(np.isfinite(part.corners).all() for part in parts):
         raise SceneError(f"{path}: has corners that are not finite numbers", "export it again")

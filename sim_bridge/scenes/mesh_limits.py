@@ -48,7 +48,7 @@ def check_collada(data: bytes) -> None:
 
     Raises:
         ValueError: it defines entities, or its nodes are too many.
-        ElementTree.ParseError: it is no XML.
+        ElementTree.ParseError: it is not XML.
     """
     if b"<!ENTITY" in data:
         raise ValueError("it defines entities, which no exporter does")
@@ -85,7 +85,7 @@ def check_tree(children: Mapping[str, Sequence[str]]) -> None:
 def _items(document: Any, name: str) -> list[dict[str, Any]]:
     items = document.get(name, []) if isinstance(document, dict) else None
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
-        raise ValueError(f"{name!r} is no list of objects")
+        raise ValueError(f"{name!r} is not a list of objects")
     return items
 
 

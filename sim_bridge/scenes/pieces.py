@@ -157,7 +157,7 @@ def _world_pieces(source: Path, models: Sequence[Path], skip_missing: bool, note
     pieces = [_piece(model, cache, notes) for model in placed]
     pieces = [piece for piece in pieces if piece.visuals or piece.contacts]
     if not pieces:
-        raise SceneError(f"{source}: holds no model with geometry", "give the world that includes the models")
+        raise SceneError(f"no model with geometry in {source}", "give the world that includes the models")
     return pieces
 
 

@@ -1,7 +1,7 @@
 """Placing furniture in a room without blocking it.
 
 A :class:`RoomPlanner` accepts a piece only where it stands clear of the walls, of the doors, of windows that it would
-hide and of other furniture, and where a robot can still reach the whole room.
+hide and of other furniture, and where a robot can still reach the entire room.
 """
 
 from __future__ import annotations
@@ -282,7 +282,7 @@ class RoomPlanner:
         return spot
 
     def _stays_passable(self, spot: Placed) -> bool:
-        """Whether a robot can still reach the whole room once the piece is in it.
+        """Whether a robot can still reach the entire room once the piece is in it.
 
         Its free space must be one piece, and most of the space in which a comfortable lane fits one that reaches every
         door.

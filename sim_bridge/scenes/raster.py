@@ -29,7 +29,7 @@ class Grid:
 
     @classmethod
     def around(cls, low: Points, high: Points, resolution_m: float, margin_m: float) -> Grid:
-        """The grid that covers [low, high] plus a margin; its lines lie on whole multiples of the resolution."""
+        """The grid that covers [low, high] plus a margin; its lines lie on integer multiples of the resolution."""
         first = np.floor((low - margin_m) / resolution_m + 1e-9).astype(int)
         last = np.ceil((high + margin_m) / resolution_m - 1e-9).astype(int)
         columns, rows = (last - first).tolist()

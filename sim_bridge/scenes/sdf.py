@@ -170,7 +170,7 @@ def _read_xml(path: Path) -> Element:
             raise SceneError(f"{path}: defines entities, which can expand without end", "write their text out")
         return ElementTree.fromstring(_BARE_AMPERSAND.sub(b"&amp;", data))
     except (ElementTree.ParseError, LookupError, ValueError, OSError) as error:
-        raise SceneError(f"{path}: is not valid XML: {error}", "mend the file at that place") from error
+        raise SceneError(f"{path}: is not valid XML: {error}", "repair the file at that place") from error
 
 
 def _parse(path: Path, models: ModelPath) -> Element:
@@ -232,7 +232,7 @@ def _include(path: Path, element: Element, parent: Matrix, models: ModelPath, de
     file = _model_file(folder) if folder.is_dir() else folder
     inner = _parse(file, models).find("model")
     if inner is None:
-        raise SceneError(f"{file}: holds no <model>", "include a model, not a world")
+        raise SceneError(f"no <model> in {file}", "include a model, not a world")
     model = _model(file, inner, np.eye(4), models, depth + 1)
     # An include's own pose replaces the model's, as in Gazebo.
     matrix = model.matrix if element.find("pose") is None else _pose(path, element)

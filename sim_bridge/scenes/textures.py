@@ -182,7 +182,7 @@ PICTURES: dict[str, Callable[[np.random.Generator], Pixels]] = {
     "landscape": _landscape, "abstract": _abstract, "books": _books, "window": _window, "rug": _rug,
     "television_screen": _television, "laptop_screen": _laptop, "clock_face": _clock, "basketball": _basketball,
 }  # fmt: skip
-"""RGB images, uint8 (H, W, 3), each stretched over a whole mesh."""
+"""RGB images, uint8 (H, W, 3), each stretched over an entire mesh."""
 
 
 @lru_cache(maxsize=256)
@@ -237,7 +237,7 @@ def surface_mesh(corners: Array, normals: Array, surface: Surface, seed: int) ->
     Args:
         corners: float64 (M, 3, 3), meters.
         normals: float64 (M, 3, 3).
-        surface: Repeats in meters, or, of a picture, covers the whole mesh.
+        surface: Repeats in meters, or, of a picture, covers the entire mesh.
         seed: Of the texture.
     """
     appearance, uv = surface.appearance(seed), None

@@ -76,7 +76,7 @@ def write_view_points(folder: Path, report: Progress = silent) -> dict[str, list
     """Compute a scene folder's view points and write ``view_points.json``.
 
     Raises:
-        SceneError: the folder is no scene, or has no meshes.
+        SceneError: the folder is not a scene, or has no meshes.
     """
     path = folder / "view_points.json"
     path.unlink(missing_ok=True)

@@ -23,7 +23,7 @@ _UPDATES = 500
 
 
 _EVEN = 0.5
-"""Objects of a category that are counted besides those of the flats, of every color alike."""
+"""Objects of a category that are counted in addition to those of the flats, of every color alike."""
 
 
 def write_color_names(views: Sequence[Views], scenes: Sequence[Scene], out: Path, seed: int) -> None:

@@ -2,7 +2,7 @@
 
 After Das et al. 2018: a frozen encoder, trained to segment and to reconstruct, and an answerer that attends to the last
 five frames. Two differences: patches of 8 x 8 pixels replace the first convolutions, five times as fast on a CPU, and
-attention chooses among the cells of all frames, not among whole frames.
+attention chooses among the cells of all frames, not among complete frames.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ _AIM_RAD = math.radians(3.0)
 
 @dataclass(frozen=True, eq=False)
 class Views:
-    """Approaches to objects of one flat.
+    """Approaches to objects of a flat.
 
     Attributes:
         frames: uint8 (N, FRAMES, SIDE, SIDE, 3), the last frame last.

@@ -50,7 +50,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Metrics of one episode."""
+    """Metrics of an episode."""
 
     success: bool
     spl: float
@@ -154,7 +154,7 @@ def _run(job: Job) -> list[Outcome]:
 
 
 def line(by_scene: Sequence[Sequence[Outcome]]) -> str:
-    """Means with 95 % intervals: over episodes, and for SPL of several scenes over whole scenes as well."""
+    """Means with 95 % intervals: over episodes, and for SPL of several scenes also over scenes."""
     from robot_runtime.scoring.statistics.intervals import bootstrap_mean, wilson
 
     outcomes = [outcome for scene in by_scene for outcome in scene]

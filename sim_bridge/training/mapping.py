@@ -1,11 +1,11 @@
 """The policy's map memory: fixed geometry without learned parameters, exportable to ONNX.
 
 The recurrent state holds a square window of evidence around the robot, with the axes of the start frame and scrolled by
-whole cells as the robot moves, so that nothing blurs. Each step adds the depth image and reads two views that rotate
+integer cells as the robot moves, so that nothing blurs. Each step adds the depth image and reads two views that rotate
 with the robot. The floor in the image of a camera at 0.88 m begins 1.4 m ahead, so a policy without memory cannot know
-what is beside it.
+what is to its sides.
 
-Evidence is a whole number: positive for an obstacle, negative for free floor, 0 for unseen cells.
+Evidence is an integer: positive for an obstacle, negative for free floor, 0 for unseen cells.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class MapMemory(nn.Module):
         if (WIDTH * step, HEIGHT * step) != (camera.width, camera.height):
             raise ConfigError(
                 f"task {task.name!r} has images of {camera.width}x{camera.height}",
-                f"choose one whose images are a whole number of times {WIDTH}x{HEIGHT}",
+                f"choose one whose images are an integer multiple of {WIDTH}x{HEIGHT}",
             )
         left = (k.cx - step * torch.arange(WIDTH)) / k.fx
         down = (step * torch.arange(HEIGHT) - k.cy) / k.fy

@@ -1,6 +1,6 @@
 """The policy's network: two views of the map, the goal and the last action, a GRU, four logits.
 
-:class:`PointNavPolicy` is a whole step, mapping included; :class:`StopsByRule` is the shipped policy.
+:class:`PointNavPolicy` is a complete step, mapping included; :class:`StopsByRule` is the shipped policy.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Head(nn.Module):
         self.actor = nn.Linear(128, ACTIONS)
 
     def features(self, fine: Tensor, coarse: Tensor, goal: Tensor, motion: Tensor, previous: Tensor) -> Tensor:
-        """The features of one step, before the recurrent layer.
+        """The features of a step, before the recurrent layer.
 
         Args:
             fine: (B, FINE_CELLS, FINE_CELLS).
@@ -100,7 +100,7 @@ class Head(nn.Module):
 
 
 class PointNavPolicy(nn.Module):
-    """One step of the whole policy, with its memory passed in and out."""
+    """One step of the complete policy, with its memory passed in and out."""
 
     def __init__(self, task: Task, head: Head) -> None:
         super().__init__()

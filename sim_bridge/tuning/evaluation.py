@@ -44,7 +44,7 @@ from sim_bridge.tuning.timing import delay_s, timing_options
 T = TypeVar("T")
 
 Predictions = list[Prediction | None]
-"""Predictions of one log's motions; None where there is none."""
+"""Predictions of a log's motions; None where there is none."""
 
 Mask = NDArray[np.bool_]
 Floats = NDArray[np.float64]

@@ -60,7 +60,7 @@ PARTS = ("motions", "contacts", "camera", "delays")
 
 @dataclass(frozen=True)
 class Parts:
-    """Logarithms of the likelihood of one log under one setting; 0 where the log has no data."""
+    """Logarithms of the likelihood of a log under one setting; 0 where the log has no data."""
 
     motions: float = 0.0
     contacts: float = 0.0
@@ -150,7 +150,7 @@ class Spread:
 
 
 def camera_part(seen: FloorOffset, predicted: tuple[float, float, float], spread: Spread) -> float:
-    """The part of one episode's floor.
+    """The part of an episode's floor.
 
     Args:
         seen: the floor in the images.
@@ -166,7 +166,7 @@ def camera_part(seen: FloorOffset, predicted: tuple[float, float, float], spread
 
 
 def delay_part(seen_s: float, said_s: float, spread: Spread) -> float:
-    """The part of one episode's delay."""
+    """The part of an episode's delay."""
     one, other = (_log_normal_1(seen_s - said_s, sigma_s) for sigma_s in (spread.delay_s, LATE_S))
     return float(np.logaddexp(math.log1p(-LATE) + one, math.log(LATE) + other))
 

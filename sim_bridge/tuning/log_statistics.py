@@ -73,7 +73,7 @@ class FloorOffset:
 
 @dataclass(frozen=True, eq=False)
 class LogStatistics:
-    """Statistics of one log.
+    """Statistics of a log.
 
     Attributes:
         path: the log.
@@ -99,7 +99,7 @@ def read_log_statistics(path: Path) -> LogStatistics:
     with LogReader(path) as log:
         records = list(log.steps(images=False))
         if not records:
-            raise RecordingError(f"{path}: holds no step", "record the episode again")
+            raise RecordingError(f"no step in {path}", "record the episode again")
         without: dict[str, int] = {}
         motions = tuple(_motions(records, without))
         delays_s = [(record.times.observed_ns - record.times.exposed_ns) / 1e9 for record in records]

@@ -26,7 +26,7 @@ class Candidate:
         options: all options of the simulated robot.
         parts: logarithms of the likelihood, sums over all logs.
         behind: the likelihood's logarithm less that of the best setting, with its bootstrap interval over episodes;
-            None of the best itself. If the whole interval is below 0, the setting explains the logs less well.
+            None of the best itself. If the entire interval is below 0, the setting explains the logs less well.
         gap: the policies in both worlds; None where none ran.
         reason: why there is no gap.
         failed: numbers of runs without a score, by reason.

@@ -70,7 +70,7 @@ def _in_order(log: LogReader) -> Iterator[BaseState | StepRecord]:
 
 
 class _Topics:
-    """Writes the records of one log to the topics of one robot."""
+    """Writes the records of a log to the topics of a robot."""
 
     def __init__(self, bag: BagWriter, where: Layout, header: EpisodeHeader) -> None:
         self._bag, self._at, self._header = bag, where, header

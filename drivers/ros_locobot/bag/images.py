@@ -108,7 +108,7 @@ class BagImages:
             raise self._no_image(windows[count])
 
     def _pairs(self) -> Iterator[tuple[BagMessage, BagMessage | None]]:
-        """Yield images of one exposure."""
+        """Yield images of the same exposure."""
         matcher = StampMatcher(WAITING)
         for message in self._bag.messages(self._topics):
             if self.depth is None:
@@ -123,7 +123,7 @@ class BagImages:
     def _no_image(self, window: TimeWindow) -> NoOverlap:
         first_s, last_s = ns_to_seconds(window.first_ns), ns_to_seconds(window.last_ns)
         return NoOverlap(
-            f"topics {' and '.join(self._topics)}: no image of one stamp on all of them from {first_s:.3f} s to "
+            f"topics {' and '.join(self._topics)}: no image of the same stamp on all of them from {first_s:.3f} s to "
             f"{last_s:.3f} s, while the robot stood there",
             "record at a higher rate, with color and depth synchronized (enable_sync:=true on a RealSense)",
         )

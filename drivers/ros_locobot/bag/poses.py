@@ -28,7 +28,7 @@ TF_TYPES = ("tf2_msgs/TFMessage",)
 
 @dataclass(frozen=True)
 class PoseTrack:
-    """Poses of one source over the whole bag.
+    """Poses of a source over the complete bag.
 
     Attributes:
         source: For messages.

@@ -1,4 +1,4 @@
-"""The topics of a bag: the robot's own as on the robot, and beside them what else a log says."""
+"""The topics of a bag: the robot's own as on the robot, and those of a log's other records."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ COMPRESSED_DEPTH = "/compressedDepth"
 
 @dataclass(frozen=True)
 class Layout:
-    """Topics and frames of one robot.
+    """Topics and frames of a robot.
 
     Attributes:
         topics: Full names.

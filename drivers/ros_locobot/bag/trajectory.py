@@ -32,7 +32,7 @@ _Handler = Callable[[BagMessage], None]
 
 @dataclass(frozen=True)
 class RecordedDrive:
-    """Base and head over the whole bag, by stamps of the robot's clock.
+    """Base and head over the complete bag, by stamps of the robot's clock.
 
     Attributes:
         base: Rows x_m, y_m, yaw_rad, linear_m_s, angular_rad_s, bumper, cliff, wheel_drop, battery_v, fraction; zones

@@ -1,4 +1,4 @@
-"""The camera driver: color and depth of one exposure, exactly paired, in meters, with an age.
+"""The camera driver: color and depth of the same exposure, exactly paired, in meters, with an age.
 
 Messages are stored as received, and converted to arrays only on request. rospy's queues are short but longer than 1:
 on a busy computer a message may wait, and losing one loses its pair.

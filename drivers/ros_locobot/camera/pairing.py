@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two messages of one exposure.
+    """Two messages of the same exposure.
 
     Attributes:
         stamp_ns: Of both.

@@ -23,7 +23,7 @@ SIMULATED_SKEW_S = 1.0
 
 HELD_UP = "this process, its computer or the network was held up: look for a suspended or overloaded computer"
 
-RESTART = "the simulator was started anew or a bag was rewound: connect again"
+RESTART = "the simulator was restarted or a bag was rewound: connect again"
 
 
 class RosClock(Clock):

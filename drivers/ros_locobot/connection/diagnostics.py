@@ -25,7 +25,7 @@ class Level(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """The newest diagnosis of one component, e.g. ``mobile_base_nodelet_manager: Battery``."""
+    """The newest diagnosis of a component, e.g. ``mobile_base_nodelet_manager: Battery``."""
 
     name: str
     level: Level

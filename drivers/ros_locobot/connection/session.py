@@ -5,7 +5,7 @@
     open ──► master reachable? ──► node ──► /clock? ──► monitor thread: same master? only publisher?
                                                             └── fault: listeners notified, raised by every read
 
-A connection that has faulted stays so until every device is closed. Connecting again registers everything anew, also
+A connection that has faulted stays so until every device is closed. Connecting again registers everything again, also
 with a master that was restarted meanwhile.
 """
 
@@ -369,7 +369,7 @@ class Session:
             if self.master.identity() != identity:
                 raise MasterGone(
                     f"ROS master {self.master.uri} was restarted and does not know the earlier nodes",
-                    "start the robot's nodes anew, then connect again",
+                    "restart the robot's nodes, then connect again",
                 )
             self._check_exclusive()
         except RuntimeFault as fault:
@@ -387,7 +387,7 @@ class Session:
 
 def _second_publisher(topic: str, node: str) -> SecondPublisher:
     return SecondPublisher(
-        f"topic {topic}: {node} publishes velocities beside this runtime",
+        f"topic {topic}: {node} publishes velocities in addition to this runtime",
         "stop that node (teleop, smoother, multiplexer, move_base or another runtime): it can still move the base; if "
         "it is the guard node, set base.guard to true in the robot's YAML; a node that is known to be silent can be "
         "listed there under base.silent_publishers",

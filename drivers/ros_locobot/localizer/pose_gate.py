@@ -48,7 +48,7 @@ class GateLimits:
 
 
 class PoseGate:
-    """Checks the estimates of one source in the order of their stamps.
+    """Checks the estimates of a source in the order of their stamps.
 
     Args:
         limits: Of standard deviations and jumps.

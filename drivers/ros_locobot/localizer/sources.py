@@ -166,7 +166,7 @@ class PoseLocalizer(RosLocalizer):
 
 
 class TfLocalizer(RosLocalizer):
-    """The transform from the map to the base at the newest instant at which the whole chain is known.
+    """The transform from the map to the base at the newest instant at which the complete chain is known.
 
     When a broadcaster dies, that instant stays, and the pose becomes stale. A broadcaster that dates its transforms
     forward (AMCL) changes nothing, because the rest of the chain is not known yet.

@@ -153,7 +153,7 @@ class ThorBackend(ExternalBackend):
         elif action is Action.TURN_RIGHT:
             event = self._send("RotateRight", degrees=magnitudes.turn_deg)
         else:
-            # It fails at the limit of the head, which is no contact.
+            # It fails at the limit of the head, which is not a contact.
             self._send("LookUp" if action is Action.LOOK_UP else "LookDown")
             return False
         return not event.metadata["lastActionSuccess"]

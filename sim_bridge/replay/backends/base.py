@@ -58,7 +58,7 @@ class SimulatedStep:
 
 
 class SimulatorBackend(ABC):
-    """A simulator with the robot and the scene of one log, or of several logs from one scene.
+    """A simulator with the robot and the scene of a log, or of several logs from the same scene.
 
     Poses are in the log's ``map``; a backend converts to its simulator's axes.
     """
@@ -138,7 +138,7 @@ class SimulatorBackend(ABC):
 
 
 class BackendFactory(Protocol):
-    """Constructor of the backends of one simulator."""
+    """Constructor of the backends of a simulator."""
 
     def __call__(
         self, header: EpisodeHeader, scene: Scene | None, images: bool, options: Mapping[str, Any], where: str

@@ -60,7 +60,7 @@ class HabitatOptions:
         scene: file of the scene (``.glb``, ``.ply``) or its name in ``dataset``; None for the meshes of the log's scene
             folder or, where it has none, for the file that the episode names.
         dataset: scene dataset configuration, ``*.scene_dataset_config.json``.
-        navmesh: file; None for the one beside the scene or, without that, one that is computed for the task's robot.
+        navmesh: file; None for the file next to the scene or, without that, a mesh computed for the task's robot.
         allow_sliding: whether the agent slides along obstacles.
         gpu: number of the device that renders.
         floor_m: height of the floor in the scene; None for the episode's own, in a scene folder 0.
@@ -274,7 +274,7 @@ class HabitatBackend(ExternalBackend):
         pathfinder, path = self._simulator.pathfinder, self._options.navmesh
         if path is not None:
             if not pathfinder.load_nav_mesh(path):
-                raise SceneError(f"{path}: is no navigation mesh", "compute it again with habitat-sim")
+                raise SceneError(f"{path}: not a navigation mesh", "compute it again with habitat-sim")
         elif not pathfinder.is_loaded:
             settings = self._library.NavMeshSettings()
             settings.set_defaults()

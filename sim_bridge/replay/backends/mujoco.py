@@ -1,6 +1,6 @@
 """Replay backend of MuJoCo: a simulated robot of the runtime, with the environment and motion control of a real run.
 
-Placing, resting and waiting for poses happen at the same instants after the same whole second as in the recorded run,
+Placing, resting and waiting for poses happen at the same instants after the same full second as in the recorded run,
 so that a log of an exact simulated robot repeats bit for bit.
 """
 

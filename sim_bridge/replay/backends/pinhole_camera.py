@@ -39,12 +39,12 @@ class PinholeCamera:
 
     @property
     def hfov_deg(self) -> float:
-        """Field of view across the whole width."""
+        """Field of view across the full width."""
         return math.degrees(2 * math.atan(self.width / 2 / self.focal_px))
 
     @property
     def vfov_deg(self) -> float:
-        """Field of view across the whole height."""
+        """Field of view across the full height."""
         return math.degrees(2 * math.atan(self.height / 2 / self.focal_px))
 
     def crop(self, drawn: NDArray[Any]) -> NDArray[Any]:

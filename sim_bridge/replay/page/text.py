@@ -76,7 +76,7 @@ def share(value: float | None, digits: int = 1) -> str:
 
 
 def frame_sentence(frame: FrameDifference) -> str:
-    """The differences of one pair of images."""
+    """The differences of a pair of images."""
     depth, color = frame.depth, frame.color
     psnr = "identical" if color.psnr_db is None else f"PSNR {color.psnr_db:.1f} dB"
     errors = (

@@ -34,7 +34,7 @@ _NOT_RECORDED, _NOT_SIMULATED, _NEITHER = (90, 96, 105), (150, 158, 168), (60, 6
 
 @dataclass(frozen=True)
 class StepImages:
-    """Images of one step as data URIs."""
+    """Images of a step as data URIs."""
 
     index: int
     recorded: str
@@ -48,7 +48,7 @@ class StepImages:
 
 
 class Gallery:
-    """Collector of the images of one log's pose replay; called with each pair.
+    """Collector of the images of a log's pose replay; called with each pair.
 
     Args:
         indices: indices of all steps of the log.
@@ -77,7 +77,7 @@ class Gallery:
         self._images.append((pair.index, *images, error_mm, missing))
 
     def scale_mm(self) -> int:
-        """Scale of the error maps, one for the whole episode."""
+        """Scale of the error maps, the same for the entire episode."""
         if not self._images:
             return SCALES_MM[0]
         errors_mm = np.concatenate([np.abs(error_mm[~np.isnan(error_mm)])[::17] for *_, error_mm, _ in self._images])

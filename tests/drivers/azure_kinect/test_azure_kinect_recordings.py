@@ -192,8 +192,8 @@ def test_files_that_are_no_recordings_are_refused(tmp_path: Path, recording: Pat
 
     whole = recording.read_bytes()
     assert "cannot be read: No such file" in message("none.mkv", None)
-    assert "is no Matroska file" in message("text.mkv", b"not a film")
-    assert "is no Matroska file" in message("empty.mkv", b"")
+    assert "not a Matroska file" in message("text.mkv", b"not a film")
+    assert "not a Matroska file" in message("empty.mkv", b"")
     assert f"{len(whole) // 2} of {len(whole)} bytes" in message("half.mkv", whole[: len(whole) // 2])
     # The SDK would end the process over some of these.
     for size in (40, 100, 1000, 5000, len(whole) - 1):
@@ -202,7 +202,7 @@ def test_files_that_are_no_recordings_are_refused(tmp_path: Path, recording: Pat
     index = whole.index(b"\x1c\x53\xbb\x6b", len(whole) // 2)
     assert "it lacks Cues" in message("open.mkv", whole[:index] + b"\x1c\x53\xbb\x6c" + whole[index + 4 :])
     plain = b"\x1a\x45\xdf\xa3\x80" + b"\x18\x53\x80\x67\x80"
-    assert "holds no captures" in message("plain.mkv", plain)
+    assert "no captures in" in message("plain.mkv", plain)
 
 
 @given(cut=st.integers(0, 4000), at=st.integers(0, 3999), value=st.integers(0, 255))

@@ -118,7 +118,7 @@ def test_a_torn_log_is_replayed_as_far_as_it_goes(logs: list[Path], tmp_path: Pa
     torn.write_bytes(logs[0].read_bytes()[:-2000])
     code, said = run(torn, "--no-pages")
     assert code == 0
-    assert "what is whole is replayed" in said
+    assert "the complete part is replayed" in said
     replay = read_replay(tmp_path / "out" / "torn.json")
     assert not replay.complete
 
