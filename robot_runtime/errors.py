@@ -45,6 +45,10 @@ class DriverMissing(ConfigError):
     """The YAML names a driver whose module or optional dependency cannot be imported."""
 
 
+class PluginError(ConfigError):
+    """What an installed package offers by an entry point cannot be used."""
+
+
 class CalibrationError(ConfigError):
     """A calibration file is no calibration, or of another kind."""
 

@@ -1,0 +1,126 @@
+"""Registries of objects that installed packages offer under names, loaded when they are first asked for.
+
+A package offers an object by an entry point; this project's own objects are offered in the same way::
+
+    [project.entry-points."robot_runtime.task_kinds"]
+    gatenav = "gatenav.kind:KIND"
+
+An offer that cannot be used fails when it is asked for, and only then: nothing else stops working.
+"""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from importlib import metadata
+from typing import Generic, TypeVar
+
+from robot_runtime.errors import ConfigError, PluginError
+
+T = TypeVar("T")
+
+OWN_PACKAGE = "robot-runtime"
+
+
+class Registry(Generic[T]):
+    """The objects of one sort that installed packages offer.
+
+    Args:
+        group: name of the entry-point group, ``robot_runtime.task_kinds``.
+        noun: word for one such object in messages, "kind of task".
+        base: class that each object is an instance of, or a subclass if it is a class itself; None for no condition.
+        methods: names of the attributes that each object must have, for objects without a common class.
+    """
+
+    def __init__(self, group: str, noun: str, base: type[T] | None = None, methods: Sequence[str] = ()) -> None:
+        self.group = group
+        self.noun = noun
+        self._base = base
+        self._methods = tuple(methods)
+        self._loaded: dict[metadata.EntryPoint, T] = {}
+
+    def names(self) -> tuple[str, ...]:
+        """All names on offer, sorted, this project's own first."""
+        own = [name for name, offers in self._offers().items() if _package(offers[0]) == OWN_PACKAGE]
+        return (*own, *(name for name in self._offers() if name not in own))
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._offers()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names())
+
+    def find(self, name: str) -> T | None:
+        """The object of that name; None if no package offers one.
+
+        Raises:
+            PluginError: two packages offer the name, its module cannot be imported, or the object lacks what the
+                registry asks for; names the package and the entry point.
+        """
+        offers = self._offers().get(name)
+        if offers is None:
+            return None
+        entry_point = offers[0]
+        if len(offers) > 1:
+            owners = " and ".join(_described(offer) for offer in offers)
+            raise PluginError(f"the {self.noun} {name!r} is offered twice, by {owners}", "uninstall one of them")
+        if entry_point not in self._loaded:
+            self._loaded[entry_point] = self._checked(entry_point)
+        return self._loaded[entry_point]
+
+    def load(self, name: str) -> T:
+        """The object of that name.
+
+        Raises:
+            ConfigError: no package offers one.
+            PluginError: as :meth:`find`.
+        """
+        item = self.find(name)
+        if item is None:
+            raise ConfigError(f"there is no {self.noun} {name!r}", self.suggestion(name))
+        return item
+
+    def suggestion(self, name: str) -> str:
+        """Remedy for a name that nobody offers: the nearest name on offer, or all of them."""
+        near = difflib.get_close_matches(name, self.names(), n=1)
+        return f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(self.names())}"
+
+    def _offers(self) -> dict[str, list[metadata.EntryPoint]]:
+        return _offers(self.group, tuple(sys.path))
+
+    def _checked(self, entry_point: metadata.EntryPoint) -> T:
+        remedy = f"correct the package {_package(entry_point)}, install it again, or uninstall it"
+        where = f"the {self.noun} {entry_point.name!r} of {_described(entry_point)}"
+        try:
+            item = entry_point.load()
+        except Exception as error:  # a stranger's module may raise anything while it is imported
+            raise PluginError(f"{where} cannot be loaded: {type(error).__name__}: {error}", remedy) from error
+        of_base = self._base is None or (
+            issubclass(item, self._base) if isinstance(item, type) else isinstance(item, self._base)
+        )
+        if self._base is not None and not of_base:
+            raise PluginError(f"{where} is not a {self._base.__module__}.{self._base.__qualname__}", remedy)
+        lacking = [method for method in self._methods if not hasattr(item, method)]
+        if lacking:
+            raise PluginError(f"{where} has no {' and no '.join(lacking)}", remedy)
+        checked: T = item
+        return checked
+
+
+def _package(entry_point: metadata.EntryPoint) -> str:
+    return entry_point.dist.name if entry_point.dist is not None else "an unknown package"
+
+
+def _described(entry_point: metadata.EntryPoint) -> str:
+    return f"{_package(entry_point)} (entry point {entry_point.name} = {entry_point.value})"
+
+
+@lru_cache(maxsize=64)
+def _offers(group: str, _path: tuple[str, ...]) -> dict[str, list[metadata.EntryPoint]]:
+    """Entry points of a group by name, sorted; the search path is an argument because the answer depends on it."""
+    offers: dict[str, list[metadata.EntryPoint]] = {}
+    for entry_point in sorted(metadata.entry_points(group=group)):
+        offers.setdefault(entry_point.name, []).append(entry_point)
+    return offers

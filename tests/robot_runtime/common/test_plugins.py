@@ -1,0 +1,111 @@
+"""Registries of what installed packages offer: names, first loading, and what a stranger's mistake stops."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from robot_runtime.common.plugins import Registry
+from robot_runtime.errors import ConfigError, PluginError
+
+GROUP = "robot_runtime.test_shapes"
+
+
+class Shape:
+    """What the registry of these tests asks for."""
+
+    corners = 0
+
+
+def install(folder: Path, package: str, offers: dict[str, str], source: str) -> None:
+    """A distribution with entry points in the test's group, and one module."""
+    info = folder / f"{package}-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+    lines = [f"[{GROUP}]", *(f"{name} = {value}" for name, value in offers.items())]
+    (info / "entry_points.txt").write_text("\n".join(lines) + "\n")
+    (folder / f"{package}.py").write_text(source)
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture(autouse=True)
+def _forget_modules() -> object:
+    before = set(sys.modules)
+    yield
+    for name in set(sys.modules) - before:
+        if name.startswith("shapes_"):
+            del sys.modules[name]
+
+
+SQUARE = f"from {__name__} import Shape\nclass Square(Shape):\n    corners = 4\nSQUARE = Square()\n"
+
+
+def test_an_offer_is_imported_when_it_is_first_asked_for_and_once(site: Path) -> None:
+    install(site, "shapes_lazy", {"square": "shapes_lazy:SQUARE"}, SQUARE)
+    shapes = Registry(GROUP, "shape", Shape)
+    assert "square" in shapes
+    assert shapes.names() == ("square",)
+    assert "shapes_lazy" not in sys.modules
+    assert shapes.load("square").corners == 4
+    assert shapes.load("square") is shapes.load("square")
+
+
+def test_a_class_counts_as_its_base(site: Path) -> None:
+    install(site, "shapes_class", {"square": "shapes_class:Square"}, SQUARE)
+    assert Registry(GROUP, "shape", Shape).load("square").corners == 4
+
+
+def test_an_unknown_name_suggests_the_nearest(site: Path) -> None:
+    install(site, "shapes_near", {"square": "shapes_near:SQUARE"}, SQUARE)
+    shapes = Registry(GROUP, "shape", Shape)
+    assert shapes.find("sqare") is None
+    with pytest.raises(ConfigError) as raised:
+        shapes.load("sqare")
+    assert "'square'" in raised.value.remedy
+
+
+def test_two_owners_are_named_and_other_names_go_on(site: Path) -> None:
+    install(site, "shapes_first", {"square": "shapes_first:SQUARE", "other": "shapes_first:SQUARE"}, SQUARE)
+    install(site, "shapes_second", {"square": "shapes_second:SQUARE"}, SQUARE)
+    shapes = Registry(GROUP, "shape", Shape)
+    with pytest.raises(PluginError) as raised:
+        shapes.load("square")
+    assert "shapes_first" in raised.value.message
+    assert "shapes_second" in raised.value.message
+    assert shapes.load("other").corners == 4
+
+
+@pytest.mark.parametrize(
+    ("source", "value", "observed"),
+    [
+        ("import a_module_that_nobody_has", "shapes_bad:SQUARE", "a_module_that_nobody_has"),
+        ("raise RuntimeError('at import')", "shapes_bad:SQUARE", "at import"),
+        ("", "shapes_bad:SQUARE", "SQUARE"),
+        ("SQUARE = 4", "shapes_bad:SQUARE", "Shape"),
+    ],
+)
+def test_an_offer_that_cannot_be_used_names_package_and_entry_point(
+    site: Path, source: str, value: str, observed: str
+) -> None:
+    install(site, "shapes_bad", {"square": value}, source)
+    install(site, "shapes_good", {"round": "shapes_good:SQUARE"}, SQUARE)
+    shapes = Registry(GROUP, "shape", Shape)
+    with pytest.raises(PluginError) as raised:
+        shapes.load("square")
+    for text in ("shapes_bad", f"square = {value}", observed):
+        assert text in raised.value.message
+    assert shapes.load("round").corners == 4
+
+
+def test_a_missing_method_is_named(site: Path) -> None:
+    install(site, "shapes_method", {"square": "shapes_method:SQUARE"}, SQUARE)
+    with pytest.raises(PluginError) as raised:
+        Registry[object](GROUP, "shape", methods=("area",)).load("square")
+    assert "area" in raised.value.message
