@@ -44,7 +44,7 @@ YAML_FILES = {
     "Policy package (`policy.yaml`)": ["robot_runtime/policies/package", "robot_runtime/policy.py"],
     "Calibration files": ["robot_runtime/robots/calibration_file.py", "robot_runtime/robots/action_errors.py",
                           "robot_runtime/robots/corrected_head.py", "robot_runtime/robots/corrected_odometry.py"],
-    "Annotations beside a log": ["robot_runtime/recording/annotations.py"],
+    "Verdicts on a run (`NAME.evidence.yaml`)": ["robot_runtime/verdicts.py"],
 }  # fmt: skip
 """Folders and files whose strict dataclasses describe a kind of YAML file."""
 

@@ -20,8 +20,8 @@ from robot_runtime.campaign.outcomes import VIEWS, answer, values
 from robot_runtime.campaign.plan import Plan
 from robot_runtime.campaign.state import State, stored_plan
 from robot_runtime.campaign.verification import Verification
-from robot_runtime.recording.annotations import add_annotation
 from robot_runtime.recording.chain import Chain
+from robot_runtime.recording.verdict_files import add_verdict
 
 Line = dict[str, Any]
 
@@ -215,7 +215,7 @@ def _edit_verdict_line(forger: Forger) -> None:
 
 
 def _judge_again(forger: Forger) -> None:
-    add_annotation(forger.log(forger.ended("P1", success=True)), "Eve", judgment="fail")
+    add_verdict(forger.log(forger.ended("P1", success=True)), "Eve", judgment="fail")
 
 
 def _remove_verdict(forger: Forger) -> None:

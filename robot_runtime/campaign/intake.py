@@ -19,7 +19,8 @@ from robot_runtime.campaign.sealing import Key, SealedPolicy, check_commitments
 from robot_runtime.campaign.state import State, stored_plan
 from robot_runtime.common import config
 from robot_runtime.errors import ConfigError, RuntimeFault
-from robot_runtime.recording.annotations import Judgment, add_annotation, annotations_path
+from robot_runtime.recording.verdict_files import add_verdict, verdicts_path
+from robot_runtime.verdicts import EpisodeVerdict
 
 Append = Callable[..., Entry]
 
@@ -83,11 +84,11 @@ def _verdict(message: VerdictMessage, attempt: Attempt, name: str, folder: Path,
     others = {by for by, said in attempt.judges.items() if said.success is not None} - {message.by}
     if len(others) >= 2:
         raise ConfigError(f"attempt {attempt.name} has its two judges: {', '.join(sorted(others))}", "ask one of them")
-    judgment: Judgment | None = "invalid" if message.invalid else None
+    judgment: EpisodeVerdict | None = "invalid" if message.invalid else None
     if judgment is None and message.success is not None:
         judgment = "success" if message.success else "fail"
     path = folder / log
-    add_annotation(path, message.by, message.visible, note=message.note, judgment=judgment)
+    add_verdict(path, message.by, message.visible, note=message.note, judgment=judgment)
     return append(
         "verdict",
         attempt=attempt.name,
@@ -96,7 +97,7 @@ def _verdict(message: VerdictMessage, attempt: Attempt, name: str, folder: Path,
         visible=message.visible,
         invalid=message.invalid,
         note=message.note,
-        sha256=sha256_of(annotations_path(path)),
+        sha256=sha256_of(verdicts_path(path)),
         message=name,
     )
 

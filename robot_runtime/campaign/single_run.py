@@ -20,9 +20,9 @@ from robot_runtime.campaign.ledger import FILE, Entry, Ledger
 from robot_runtime.campaign.plan import Counting, Kind, changed, digest
 from robot_runtime.common.provenance import software
 from robot_runtime.errors import ConfigError, RecordingError, writing
-from robot_runtime.recording.annotations import annotations_path
 from robot_runtime.recording.json_records import plain
 from robot_runtime.recording.reader import LogReader
+from robot_runtime.recording.verdict_files import verdicts_path
 
 
 class RunLedger:
@@ -113,7 +113,7 @@ class RunLedger:
         path = self._folder / ended["log"]
         if _is_void(ended["what"]):
             aside = path.with_name(f"{path.stem}.aborted-{ended.n}")
-            for old, new in ((path, aside), (annotations_path(path), annotations_path(aside))):
+            for old, new in ((path, aside), (verdicts_path(path), verdicts_path(aside))):
                 if old.exists():
                     with writing(new, "make the folder writable"):
                         old.rename(new)

@@ -11,8 +11,9 @@ from robot_runtime.campaign.intake import take_alone
 from robot_runtime.campaign.ledger import FILE, is_running, read_ledger
 from robot_runtime.campaign.opening import LOGS
 from robot_runtime.errors import ConfigError
-from robot_runtime.recording.annotations import Judgment, add_annotation, annotations_path
+from robot_runtime.recording.verdict_files import add_verdict, verdicts_path
 from robot_runtime.scenes.objects import ObjectPose
+from robot_runtime.verdicts import EpisodeVerdict
 
 
 def run_of(log: Path) -> tuple[Path, str] | None:
@@ -49,7 +50,7 @@ def annotate(
     visible: bool | None = None,
     objects: Mapping[str, ObjectPose] | None = None,
     note: str = "",
-    judgment: Judgment | None = None,
+    judgment: EpisodeVerdict | None = None,
     intervention: Literal["help", "takeover"] | None = None,
 ) -> str:
     """Add what a person says of a run: to the ledger if it belongs to a campaign, else to the log's annotations.
@@ -72,9 +73,9 @@ def annotate(
     """
     run = run_of(log)
     if run is None:
-        found = add_annotation(log, who, visible, dict(objects or {}), note, judgment, bool(intervention) or None)
+        found = add_verdict(log, who, visible, dict(objects or {}), note, judgment, bool(intervention) or None)
         count = len(found.statements)
-        return f"{annotations_path(log)}: {count} statement{'' if count == 1 else 's'}"
+        return f"{verdicts_path(log)}: {count} statement{'' if count == 1 else 's'}"
     folder, attempt = run
     if objects:
         raise ConfigError(f"{log}: belongs to a campaign, which has no place for poses of objects", "judge the run")

@@ -14,8 +14,8 @@ from robot_runtime.campaign.outcomes import same
 from robot_runtime.campaign.plan import Plan
 from robot_runtime.campaign.state import State
 from robot_runtime.errors import RecordingError
-from robot_runtime.recording.annotations import annotations_path, read_annotations
 from robot_runtime.recording.reader import LogReader
+from robot_runtime.recording.verdict_files import read_verdicts, verdicts_path
 from robot_runtime.records import EpisodeHeader
 from robot_runtime.scoring.summary import Maps
 
@@ -106,7 +106,7 @@ class LogCheck:
             self._find("changed", where, "the task is not that of the runs before")
 
     def _check_annotations(self, name: str, log: Path) -> None:
-        said, path = self._verdicts.get(name, []), annotations_path(log)
+        said, path = self._verdicts.get(name, []), verdicts_path(log)
         where = path.relative_to(self._folder).as_posix()
         if not path.is_file():
             if said:
@@ -120,7 +120,7 @@ class LogCheck:
             return
         try:
             with LogReader(log) as opened:
-                statements = read_annotations(log, opened.header).statements
+                statements = read_verdicts(log, opened.header).statements
         except RecordingError as error:
             self._find("re-judged", where, error.message.replace(str(self._folder), ""))
             return

@@ -42,7 +42,7 @@ def judge(
     from robot_runtime.common.console import console
     from robot_runtime.errors import ConfigError, writing
     from robot_runtime.policies.detector import Detector
-    from robot_runtime.recording.annotations import add_annotation
+    from robot_runtime.recording.verdict_files import add_verdict
     from robot_runtime.scoring.summary import find_logs
     from robot_runtime.scoring.visibility_judge import JudgeFile, fit_judge, stop_facts
 
@@ -71,6 +71,6 @@ def judge(
         raise ConfigError(f"{judge}: was calibrated with another detector than {detector}", "calibrate it again")
     verdicts = {log: read.judge.verdict(read.score(facts)) for log, (facts, _) in stops}
     for log, verdict in verdicts.items():
-        add_annotation(log, f"judge {judge.stem}", visible=verdict, judge=read.judge)
+        add_verdict(log, f"judge {judge.stem}", visible=verdict, judge=read.judge)
     counts = [sum(verdict is said for verdict in verdicts.values()) for said in (True, False, None)]
     console.print("visible in {}, not in {}, left open {}".format(*counts), soft_wrap=True, markup=False)

@@ -50,12 +50,13 @@ def verdict(
     from robot_runtime.campaign.statements import annotate
     from robot_runtime.common.console import console
     from robot_runtime.errors import ConfigError
-    from robot_runtime.recording.annotations import Judgment, read_objects
+    from robot_runtime.recording.verdict_files import read_objects
     from robot_runtime.scoring.summary import find_logs
+    from robot_runtime.verdicts import EpisodeVerdict
 
     if sum((success is not None, invalid, intervention)) > 1:
         raise ConfigError("--success or --fail, --invalid and --intervention exclude each other", "give one of them")
-    judgment: Judgment | None = "invalid" if invalid else None
+    judgment: EpisodeVerdict | None = "invalid" if invalid else None
     if success is not None:
         judgment = "success" if success else "fail"
     poses = read_objects(objects) if objects is not None else {}

@@ -21,11 +21,11 @@ from robot_runtime.metrics.measures import KIND_METRICS, measures
 from robot_runtime.metrics.measures.base import Measures, Run
 from robot_runtime.metrics.settings import Metrics, Rules
 from robot_runtime.metrics.step_times import Latency
-from robot_runtime.recording.annotations import Annotations
 from robot_runtime.records import EndReason, EpisodeEnd, EpisodeHeader, StepRecord, Subscriber
 from robot_runtime.scenes.geodesic import DistanceField, GeodesicMap
 from robot_runtime.task_kinds.rearrangement.task import WALKTHROUGH
 from robot_runtime.tasks.registry import task_module
+from robot_runtime.verdicts import Verdicts
 
 SCORER_VERSION = 1
 """Version, increased whenever the same log would get another score."""
@@ -62,11 +62,11 @@ class EpisodeScorer(Subscriber):
         """Times of the steps; no metric depends on them."""
         self._shortest_m: float | None = None
 
-    def on_annotations(self, evidence: Annotations) -> None:
-        """Add people's annotations of the log, before the first step, unless the rules ignore them."""
+    def on_verdicts(self, verdicts: Verdicts) -> None:
+        """Add the verdicts on the run, before the first step, unless the rules ignore them."""
         if self._rules.evidence == "use":
-            self._told = evidence.success
-            self._measures.on_annotations(evidence)
+            self._told = verdicts.success
+            self._measures.on_verdicts(verdicts)
 
     def on_step(self, record: StepRecord) -> None:
         """Add the next step.

@@ -25,7 +25,7 @@ class Rules:
             nodes of the reference path; or always the nodes.
         referee: its poses during the run, or its trajectory smoothed afterwards
             (:mod:`robot_runtime.scoring.reference_poses`).
-        evidence: whether people's annotations count, see :mod:`robot_runtime.recording.annotations`.
+        evidence: whether verdicts count, see :mod:`robot_runtime.verdicts`.
         policy_faults: whether an episode that the policy broke (``EpisodeEnd.of_policy``) has no score, or has failed,
             as in every challenge.
     """

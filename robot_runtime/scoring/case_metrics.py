@@ -155,7 +155,7 @@ def _room_object(x: CaseInputs) -> bool:
     opening = None if final is None else abs(final - goal)
     if x.get("broken", False):
         return False
-    return all(rearrangement.ROOM_REARRANGEMENT.verdicts(iou=overlap, openness=opening).values())
+    return all(rearrangement.ROOM_REARRANGEMENT.criteria(iou=overlap, openness=opening).values())
 
 
 def _completion(x: CaseInputs) -> float:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from robot_runtime.recording.annotations import Annotation
-from robot_runtime.recording.judge import Judge
 from robot_runtime.scoring.statistics.intervals import Interval
 from robot_runtime.scoring.statistics.judge import corrected_success
 from robot_runtime.scoring.summary import EpisodeScore
+from robot_runtime.verdicts import Judge, Verdict
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,7 @@ def judge_text(found: JudgedSuccess) -> str:
     )
 
 
-def _last(statements: Iterable[Annotation]) -> Annotation | None:
+def _last(statements: Iterable[Verdict]) -> Verdict | None:
     """The last annotation of visibility by a judge; None if a person gave a verdict."""
     said = [one for one in statements if one.visible is not None or one.judge is not None]
     by_people = [one for one in said if one.judge is None]

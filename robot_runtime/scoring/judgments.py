@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from robot_runtime.recording.annotations import Annotation
+from robot_runtime.verdicts import Verdict
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class SuccessViews:
     lenient: bool
 
 
-def success_views(statements: Sequence[Annotation], by_metrics: bool) -> SuccessViews:
+def success_views(statements: Sequence[Verdict], by_metrics: bool) -> SuccessViews:
     """Both views of an episode; without any judgment the metrics decide.
 
     Args:
@@ -35,7 +35,7 @@ def success_views(statements: Sequence[Annotation], by_metrics: bool) -> Success
     return SuccessViews(all(judged) and not helped, any(judged))
 
 
-def judgments(statements: Iterable[Annotation]) -> dict[str, bool]:
+def judgments(statements: Iterable[Verdict]) -> dict[str, bool]:
     """The last judgment of success or failure by each person."""
     found: dict[str, bool] = {}
     for one in statements:

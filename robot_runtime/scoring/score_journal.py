@@ -13,8 +13,8 @@ from robot_runtime import __version__
 from robot_runtime.metrics.episode_metrics import SCORER_VERSION
 from robot_runtime.metrics.settings import Rules
 from robot_runtime.parallel.result_journal import ResultJournal, file_key
-from robot_runtime.recording.annotations import annotations_path
 from robot_runtime.recording.json_records import plain
+from robot_runtime.recording.verdict_files import verdicts_path
 from robot_runtime.scoring.summary import EpisodeScore
 
 
@@ -30,7 +30,7 @@ def score_journal(path: Path, rules: Rules, overwrite: bool = False) -> ResultJo
 
 
 def _key(log: Path) -> str:
-    beside = annotations_path(log)
+    beside = verdicts_path(log)
     return " ".join(file_key(path) for path in (log, beside) if path.exists())
 
 

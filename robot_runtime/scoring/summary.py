@@ -19,8 +19,8 @@ from robot_runtime.metrics.step_times import Latency
 from robot_runtime.parallel.map import LIMIT_S, ONE, Workers, map_in_order
 from robot_runtime.parallel.result_journal import ResultJournal
 from robot_runtime.parallel.workers import WorkerLoss
-from robot_runtime.recording.annotations import Annotation, Annotations, read_annotations
 from robot_runtime.recording.reader import LogReader
+from robot_runtime.recording.verdict_files import read_verdicts
 from robot_runtime.records import EpisodeHeader, Placement, StepRecord
 from robot_runtime.scenes.geodesic import GeodesicMap
 from robot_runtime.scoring.contradictions import NO_CHAIN, OdometryCheck, task_note
@@ -28,6 +28,7 @@ from robot_runtime.scoring.failure_causes import CauseFinder, FailureCause, caus
 from robot_runtime.scoring.judgments import SuccessViews, success_views
 from robot_runtime.scoring.reference_poses import check_rule, scored_steps
 from robot_runtime.tasks.episode import Episode
+from robot_runtime.verdicts import Verdict, Verdicts
 
 Cluster = Literal["none", "scene", "trajectory"]
 """Unit that an interval's bootstrap draws: episodes, scenes, or all episodes of one start and one route or goal.
@@ -108,7 +109,7 @@ class EpisodeScore:
     metrics: Metrics = field(default_factory=dict)
     choices: dict[str, Any] = field(default_factory=dict)
     provenance: dict[str, Any] = field(default_factory=dict)
-    evidence: tuple[Annotation, ...] = ()
+    evidence: tuple[Verdict, ...] = ()
     placement: Placement | None = None
     latency: Latency = field(default_factory=Latency)
     cause: FailureCause | None = None
@@ -223,7 +224,7 @@ def score_steps(
     rules: Rules | None = None,
     geodesic: GeodesicMap | None = None,
     on_step: Callable[[StepRecord], None] | None = None,
-    annotations: Annotations | None = None,
+    annotations: Verdicts | None = None,
 ) -> EpisodeScorer:
     """A scorer that has processed the whole log, with images only where the rules need them.
 
@@ -239,7 +240,7 @@ def score_steps(
     """
     rules = rules or Rules()
     scorer = EpisodeScorer(log.header, rules, geodesic)
-    scorer.on_annotations(annotations or read_annotations(log.path, log.header))
+    scorer.on_verdicts(annotations or read_verdicts(log.path, log.header))
     for record in scored_steps(log, rules.referee):
         if on_step is not None:
             on_step(record)
@@ -335,8 +336,8 @@ def _score(log: LogReader, rules: Rules | None, maps: Maps) -> EpisodeScore:
         cause = _found(lambda: cause_of_abort(log, end))
         return replace(facts, reason=f"{end.reason.value}: {end.detail or 'no detail'}", cause=cause)
     try:
-        added = read_annotations(log.path, header) if (rules or Rules()).evidence == "use" else None
-        judged = None if added is None else added.judged
+        added = read_verdicts(log.path, header) if (rules or Rules()).evidence == "use" else None
+        judged = None if added is None else added.on_episode
         if judged is not None and judged.judgment == "invalid":
             return replace(facts, reason=f"invalid, says {judged.who}: {judged.note or 'no note'}")
         wheels, causes = OdometryCheck(), CauseFinder(header)

@@ -22,12 +22,12 @@ from robot_runtime.common import config
 from robot_runtime.errors import ConfigError, RecordingError
 from robot_runtime.metrics.visibility import points_in_map, visible_pixels
 from robot_runtime.policies.detector import Detector
-from robot_runtime.recording.annotations import read_annotations
-from robot_runtime.recording.judge import Judge
 from robot_runtime.recording.reader import LogReader
+from robot_runtime.recording.verdict_files import read_verdicts
 from robot_runtime.scoring.statistics.judge import calibrate, count_errors
 from robot_runtime.task_kinds.objectnav import task as objectnav
 from robot_runtime.tasks.goal_category import category_of
+from robot_runtime.verdicts import Judge
 
 _RIDGE = 0.01
 _LEAST = 20
@@ -149,7 +149,7 @@ def stop_facts(path: Path, detector: Detector) -> tuple[Facts, bool | None] | No
         points = points_in_map(frame.depth_m, header.intrinsics, header.mount, last.head, pose)
         counts = [visible_pixels(points, item, pose, math.inf) for item in items]
         facts = Facts(max(found.presence(label) for label in labels), max(counts, default=0))
-        verdict = read_annotations(path, header).verdict
+        verdict = read_verdicts(path, header).on_visibility
         if verdict is not None and verdict.judge is None:
             return facts, verdict.visible
         if frame.semantic is None:

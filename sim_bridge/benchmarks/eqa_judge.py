@@ -12,13 +12,13 @@ from robot_runtime.common.geometry import SE2
 from robot_runtime.hal import HeadState
 from robot_runtime.metrics.visibility import points_in_map, visible_pixels
 from robot_runtime.policies.detector import Detector
-from robot_runtime.recording.judge import Judge
 from robot_runtime.scenes.scene import Scene
 from robot_runtime.scoring.statistics.intervals import Interval, wilson
 from robot_runtime.scoring.statistics.judge import calibrate, corrected_share
 from robot_runtime.scoring.visibility_judge import Facts, fit_judge
 from robot_runtime.task_kinds.eqa.agents.attention import FOLDER
 from robot_runtime.tasks.task import load_task
+from robot_runtime.verdicts import Judge
 from sim_bridge.physics.scene_model import build_model
 from sim_bridge.rendering.renderer import SceneRenderer, camera_rotation
 

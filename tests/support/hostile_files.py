@@ -65,7 +65,7 @@ class Kind:
 def settings_kinds(folder: Path) -> list[Kind]:
     """YAML and JSON that people write, or programs for people."""
     from robot_runtime.localization.alignment import load_alignment
-    from robot_runtime.recording.annotations import Annotations, read_objects
+    from robot_runtime.recording.verdict_files import read_objects
     from robot_runtime.robots.action_errors import load_actuation
     from robot_runtime.robots.calibration_file import Stamp, open_calibration, write_calibration
     from robot_runtime.robots.camera_mount import load_mount
@@ -74,6 +74,7 @@ def settings_kinds(folder: Path) -> list[Kind]:
     from robot_runtime.scenes.tag_map import load_tag_map
     from robot_runtime.scoring.cases import run_cases
     from robot_runtime.tasks.task import load_task
+    from robot_runtime.verdicts import Verdicts
 
     stamp = Stamp.now("extrinsics", "lab-1", "", 180.0, "by hand", {"px": 0.2}, {})
     calibration = write_calibration(folder / "stamp.yaml", stamp, {"pan_joint_m": [0.0, 0.0, 0.88]}).path.read_bytes()
@@ -83,7 +84,7 @@ def settings_kinds(folder: Path) -> list[Kind]:
     )
     objects = b"mug_1: {position: [1.0, 2.0, 0.8], quaternion: [1.0, 0.0, 0.0, 0.0]}\n"
     alignment = b"map_from_source: {x_m: 1.0, y_m: 2.0, yaw_rad: 0.5}\nlever_m: [0.1, 0.0]\n"
-    annotations = (
+    verdicts = (
         b"schema: 1\nrun: {episode: e, seed: 1, start_ns: 5, created: '2026-11-22T05:40:00+00:00'}\nstatements:\n"
         b"- {who: a, when: '2026-11-22T05:40:00+00:00', visible: true}\n"
     )
@@ -99,7 +100,7 @@ def settings_kinds(folder: Path) -> list[Kind]:
         Kind("tags.yaml", tags, load_tag_map, yaml_bytes),
         Kind("objects.yaml", objects, read_objects, yaml_bytes),
         Kind("alignment.yaml", alignment, load_alignment, yaml_bytes),
-        Kind("log.annotations.yaml", annotations, _as(Annotations), yaml_bytes),
+        Kind("log.evidence.yaml", verdicts, _as(Verdicts), yaml_bytes),
         Kind("cases.json", few, run_cases, json_bytes),
     ]
 

@@ -68,7 +68,7 @@ class PoseTest:
     inclusive_iou: bool = False
     max_openness: float | None = None
 
-    def verdicts(
+    def criteria(
         self,
         *,
         translation_m: float | None = None,
@@ -227,4 +227,4 @@ def within_goals(final: Any, goals: Any, test: PoseTest = HOUSE_CLEANUP, distanc
     if len(objects) != len(places):
         raise ValueError(f"{len(objects)} objects have {len(places)} goals")
     apart_m = np.diagonal(distance.matrix(objects, places))
-    return [all(test.verdicts(translation_m=float(value)).values()) for value in apart_m]
+    return [all(test.criteria(translation_m=float(value)).values()) for value in apart_m]

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 from robot_runtime.common.geometry import SE2
 from robot_runtime.metrics.functional.success import success
 from robot_runtime.metrics.settings import Metrics, Rules
-from robot_runtime.recording.annotations import Annotations
 from robot_runtime.records import EpisodeHeader, StepRecord
 from robot_runtime.scenes.geodesic import GeodesicMap
+from robot_runtime.verdicts import Verdicts
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +51,8 @@ class Measures:
         """Whether :meth:`on_step` needs the record's images."""
         return False
 
-    def on_annotations(self, evidence: Annotations) -> None:
-        """Add people's annotations of the log, before the first step."""
+    def on_verdicts(self, verdicts: Verdicts) -> None:
+        """Add the verdicts on the run, before the first step."""
 
     def on_step(self, record: StepRecord) -> None:
         """Add the next step."""

@@ -45,21 +45,21 @@ class Keyframe:
 
 
 @dataclass(frozen=True)
-class RearrangementVerdicts:
+class ObjectCriteria:
     """Test results of a rearrangement.
 
     Attributes:
-        verdicts: per object with a goal, its criteria.
+        criteria: per object with a goal, its criteria.
         harmed: ids of displaced objects that were to stay; None without such a test.
     """
 
-    verdicts: Mapping[str, Mapping[str, bool]]
+    criteria: Mapping[str, Mapping[str, bool]]
     harmed: tuple[str, ...] | None
 
     def of(self, object_id: str) -> Mapping[str, bool]:
         """Return the tests of one object."""
-        if object_id in self.verdicts or self.harmed is None:
-            return self.verdicts.get(object_id, {})
+        if object_id in self.criteria or self.harmed is None:
+            return self.criteria.get(object_id, {})
         return {"unharmed": object_id not in self.harmed}
 
 
@@ -78,7 +78,7 @@ class EpisodeData:
         reference: path that a route is compared with.
         pairs: points of path and reference that DTW aligns.
         goal_rooms: empty if the task is about no room.
-        verdicts: tests of a rearrangement's objects; None for other tasks, and without a score.
+        criteria: tests of a rearrangement's objects; None for other tasks, and without a score.
         events: of the log.
         pose_tracks: trajectories by source; empty if the log has no raw poses.
     """
@@ -93,7 +93,7 @@ class EpisodeData:
     reference: tuple[Point, ...] = ()
     pairs: tuple[tuple[Point, Point], ...] = ()
     goal_rooms: tuple[Room, ...] = ()
-    verdicts: RearrangementVerdicts | None = None
+    criteria: ObjectCriteria | None = None
     events: tuple[Event, ...] = ()
     pose_tracks: tuple[PoseTrack, ...] = ()
 
@@ -175,7 +175,7 @@ def _view(log: LogReader, score: EpisodeScore, rules: Rules, maps: Maps) -> Epis
         reference=tuple((p[0], p[1]) for p in vln.reference_of(header.episode, rules)[0]) if is_route else (),
         pairs=tuple(vln.alignment(header.episode, poses, rules)) if is_route else (),
         goal_rooms=_goal_rooms(header),
-        verdicts=_judged(log, score, rules, maps),
+        criteria=_judged(log, score, rules, maps),
         events=tuple(log.events()),
         pose_tracks=pose_tracks(log, records),
     )
@@ -203,13 +203,13 @@ def _goal_rooms(header: EpisodeHeader) -> tuple[Room, ...]:
         return ()
 
 
-def _judged(log: LogReader, score: EpisodeScore, rules: Rules, maps: Maps) -> RearrangementVerdicts | None:
+def _judged(log: LogReader, score: EpisodeScore, rules: Rules, maps: Maps) -> ObjectCriteria | None:
     if not score.scorable or log.header.task.kind != "rearrangement":
         return None
     measures = score_steps(log, rules, maps.of(log.header)).measures
     assert isinstance(measures, RearrangementMeasures)
     harmed = None if score.metrics["criterion_no_harm"] is None else tuple(measures.harmed())
-    return RearrangementVerdicts(measures.verdicts(), harmed)
+    return ObjectCriteria(measures.criteria(), harmed)
 
 
 def keyframe_indices(records: Sequence[StepRecord], count: int = KEYFRAMES) -> list[int]:

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
-from robot_runtime.recording.judge import Judge
 from robot_runtime.scoring.statistics.intervals import Interval, wilson
+from robot_runtime.verdicts import Judge
 
 
 def calibrate(scores: ArrayLike, truth: ArrayLike, abstention: float = 0.1) -> Judge:

@@ -20,10 +20,10 @@ from robot_runtime.errors import RecordingError
 from robot_runtime.metrics.measures.base import Measures, Run
 from robot_runtime.metrics.settings import Metrics, Rules
 from robot_runtime.metrics.visibility import points_in_map, visible_pixels
-from robot_runtime.recording.annotations import Annotations
 from robot_runtime.records import EpisodeHeader, StepRecord
 from robot_runtime.scenes.geodesic import GeodesicMap
 from robot_runtime.task_kinds.objectnav import task as objectnav
+from robot_runtime.verdicts import Verdicts
 
 PROXIMITY_M = 1.0
 """Distance of proximity in meters, the paper's "reasonable starting point"; the rule ``visible`` has its own."""
@@ -48,12 +48,11 @@ class ObjectMeasures(Measures):
         self._verdict: bool | None = None
         self._verdict_by = ""
 
-    def on_annotations(self, evidence: Annotations) -> None:
+    def on_verdicts(self, verdicts: Verdicts) -> None:
         """Use the verdict of a person or a judge on visibility in place of the computed one."""
-        self._verdict, self._verdict_by = None, "an operator's"
-        if evidence.verdict is not None:
-            self._verdict = evidence.verdict.visible
-            self._verdict_by = "an operator's" if evidence.verdict.judge is None else f"{evidence.verdict.who}'s"
+        verdict = verdicts.on_visibility
+        self._verdict = None if verdict is None else verdict.visible
+        self._verdict_by = "an operator's" if verdict is None or verdict.judge is None else f"{verdict.who}'s"
 
     @override
     def needs_frame(self, record: StepRecord) -> bool:

@@ -33,7 +33,6 @@ from robot_runtime.metrics.functional.spl import spl
 from robot_runtime.metrics.functional.tours import MAX_OBJECTS
 from robot_runtime.metrics.measures.base import Measures, Run
 from robot_runtime.metrics.settings import Metrics, Rules
-from robot_runtime.recording.annotations import Annotations
 from robot_runtime.records import EpisodeHeader, StepRecord
 from robot_runtime.scenes.geodesic import GeodesicMap
 from robot_runtime.scenes.objects import GrabOutcome, ObjectPose, ObjectSource
@@ -42,11 +41,12 @@ from robot_runtime.task_kinds.rearrangement.crosshair import settings
 from robot_runtime.task_kinds.rearrangement.measures_path import PLACES, shortest_carry_m
 from robot_runtime.tasks.episode import RearrangedObject
 from robot_runtime.tasks.goal_program import Expression, Harm, subjects
+from robot_runtime.verdicts import Verdicts
 
 THINNEST_M = 1e-3
 """Edge of an object that is flat in the scene: a box needs a volume."""
 
-Verdicts = dict[str, bool]
+Criteria = dict[str, bool]
 """Criterion -> whether it holds."""
 
 
@@ -88,8 +88,8 @@ class RearrangementMeasures(Measures):
         self._shortest_m: float | None = None
 
     @override
-    def on_annotations(self, evidence: Annotations) -> None:
-        self._told = dict(evidence.objects)
+    def on_verdicts(self, verdicts: Verdicts) -> None:
+        self._told = dict(verdicts.objects)
 
     @override
     def on_step(self, record: StepRecord) -> None:
@@ -107,24 +107,24 @@ class RearrangementMeasures(Measures):
 
     # --- what is right and what is not ------------------------------------------------------------------------------
 
-    def verdicts(self) -> dict[str, Verdicts]:
+    def criteria(self) -> dict[str, Criteria]:
         """Per object with a goal, the criteria that apply to it; none where a program decides.
 
         Raises:
             RecordingError: no source states the pose of an object.
             ValueError: a pose is none.
         """
-        return {} if self._program else {item.id: self._verdicts(item) for item in self._targets}
+        return {} if self._program else {item.id: self._criteria(item) for item in self._targets}
 
     def passed(self) -> list[bool]:
-        """Per target, whether it holds. Raises as :meth:`verdicts`."""
+        """Per target, whether it holds. Raises as :meth:`criteria`."""
         if not self._program:
-            return [all(found.values()) for found in self.verdicts().values()]
+            return [all(found.values()) for found in self.criteria().values()]
         arrangement = self._arrangement()
         return [holds(target, arrangement, self._where) for target in self._program]
 
     def harmed(self) -> list[str]:
-        """Ids of the objects that should have been left alone and were not. Raises as :meth:`verdicts`."""
+        """Ids of the objects that should have been left alone and were not. Raises as :meth:`criteria`."""
         if self._harm is None:
             return []
         least = self._harm.min_iou
@@ -146,7 +146,7 @@ class RearrangementMeasures(Measures):
             meant |= {name for name, kind in categories.items() if selection.id == name or selection.category == kind}
         return sorted(self._starts.keys() - meant - harm.ignore)
 
-    def _verdicts(self, item: RearrangedObject) -> Verdicts:
+    def _criteria(self, item: RearrangedObject) -> Criteria:
         goal = item.goal
         assert goal is not None
         if item.id in self._held:
@@ -155,7 +155,7 @@ class RearrangementMeasures(Measures):
             return {name: False for name in tested if name != "openness" or goal.openness is not None}
         final = self._final(item.id)
         opens = goal.openness is not None and final.openness is not None
-        return self._test.verdicts(
+        return self._test.criteria(
             translation_m=math.dist(final.position, goal.position),
             angle_rad=angle_between(final.quaternion, goal.quaternion),
             iou=iou(self._box(item.id, final), self._box(item.id, goal)) if self._test.min_iou is not None else None,
@@ -203,9 +203,9 @@ class RearrangementMeasures(Measures):
 
     @override
     def metrics(self, run: Run) -> Metrics:
-        passed, harmed, verdicts = self.passed(), self.harmed(), self.verdicts()
+        passed, harmed, by_object = self.passed(), self.harmed(), self.criteria()
         criteria: dict[str, float | bool | int | None] = {
-            f"criterion_{name}": _all([found[name] for found in verdicts.values() if name in found])
+            f"criterion_{name}": _all([tests[name] for tests in by_object.values() if name in tests])
             for name in _CRITERIA.values()
         }
         return {

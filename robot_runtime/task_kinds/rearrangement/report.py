@@ -13,7 +13,7 @@ from robot_runtime.records import EpisodeHeader, StepRecord
 from robot_runtime.scenes.objects import ObjectPose
 from robot_runtime.scenes.scene import SceneObject
 from robot_runtime.scoring.report.charts import element
-from robot_runtime.scoring.report.episode_data import RearrangementVerdicts
+from robot_runtime.scoring.report.episode_data import ObjectCriteria
 from robot_runtime.scoring.report.map_drawing import footprint, moved_line
 
 
@@ -58,7 +58,7 @@ def object_changes(
     header: EpisodeHeader,
     records: Sequence[StepRecord],
     annotated: Mapping[str, ObjectPose],
-    verdicts: RearrangementVerdicts | None,
+    criteria: ObjectCriteria | None,
 ) -> tuple[ObjectChange, ...]:
     """The objects of a rearrangement; none for other tasks.
 
@@ -66,7 +66,7 @@ def object_changes(
         header: of the log.
         records: of the log.
         annotated: poses that people added after the run, which overrule the log's.
-        verdicts: of the scorer; None without a score.
+        criteria: test results of the scorer; None without a score.
     """
     if header.task.rearrangement is None:
         return ()
@@ -86,7 +86,7 @@ def object_changes(
                 held=held,
                 must_stay=each.goal is None and header.episode.program is None,
                 measured=_measured(each.goal or each.start, end),
-                tests={} if verdicts is None else verdicts.of(each.id),
+                tests={} if criteria is None else criteria.of(each.id),
             )
         )
     return tuple(changes)

@@ -35,8 +35,8 @@ from robot_runtime.placement.guide import Guide
 from robot_runtime.placement.offset import Offset, Tolerance
 from robot_runtime.policies import load_policy
 from robot_runtime.policies.human.human import Human
-from robot_runtime.recording.annotations import read_annotations
 from robot_runtime.recording.reader import LogReader
+from robot_runtime.recording.verdict_files import read_verdicts
 from robot_runtime.recording.writer import Recorder
 from robot_runtime.runtime import run_episode
 
@@ -123,7 +123,7 @@ def test_an_episode_is_shown_judged_twice_and_its_start_kept_for_the_next_run(
         assert judge.ask(**verdict | {"judgment": "fail"}, by="bob", note="too far")["kind"] == "done"
         assert judge.ask(do="verdict", log="../../etc/passwd", by="eve", judgment="fail")["kind"] == "refused"
     with LogReader(log) as reader:
-        said = read_annotations(log, reader.header).statements
+        said = read_verdicts(log, reader.header).statements
     assert [(one.who, one.judgment, one.note) for one in said] == [("ada", "success", ""), ("bob", "fail", "too far")]
     with live(console) as viewer, console.episode(make_episode()):
         while not (picture := until(viewer, "r")):

@@ -12,7 +12,7 @@ from rich.console import Console
 from robot_runtime.benchmarks.log_edits import LogEdit
 from robot_runtime.benchmarks.planted_failures import Planted, plant
 from robot_runtime.metrics.settings import Rules
-from robot_runtime.recording.annotations import add_annotation
+from robot_runtime.recording.verdict_files import add_verdict
 from robot_runtime.scoring.report.export import write_json, write_parquet
 from robot_runtime.scoring.report.terminal_table import table
 from robot_runtime.scoring.summary import EpisodeScore, Maps, score_log
@@ -60,7 +60,7 @@ def test_a_limit_of_contacts_is_no_fault_of_the_policys_program(
 
 def test_help_by_a_person_is_the_cause_unless_annotations_are_ignored(planted: list[Planted]) -> None:
     path = planted[0].path
-    add_annotation(path, "Ann", intervention=True)
+    add_verdict(path, "Ann", intervention=True)
     try:
         helped, alone = score_log(path), score_log(path, Rules(evidence="ignore"))
     finally:

@@ -9,17 +9,18 @@ import pytest
 import synthetic
 from synthetic import FORWARD, LEFT, STOP
 
-from robot_runtime.recording.annotations import Annotation, Judgment, add_annotation
+from robot_runtime.recording.verdict_files import add_verdict
 from robot_runtime.recording.writer import Recorder
 from robot_runtime.scoring.judgments import SuccessViews, judgments, success_views
 from robot_runtime.scoring.report.export import write_json
 from robot_runtime.scoring.report.terminal_table import judgment_lines
 from robot_runtime.scoring.statistics.agreement import agreements
 from robot_runtime.scoring.summary import score_log
+from robot_runtime.verdicts import EpisodeVerdict, Verdict
 
 
-def said(who: str, judgment: Judgment | None = None, helped: bool | None = None) -> Annotation:
-    return Annotation(who, "2026-11-23T10:00:00Z", judgment=judgment, intervention=helped)
+def said(who: str, judgment: EpisodeVerdict | None = None, helped: bool | None = None) -> Verdict:
+    return Verdict(who, "2026-11-23T10:00:00Z", judgment=judgment, intervention=helped)
 
 
 @pytest.mark.parametrize(
@@ -35,7 +36,7 @@ def said(who: str, judgment: Judgment | None = None, helped: bool | None = None)
         ([said("Ada", "fail"), said("Ada", "invalid")], True, True, True),
     ],
 )
-def test_views(statements: list[Annotation], by_metrics: bool, strict: bool, lenient: bool) -> None:
+def test_views(statements: list[Verdict], by_metrics: bool, strict: bool, lenient: bool) -> None:
     assert success_views(statements, by_metrics) == SuccessViews(strict, lenient)
 
 
@@ -55,10 +56,10 @@ def test_the_table_states_both_results_and_kappa(tmp_path: Path) -> None:
         synthetic.play(recorder, header, synthetic.drive(header, actions))
         assert recorder.path is not None
         paths.append(recorder.path)
-    add_annotation(paths[0], "Ada", intervention=True)
+    add_verdict(paths[0], "Ada", intervention=True)
     for path, first, second in ((paths[1], "fail", "success"), (paths[2], "success", "success")):
-        add_annotation(path, "Ada", judgment=first)  # type: ignore[arg-type]
-        add_annotation(path, "Bob", judgment=second)  # type: ignore[arg-type]
+        add_verdict(path, "Ada", judgment=first)  # type: ignore[arg-type]
+        add_verdict(path, "Bob", judgment=second)  # type: ignore[arg-type]
     scores = [score_log(path) for path in paths]
     assert [score.views for score in scores] == [
         SuccessViews(False, True),

@@ -17,9 +17,9 @@ from robot_runtime.cli.main import run_command
 from robot_runtime.common import config
 from robot_runtime.errors import ConfigError
 from robot_runtime.policies.detector import Detector
-from robot_runtime.recording.annotations import add_annotation
-from robot_runtime.recording.judge import Judge
+from robot_runtime.recording.verdict_files import add_verdict
 from robot_runtime.scoring.visibility_judge import Facts, JudgeFile, fit_judge
+from robot_runtime.verdicts import Judge
 
 NEAR = [FORWARD] * 4 + [DOWN, STOP]
 KNOWN = Judge(0.3, 0.7, 60, 57, 60, 57)
@@ -75,7 +75,7 @@ def test_scores_say_who_judged_and_are_corrected(
 
 def test_a_person_overrules_a_judge(record, detector: Path, tmp_path: Path) -> None:
     log = record(synthetic.header(synthetic.objectnav_task("visible")), NEAR)
-    add_annotation(log, "Ada", visible=False)
+    add_verdict(log, "Ada", visible=False)
     by = judge_file(tmp_path, detector)
     assert run_command(["judge", str(log), "--detector", str(detector), "--judge", str(by)]) == 0
     assert run_command(["score", str(log), "--json", str(tmp_path / "s.json")]) == 0

@@ -49,17 +49,17 @@ class TestPose:
             angle_between((1, 0, 0, 0), bad)
 
     def test_thresholds(self) -> None:
-        assert HOUSE_CLEANUP.verdicts(translation_m=1.0) == {"translation": True}
-        assert ROOM_REARRANGEMENT.verdicts(iou=0.5) == {"iou": False}
-        assert PoseTest(min_iou=0.5, inclusive_iou=True).verdicts(iou=0.5) == {"iou": True}
-        assert ROOM_REARRANGEMENT.verdicts(iou=0.6, openness=0.21) == {"iou": True, "openness": False}
-        assert PoseTest(max_angle_rad=0.1).verdicts(angle_rad=0.2, iou=0.0) == {"angle": False}
+        assert HOUSE_CLEANUP.criteria(translation_m=1.0) == {"translation": True}
+        assert ROOM_REARRANGEMENT.criteria(iou=0.5) == {"iou": False}
+        assert PoseTest(min_iou=0.5, inclusive_iou=True).criteria(iou=0.5) == {"iou": True}
+        assert ROOM_REARRANGEMENT.criteria(iou=0.6, openness=0.21) == {"iou": True, "openness": False}
+        assert PoseTest(max_angle_rad=0.1).criteria(angle_rad=0.2, iou=0.0) == {"angle": False}
 
     def test_nothing_to_judge_by(self) -> None:
         with pytest.raises(ValueError, match="threshold"):
-            HOUSE_CLEANUP.verdicts(iou=1.0)
+            HOUSE_CLEANUP.criteria(iou=1.0)
         with pytest.raises(ValueError, match="translation"):
-            HOUSE_CLEANUP.verdicts(translation_m=math.nan)
+            HOUSE_CLEANUP.criteria(translation_m=math.nan)
 
 
 class TestEpisode:

@@ -17,12 +17,12 @@ from synthetic import FORWARD, LEFT, STOP
 from robot_runtime.actions.discrete import Action
 from robot_runtime.common.geometry import SE2
 from robot_runtime.metrics.functional.dtw import dtw
-from robot_runtime.recording.annotations import add_annotation
+from robot_runtime.recording.verdict_files import add_verdict
 from robot_runtime.recording.writer import Recorder
 from robot_runtime.records import ANSWER, EndReason, EpisodeEnd, EpisodeHeader
 from robot_runtime.scenes.objects import ObjectPose, ObjectSource
 from robot_runtime.scoring.report import episode_charts, group_charts
-from robot_runtime.scoring.report.episode_data import EpisodeData, RearrangementVerdicts, load_episode_data
+from robot_runtime.scoring.report.episode_data import EpisodeData, ObjectCriteria, load_episode_data
 from robot_runtime.scoring.report.outcome import criteria, outcome, question_result
 from robot_runtime.scoring.report.pages import write_report
 from robot_runtime.scoring.statistics.intervals import Interval
@@ -109,7 +109,7 @@ class TestObjectNav:
 
     def test_a_verdict_is_named_with_who_and_when(self, record, tmp_path: Path) -> None:
         path = record(synthetic.header(synthetic.objectnav_task()), [FORWARD] * 4 + [STOP])
-        add_annotation(path, "Ada", visible=False, note="a bottle stood before it")
+        add_verdict(path, "Ada", visible=False, note="a bottle stood before it")
         text = page(path, tmp_path)
         for expected in ("Ada&#39;s", "the object was not visible: a bottle", "Some scores use what Ada added"):
             assert expected in text, expected
@@ -183,15 +183,15 @@ class TestObjects:
         episode = replace(synthetic.pointnav_episode(), goals=(), objects=objects)
         return synthetic.header(task, episode, scene=scene)
 
-    def changes(self, end: dict[str, ObjectPose], held: tuple[str, ...] = (), said: dict | None = None, verdicts=None):
+    def changes(self, end: dict[str, ObjectPose], held: tuple[str, ...] = (), said: dict | None = None, criteria=None):
         header = self.header(ObjectPose((4.0, 2.0, 0.76)))
         (record,) = synthetic.drive(synthetic.header(), [])
-        return object_changes(header, [replace(record, objects=end, held=held)], said or {}, verdicts)
+        return object_changes(header, [replace(record, objects=end, held=held)], said or {}, criteria)
 
     def test_each_criterion_of_each_object(self) -> None:
         turned = ObjectPose((4.1, 2.0, 0.76), (math.cos(0.5), 0.0, 0.0, math.sin(0.5)))
-        verdicts = RearrangementVerdicts({"mug_1": {"translation": True, "angle": False}}, ())
-        mug, sofa = self.changes({"mug_1": turned, "sofa_1": ObjectPose((0.5, 3.4, 0.4))}, verdicts=verdicts)
+        criteria = ObjectCriteria({"mug_1": {"translation": True, "angle": False}}, ())
+        mug, sofa = self.changes({"mug_1": turned, "sofa_1": ObjectPose((0.5, 3.4, 0.4))}, criteria=criteria)
         assert dict(mug.tests) == {"translation": True, "angle": False}
         assert (mug.passed, sofa.passed, sofa.must_stay) == (False, True, True)
         assert (mug.measured, sofa.measured) == ("0.10 m, 57°", "0.10 m, 0°")
@@ -220,7 +220,7 @@ class TestObjects:
         assert recorder.path is not None
         data = shown(recorder.path)
         assert data.score.reason == ""
-        assert data.verdicts == RearrangementVerdicts({"mug_1": {"translation": True, "angle": True}}, ("sofa_1",))
+        assert data.criteria == ObjectCriteria({"mug_1": {"translation": True, "angle": True}}, ("sofa_1",))
         assert outcome(data.score) == ("lost", "failed: 100% of targets met, harm done")
         text = page(recorder.path, tmp_path)
         assert [text.count(f'class="{name}"') for name in ("before", "wanted", "after won", "after lost")] == [
@@ -236,7 +236,7 @@ class TestObjects:
             objects_overlay(
                 self.changes(
                     {"mug_1": ObjectPose((4.0, 2.1, 0.76))},
-                    verdicts=RearrangementVerdicts({"mug_1": {"iou": True}}, None),
+                    criteria=ObjectCriteria({"mug_1": {"iou": True}}, None),
                 ),
                 0.06,
             )

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from robot_runtime.recording.judge import Judge
 from robot_runtime.scoring.statistics.judge import calibrate, corrected_share, corrected_success
+from robot_runtime.verdicts import Judge
 
 
 def test_a_judge_abstains_where_it_errs() -> None:

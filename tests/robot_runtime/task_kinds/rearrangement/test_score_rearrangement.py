@@ -19,8 +19,8 @@ from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import EpisodeError, RecordingError
 from robot_runtime.metrics.episode_metrics import EpisodeScorer
 from robot_runtime.metrics.settings import Metrics, Rules
-from robot_runtime.recording.annotations import add_annotation
 from robot_runtime.recording.json_records import plain
+from robot_runtime.recording.verdict_files import add_verdict
 from robot_runtime.recording.writer import Recorder
 from robot_runtime.records import EndReason, EpisodeHeader, StepRecord
 from robot_runtime.scenes.objects import Grab, GrabOutcome, ObjectPose, ObjectSource
@@ -283,7 +283,7 @@ def test_a_person_tells_where_the_objects_are(tmp_path: Path) -> None:
     before = score_log(log)
     assert not before.scorable
     assert "'ball'" in before.reason
-    add_annotation(log, "Ada", objects={"ball": at(4.1)})
+    add_verdict(log, "Ada", objects={"ball": at(4.1)})
     after = score_log(log)
     assert after.metrics["success"] is True
     assert after.choices["object_poses_from"] == ["operator"]
@@ -295,7 +295,7 @@ def test_a_persons_word_overrules_the_tracker(tmp_path: Path) -> None:
     synthetic.play(recorder, head, tracked(head, {**START, "ball": GOAL}))
     (log,) = tmp_path.rglob("*.mcap")
     assert score_log(log).metrics["success"] is True
-    add_annotation(log, "Ada", objects={"ball": at(2.0)})
+    add_verdict(log, "Ada", objects={"ball": at(2.0)})
     after = score_log(log)
     assert after.metrics["success"] is False
     assert after.choices["object_poses_from"] == ["tracker", "operator"]
@@ -306,5 +306,5 @@ def test_verdicts_name_objects() -> None:
     measures = RearrangementMeasures(head, Rules(), EpisodeScorer(head)._measures.geodesic)
     for record in tracked(head, {**START, "ball": at(2.0), "bin": at(3.0, z_m=0.2)}):
         measures.on_step(record)
-    assert measures.verdicts() == {"ball": {"translation": False}}
+    assert measures.criteria() == {"ball": {"translation": False}}
     assert measures.harmed() == ["bin"]

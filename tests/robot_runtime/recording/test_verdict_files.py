@@ -1,4 +1,4 @@
-"""Annotations of a log: stored beside it, bound to its run, used by the score and named there."""
+"""Verdicts of a log: stored beside it, bound to its run, used by the score and named there."""
 
 from __future__ import annotations
 
@@ -18,17 +18,10 @@ from synthetic import DOWN, FORWARD, STOP
 from robot_runtime.cli.main import run_command
 from robot_runtime.errors import ConfigError, RecordingError
 from robot_runtime.metrics.settings import Rules
-from robot_runtime.recording.annotations import (
-    Annotation,
-    Annotations,
-    RunIdentity,
-    add_annotation,
-    annotations_path,
-    read_annotations,
-    read_objects,
-)
+from robot_runtime.recording.verdict_files import add_verdict, read_objects, read_verdicts, verdicts_path
 from robot_runtime.scenes.objects import ObjectPose
 from robot_runtime.scoring.summary import score_log
+from robot_runtime.verdicts import RunIdentity, Verdict, Verdicts
 
 NEAR = [FORWARD] * 4 + [DOWN, STOP]
 MUG_AT_HOME = {"mug_1": ObjectPose((4.6, 2.2, 0.76))}
@@ -42,27 +35,27 @@ class TestFile:
     def test_statements_are_appended_and_the_log_stays_as_it_is(self, record) -> None:
         path = record(objectnav(), NEAR)
         before = path.read_bytes()
-        add_annotation(path, "Ada", visible=True)
-        evidence = add_annotation(path, "Bob", visible=False, note="behind the bottle")
+        add_verdict(path, "Ada", visible=True)
+        verdicts = add_verdict(path, "Bob", visible=False, note="behind the bottle")
         assert path.read_bytes() == before
-        assert [(one.who, one.visible, one.note) for one in evidence.statements] == [
+        assert [(one.who, one.visible, one.note) for one in verdicts.statements] == [
             ("Ada", True, ""),
             ("Bob", False, "behind the bottle"),
         ]
-        assert read_annotations(path, objectnav()) == evidence
-        assert evidence.verdict == evidence.statements[1]
-        assert all(one.when.endswith(("Z", "+00:00")) for one in evidence.statements)
+        assert read_verdicts(path, objectnav()) == verdicts
+        assert verdicts.on_visibility == verdicts.statements[1]
+        assert all(one.when.endswith(("Z", "+00:00")) for one in verdicts.statements)
 
     def test_no_file_says_nothing(self, record) -> None:
-        evidence = read_annotations(record(objectnav(), NEAR), objectnav())
-        assert (evidence.statements, evidence.verdict, evidence.objects) == ((), None, {})
+        verdicts = read_verdicts(record(objectnav(), NEAR), objectnav())
+        assert (verdicts.statements, verdicts.on_visibility, verdicts.objects) == ((), None, {})
 
     def test_evidence_of_another_run_makes_the_log_unscorable(self, record) -> None:
         old, new = record(objectnav(), NEAR), record(replace(objectnav(), seed=4), NEAR)
-        add_annotation(old, "Ada", visible=True)
-        annotations_path(old).rename(annotations_path(new))
+        add_verdict(old, "Ada", visible=True)
+        verdicts_path(old).rename(verdicts_path(new))
         reason = score_log(new).reason
-        assert annotations_path(new).name in reason
+        assert verdicts_path(new).name in reason
         assert "another run" in reason
         assert score_log(old).scorable
 
@@ -72,41 +65,41 @@ class TestFile:
     )
     def test_a_field_that_is_wrong_is_named_and_the_others_still_score(self, record, change: dict, said: str) -> None:
         path = record(objectnav(), NEAR)
-        add_annotation(path, "Ada", visible=True)
-        document = yaml.safe_load(annotations_path(path).read_text())
+        add_verdict(path, "Ada", visible=True)
+        document = yaml.safe_load(verdicts_path(path).read_text())
         document["statements"][0] |= change
-        annotations_path(path).write_text(yaml.safe_dump(document))
+        verdicts_path(path).write_text(yaml.safe_dump(document))
         reason = score_log(path).reason
         assert said in reason
-        assert annotations_path(path).name in reason
+        assert verdicts_path(path).name in reason
 
     def test_a_statement_needs_a_content_and_a_task_that_has_use_for_it(self, record) -> None:
         path = record(objectnav(), NEAR)
         with raises_naming(ConfigError, path, "visibility", "poses"):
-            add_annotation(path, "Ada")
+            add_verdict(path, "Ada")
         with raises_naming(ConfigError, "pointnav"):
-            add_annotation(record(synthetic.header(), [STOP]), "Ada", visible=True)
+            add_verdict(record(synthetic.header(), [STOP]), "Ada", visible=True)
         with raises_naming(ConfigError, path, "objects"):
-            add_annotation(path, "Ada", objects=MUG_AT_HOME)
+            add_verdict(path, "Ada", objects=MUG_AT_HOME)
 
     def test_no_room_to_write_leaves_what_was_there(self, record, monkeypatch: pytest.MonkeyPatch) -> None:
         path = record(objectnav(), NEAR)
-        first = add_annotation(path, "Ada", visible=True)
+        first = add_verdict(path, "Ada", visible=True)
 
         def full(*_: object, **__: object) -> int:
             raise OSError(28, "No space left on device")
 
         monkeypatch.setattr(Path, "write_text", full)
         with raises_naming(RecordingError, "No space left"):
-            add_annotation(path, "Bob", visible=False)
-        assert read_annotations(path, objectnav()) == first
+            add_verdict(path, "Bob", visible=False)
+        assert read_verdicts(path, objectnav()) == first
         assert list(path.parent.glob("*.part")) == []
 
     def test_the_last_annotation_of_each_object_counts(self) -> None:
         moved = {"mug_1": ObjectPose((1.0, 1.0, 0.0))}
-        first = (Annotation("a", "t", objects=MUG_AT_HOME | {"bowl": ObjectPose((0.0, 0.0, 0.0))}),)
-        evidence = Annotations(1, RunIdentity("e", 0, 0, ""), (*first, Annotation("b", "t", objects=moved)))
-        assert evidence.objects == moved | {"bowl": ObjectPose((0.0, 0.0, 0.0))}
+        first = (Verdict("a", "t", objects=MUG_AT_HOME | {"bowl": ObjectPose((0.0, 0.0, 0.0))}),)
+        verdicts = Verdicts(1, RunIdentity("e", 0, 0, ""), (*first, Verdict("b", "t", objects=moved)))
+        assert verdicts.objects == moved | {"bowl": ObjectPose((0.0, 0.0, 0.0))}
 
 
 class TestObjects:
@@ -125,10 +118,10 @@ class TestObjects:
         w, x, y, z = values
         objects = {"mug_1": ObjectPose((0.0, 0.0, 0.0), (w, x, y, z))}
         if abs(math.hypot(w, x, y, z) - 1) < 9e-4:
-            assert Annotation("a", "t", objects=objects).objects == objects
+            assert Verdict("a", "t", objects=objects).objects == objects
         elif abs(math.hypot(w, x, y, z) - 1) > 2e-3:
             with pytest.raises(ValueError, match="of length 1"):
-                Annotation("a", "t", objects=objects)
+                Verdict("a", "t", objects=objects)
 
 
 class TestScore:
@@ -137,7 +130,7 @@ class TestScore:
     def test_the_verdict_decides_visibility_and_success(self, record, rule: str, visible: bool) -> None:
         path = record(objectnav(rule), NEAR)
         measured = score_log(path)
-        add_annotation(path, "Ada", visible=visible)
+        add_verdict(path, "Ada", visible=visible)
         judged = score_log(path)
         assert judged.metrics["criterion_visibility"] is visible
         assert judged.metrics["criterion_proximity"] is True
@@ -148,7 +141,7 @@ class TestScore:
 
     def test_seen_from_afar_is_no_success(self, record) -> None:
         path = record(objectnav(), [STOP])
-        add_annotation(path, "Ada", visible=True)
+        add_verdict(path, "Ada", visible=True)
         metrics = score_log(path).metrics
         assert (metrics["success"], metrics["criterion_visibility"], metrics["criterion_proximity"]) == (
             False,
@@ -158,7 +151,7 @@ class TestScore:
 
     def test_seen_without_a_stop_is_no_success(self, record) -> None:
         path = record(objectnav(), NEAR[:-1], synthetic.EpisodeEnd(synthetic.EndReason.MAX_STEPS, 5, 99))
-        add_annotation(path, "Ada", visible=True)
+        add_verdict(path, "Ada", visible=True)
         assert score_log(path).metrics["success"] is False
 
 
