@@ -37,6 +37,8 @@ from robot_runtime.common.signals import interrupted_by_signals
 from robot_runtime.datasets import load_episodes
 from robot_runtime.env import Env
 from robot_runtime.errors import ConfigError, DeviceFault, RuntimeFault
+from robot_runtime.estop.requests import wait_for_release
+from robot_runtime.estop.server import StopServer
 from robot_runtime.hal import Robot
 from robot_runtime.hal.streams import STREAMS
 from robot_runtime.policies import load_source
@@ -47,7 +49,6 @@ from robot_runtime.records import EpisodeHeader, StepRecord, Subscriber
 from robot_runtime.robots.loader import DeviceOverrides, RobotContext, load_robot, read_robot_file
 from robot_runtime.runtime import run_episode
 from robot_runtime.scenes.scene import find_scene, load_scene
-from robot_runtime.servers.emergency_stop import StopServer, wait_for_release
 from robot_runtime.tasks.episode import Episode
 
 LOCK_S = 60.0

@@ -85,8 +85,7 @@ def run(
     from robot_runtime.campaign.outcomes import sentence
     from robot_runtime.campaign.plan import load_plan
     from robot_runtime.campaign.runner import Runner
-    from robot_runtime.cli.stop import tell
-    from robot_runtime.common.console import console, progress_bar
+    from robot_runtime.common.console import console, progress_bar, tell
 
     page.check()
     read = load_plan(plan)

@@ -185,8 +185,7 @@ def rehearse(
     from robot_runtime.campaign.plan import load_plan
     from robot_runtime.campaign.rehearsal import rehearse as rehearse_plan
     from robot_runtime.campaign.report import PAGE, write_report
-    from robot_runtime.cli.stop import tell
-    from robot_runtime.common.console import console
+    from robot_runtime.common.console import console, tell
 
     campaign = rehearse_plan(load_plan(plan), out, robot, port, tell)
     write_report(campaign, out / "report")

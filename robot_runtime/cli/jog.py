@@ -51,11 +51,12 @@ def jog(
         robot-runtime jog --robot my_robot.yaml --keys wasd
     """
     from robot_runtime.actions.discrete import Magnitudes
-    from robot_runtime.cli.stop import stop_keys, tell
+    from robot_runtime.common.console import tell
     from robot_runtime.common.geometry import SE2
+    from robot_runtime.estop.cli import stop_keys
+    from robot_runtime.estop.requests import wait_for_release
     from robot_runtime.robots.loader import RobotContext
     from robot_runtime.scenes.scene import find_scene, load_scene
-    from robot_runtime.servers.emergency_stop import wait_for_release
 
     if keys is None and not sys.stdin.isatty():
         raise ConfigError("jog: there is no keyboard", "run it in a terminal, or give the keys with --keys")

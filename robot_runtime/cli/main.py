@@ -35,7 +35,6 @@ from robot_runtime.cli import (
     scene,
     score,
     serve,
-    stop,
     teleop,
     verdict,
     view,
@@ -43,6 +42,7 @@ from robot_runtime.cli import (
 from robot_runtime.common.console import error_console
 from robot_runtime.common.signals import interrupted_by_signals
 from robot_runtime.errors import RuntimeFault
+from robot_runtime.estop import cli as estop
 from robot_runtime.task_kinds.eqa import cli as questions
 
 COMMAND_ENTRY_POINTS = "robot_runtime.commands"
@@ -53,7 +53,7 @@ _COMMANDS = (
     campaign,
     campaign_evidence,
     teleop,
-    stop,
+    estop,
     place,
     jog,
     serve,

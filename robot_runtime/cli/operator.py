@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from robot_runtime.cli.addresses import check_token, reached_as
-from robot_runtime.cli.stop import tell
+from robot_runtime.common.console import tell
 from robot_runtime.errors import ConfigError, DriverMissing, RuntimeFault
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ def press_key(policy: Policy) -> Callable[[str], object] | None:
 
 
 def _stop(robot: Robot) -> Callable[[str], None]:
-    from robot_runtime.servers.emergency_stop import carry_out
+    from robot_runtime.estop.requests import carry_out
 
     def stop(reason: str) -> None:
         try:

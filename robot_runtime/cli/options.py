@@ -98,10 +98,10 @@ class RobotOption:
     @contextmanager
     def load(self, context: RobotContext) -> Iterator[ConnectedRobot]:
         """Connect the robot, within reach of ``robot-runtime stop``. Raises ``RuntimeFault``."""
-        from robot_runtime.cli.stop import tell
+        from robot_runtime.common.console import tell
+        from robot_runtime.estop.inputs import StopInputMonitor
+        from robot_runtime.estop.server import StopServer
         from robot_runtime.robots.loader import load_robot
-        from robot_runtime.servers.emergency_stop import StopServer
-        from robot_runtime.servers.stop_inputs import StopInputMonitor
 
         with (
             load_robot(self.robot, context, self.parts) as robot,

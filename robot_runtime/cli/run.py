@@ -14,8 +14,9 @@ from robot_runtime.cli import completion, options
 from robot_runtime.cli.operator import Operation, OperatorOptions, press_key
 from robot_runtime.cli.option_groups import grouped_options
 from robot_runtime.cli.options import DEFAULT_TASK
-from robot_runtime.cli.stop import stop_keys, tell
+from robot_runtime.common.console import tell
 from robot_runtime.errors import EpisodeAborted, EpisodeError, RecordingError, RuntimeFault
+from robot_runtime.estop.cli import stop_keys
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -244,7 +245,7 @@ def recorded_robot(
         robot: to connect.
         context: of the robot.
         folder: of the logs.
-        on_key: as of :func:`~robot_runtime.cli.stop.stop_keys`.
+        on_key: callback of :func:`~robot_runtime.estop.cli.stop_keys`.
     """
     from robot_runtime.common.console import error_console
     from robot_runtime.recording.writer import Recorder
@@ -317,8 +318,8 @@ def _run_episodes(
     An episode that the operator ends does not end the run.
     """
     from robot_runtime.common.console import error_console
+    from robot_runtime.estop.requests import wait_for_release
     from robot_runtime.runtime import run_episode
-    from robot_runtime.servers.emergency_stop import wait_for_release
 
     for index in ledger.left:
         episode = episodes[index]

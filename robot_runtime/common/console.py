@@ -68,6 +68,11 @@ class TimeLeft(ProgressColumn):
         return Text(f"{left_s // 3600}:{left_s // 60 % 60:02}:{left_s % 60:02}", style="progress.remaining")
 
 
+def tell(line: str) -> None:
+    """Print a line on stderr, above a progress bar."""
+    error_console.print(line, soft_wrap=True, markup=False)
+
+
 def print_retry(log: object, how: str) -> None:
     """Print on stderr, above a progress bar, that a log's worker was lost and another one takes the log."""
     error_console.print(f"{log}: its worker {how}; done again", style="yellow", soft_wrap=True, markup=False)

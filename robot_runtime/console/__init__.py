@@ -3,7 +3,6 @@
 ===============  ======================================================================================================
 ``console``      all parts of a run's console, as one context
 ``protocol``     messages of the page
-``stops``        emergency stops, each carried out once whichever way it comes
 ``control``      server of the operator: stop, heartbeat, commands; in the robot's process
 ``placing``      the way to the start, and driving there
 ``judging``      verdicts and notes

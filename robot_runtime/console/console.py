@@ -26,10 +26,10 @@ from robot_runtime.console.judging import Judging
 from robot_runtime.console.live_video import live_video
 from robot_runtime.console.placing import PageGuide
 from robot_runtime.console.protocol import Message
-from robot_runtime.console.stops import Stops
 from robot_runtime.console.supervision import Supervised, Supervision
 from robot_runtime.console.web import Neighbor, WebSettings, serve_pages
 from robot_runtime.errors import ConfigError
+from robot_runtime.estop.requests import Stops
 from robot_runtime.hal import RgbdFrame, Robot
 from robot_runtime.placement.guide import Guided
 from robot_runtime.policies.human.human import Human

@@ -22,8 +22,8 @@ from websockets.frames import CloseCode
 from websockets.sync.server import ServerConnection, serve
 
 from robot_runtime.console.protocol import MAX_BYTES, BadMessage, Message, parse_message
-from robot_runtime.console.stops import Stops
 from robot_runtime.errors import ConfigError, RuntimeFault
+from robot_runtime.estop.requests import Stops
 from robot_runtime.hal import Halt
 
 SILENCE_S = 0.5

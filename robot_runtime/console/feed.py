@@ -22,9 +22,9 @@ from robot_runtime.console import pipe
 from robot_runtime.console.alerts import alerts
 from robot_runtime.console.forecast import Forecast
 from robot_runtime.console.live_video import RATE_HZ
-from robot_runtime.console.stops import Stops
 from robot_runtime.console.supervision import Supervision
 from robot_runtime.errors import RuntimeFault
+from robot_runtime.estop.requests import Stops
 from robot_runtime.hal import BaseState, Halt, PoseEstimate, RgbdFrame, Robot, Zone
 from robot_runtime.hal.events import Event
 from robot_runtime.placement.offset import Offset, Tolerance

@@ -13,8 +13,8 @@ from websockets.sync.client import connect
 
 from robot_runtime.console.control import MAX_BAD_MESSAGES, ControlServer
 from robot_runtime.console.protocol import Message
-from robot_runtime.console.stops import Stops
 from robot_runtime.errors import ConfigError
+from robot_runtime.estop.requests import Stops
 from robot_runtime.hal import Robot, Velocity
 
 

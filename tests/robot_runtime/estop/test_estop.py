@@ -22,11 +22,12 @@ from robot_runtime.cli.options import DEFAULT_TASK
 from robot_runtime.common.config import find_preset
 from robot_runtime.env import Env
 from robot_runtime.errors import DeviceFault, EpisodeError
+from robot_runtime.estop import requests, server
+from robot_runtime.estop.requests import carry_out, wait_for_release
+from robot_runtime.estop.server import StopServer, ask, running
 from robot_runtime.hal import Halt, Robot, Velocity
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import EpisodeEnd
-from robot_runtime.servers import emergency_stop
-from robot_runtime.servers.emergency_stop import StopServer, ask, carry_out, running, wait_for_release
 
 AGENTS = """
 import os
@@ -146,7 +147,7 @@ def test_requests_that_are_not_understood_and_silent_ones_are_refused() -> None:
 
 def test_another_user_may_stop_but_not_release(monkeypatch: pytest.MonkeyPatch) -> None:
     with fake_robot(make_task()) as robot, StopServer(robot, lambda _: None):
-        monkeypatch.setattr(emergency_stop, "may_release", lambda user: False)
+        monkeypatch.setattr(server, "may_release", lambda user: False)
         assert ask("stop", (os.getpid(),))[0].done
         (answer,) = ask("release", (os.getpid(),))
         assert (answer.done, robot.base.state(1.0).halt) == (False, Halt.E_STOP)
@@ -169,7 +170,7 @@ def test_the_next_episode_waits_for_the_release_but_not_for_ever(monkeypatch: py
         operator.join()
         assert len(said) == 1
         carry_out("stop", robot)
-        monkeypatch.setattr(emergency_stop, "RELEASE_LIMIT_S", 0.0)
+        monkeypatch.setattr(requests, "RELEASE_LIMIT_S", 0.0)
         with raises_naming(DeviceFault, "not released"):
             wait_for_release(robot, said.append)
 
@@ -184,7 +185,7 @@ def test_the_first_episode_waits_too_for_a_stop_that_was_engaged_before(
         base.emergency_stop()
 
     monkeypatch.setattr(FakeBase, "connect", connect_engaged)
-    monkeypatch.setattr(emergency_stop, "RELEASE_LIMIT_S", 0.0)
+    monkeypatch.setattr(requests, "RELEASE_LIMIT_S", 0.0)
     assert run_command(run_fake(f"{agents}:Turns", tmp_path / "logs", "--count", "1")) == DeviceFault.exit_code
     said = " ".join(capsys.readouterr().err.split())
     assert "waiting for the release" in said

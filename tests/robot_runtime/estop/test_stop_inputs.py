@@ -17,12 +17,12 @@ from raising import raises_naming
 
 from robot_runtime.common.clock import SystemClock, wait_for
 from robot_runtime.errors import ConfigError, DeviceFault
+from robot_runtime.estop import inputs
+from robot_runtime.estop.inputs import StopInputMonitor
+from robot_runtime.estop.requests import carry_out
 from robot_runtime.hal import Halt, Robot
 from robot_runtime.hal.stop_inputs import StopButton, StopInputs, StopLine, StopPin, StopSwitch
 from robot_runtime.robots.loader import RobotContext, load_robot
-from robot_runtime.servers import stop_inputs
-from robot_runtime.servers.emergency_stop import carry_out
-from robot_runtime.servers.stop_inputs import StopInputMonitor
 
 PATIENCE_S = 20.0
 EAST, SOUTH = 305, 304
@@ -149,7 +149,7 @@ def held(robot: Robot) -> bool:
 
 def test_a_switch_at_a_serial_port_stops_when_its_circuit_opens(monkeypatch: pytest.MonkeyPatch) -> None:
     levels = [termios.TIOCM_CTS]
-    monkeypatch.setattr(stop_inputs.fcntl, "ioctl", lambda *_: struct.pack("i", levels[0]))
+    monkeypatch.setattr(inputs.fcntl, "ioctl", lambda *_: struct.pack("i", levels[0]))
     with monitored(StopInputs(lines=(StopLine("/dev/null"),))) as (robot, said):
         assert halt(robot) is not Halt.E_STOP
         levels[0] = termios.TIOCM_DSR

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING
 from typing_extensions import Self
 
 from robot_runtime.errors import DeviceFault, RuntimeFault
+from robot_runtime.estop.requests import carry_out
 from robot_runtime.hal import Robot
 from robot_runtime.hal.stop_inputs import StopButton, StopLine, StopPin, StopSwitch
-from robot_runtime.servers.emergency_stop import carry_out
 
 if TYPE_CHECKING:
     from gpiod import LineRequest
@@ -43,7 +43,7 @@ class _Input(ABC):
     """One input.
 
     Attributes:
-        name: for messages.
+        name: name for messages.
     """
 
     name: str
@@ -92,10 +92,10 @@ class _Button(_File):
             return False
         if not data:
             raise OSError("the device has ended")
-        whole = len(data) - len(data) % _EVENT.size
+        complete = len(data) - len(data) % _EVENT.size
         return any(
             kind == _EV_KEY and value == _PRESSED and self._options.code in (None, code)
-            for _, _, kind, code, value in _EVENT.iter_unpack(data[:whole])
+            for _, _, kind, code, value in _EVENT.iter_unpack(data[:complete])
         )
 
     def fileno(self) -> int:
@@ -173,8 +173,8 @@ class StopInputMonitor:
     An input that is gone counts as pressed until it is back.
 
     Args:
-        robot: connected for as long as the context lasts.
-        tell: gets a line about every stop.
+        robot: robot that is connected for as long as the context lasts.
+        tell: callback that gets a line about every stop.
     """
 
     def __init__(self, robot: Robot, tell: Callable[[str], None]) -> None:
@@ -213,7 +213,7 @@ class StopInputMonitor:
             self._close()
             raise DeviceFault(
                 f"{self._robot.name}: {item.name} cannot be read: {error.strerror or error}",
-                "connect it, or correct 'stop_inputs' in the robot's file; input devices need the group input",
+                "connect it, or fix 'stop_inputs' in the robot's file; input devices need the group input",
             ) from error
 
     def _close(self) -> None:

@@ -16,9 +16,8 @@ import typer
 from robot_runtime.errors import DeviceFault, RuntimeFault
 
 if TYPE_CHECKING:
+    from robot_runtime.estop.requests import Request
     from robot_runtime.hal import Robot
-    from robot_runtime.servers.emergency_stop import Request
-
 KEYS: dict[bytes, Request] = {b" ": "stop", b"r": "release", b"R": "release"}
 
 _STDIN = 0
@@ -46,7 +45,7 @@ def stop(
         robot-runtime stop --release
     """
     from robot_runtime.common.console import console
-    from robot_runtime.servers.emergency_stop import ask
+    from robot_runtime.estop.server import ask
 
     answers = ask("release" if release else "stop", process or ())
     for answer in answers:
@@ -62,13 +61,6 @@ def stop(
         )
 
 
-def tell(line: str) -> None:
-    """Print a line on stderr, above a progress bar."""
-    from robot_runtime.common.console import error_console
-
-    error_console.print(line, soft_wrap=True, markup=False)
-
-
 @contextmanager
 def stop_keys(robot: Robot, on_key: Callable[[str], object] | None = None) -> Iterator[None]:
     """Stop the robot at the space bar and release it at ``r`` while the context lasts, if this is a terminal's job.
@@ -76,12 +68,14 @@ def stop_keys(robot: Robot, on_key: Callable[[str], object] | None = None) -> It
     The terminal passes keys on at once and does not show them meanwhile; Ctrl-C works as ever.
 
     Args:
-        robot: connected.
-        on_key: gets the names of all other keys, as in ``robot_runtime.policies.human.keys``.
+        robot: the connected robot.
+        on_key: callback that gets the names of all other keys, see :mod:`robot_runtime.common.terminal_keys`.
     """
     if not os.isatty(_STDIN) or os.tcgetpgrp(_STDIN) != os.getpgrp():  # in the background, reading would stop the job
         yield
         return
+    from robot_runtime.common.console import tell
+
     before = termios.tcgetattr(_STDIN)
     woken, wake = os.pipe()
     reader = threading.Thread(target=_read_keys, args=(robot, woken, tell, on_key), name="keys", daemon=True)
@@ -102,8 +96,8 @@ def _read_keys(
     robot: Robot, woken: int, tell: Callable[[str], None], on_key: Callable[[str], object] | None = None
 ) -> None:
     """Read keys until the other end of the pipe ``woken`` is closed, or the terminal."""
-    from robot_runtime.policies.human.keys import terminal_keys
-    from robot_runtime.servers.emergency_stop import carry_out
+    from robot_runtime.common.terminal_keys import terminal_keys
+    from robot_runtime.estop.requests import carry_out
 
     while _STDIN in select.select([_STDIN, woken], [], [])[0]:
         try:

@@ -1,4 +1,4 @@
-"""Emergency stop of a robot that another process of this machine has connected.
+"""Server of emergency stops: requests of other processes on this machine to a connected robot.
 
 Every process with a connected robot listens on a socket in Linux's abstract namespace, ``@robot-runtime/PID/NUMBER``,
 which needs no folder, leaves no file behind and ends with the process. It takes one line per connection, ``stop`` or
@@ -17,19 +17,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import Literal
 
 from typing_extensions import Self
 
-from robot_runtime.common.clock import SystemClock, wait_for
-from robot_runtime.errors import DeviceFault, RuntimeFault
-from robot_runtime.hal import Halt, Robot
-from robot_runtime.hal.streams import STREAMS
-
-Request = Literal["stop", "release"]
-
-RELEASE_LIMIT_S = 600.0
-"""Longest wait for the release of an emergency stop before an episode."""
+from robot_runtime.errors import RuntimeFault
+from robot_runtime.estop.requests import Request, carry_out
+from robot_runtime.hal import Robot
 
 ANSWER_S = 2.0
 """Time in seconds for a request and its answer; a stop takes milliseconds."""
@@ -41,40 +34,6 @@ _NUMBERS = count()
 """Numbers of this process's sockets: it may have several robots, one after the other or at once."""
 
 _MAX_BYTES = 500
-_POLL_S = 0.1
-
-
-def carry_out(request: Request, robot: Robot) -> str:
-    """Engage or release the emergency stop of a connected robot, and return what was done; for any thread.
-
-    Raises:
-        RuntimeFault: the robot is not connected, or its base refuses.
-    """
-    if request == "stop":
-        robot.base.emergency_stop()
-        return f"{robot.name}: emergency stop, the wheels are held; r or `robot-runtime stop --release` releases them"
-    robot.base.release_emergency_stop()
-    return f"{robot.name}: the emergency stop is released"
-
-
-def wait_for_release(robot: Robot, tell: Callable[[str], None]) -> None:
-    """Return once no emergency stop holds the robot's wheels; for the thread that runs the episodes.
-
-    Raises:
-        DeviceFault: it was not released in ``RELEASE_LIMIT_S``, or the base is silent.
-    """
-
-    def released() -> bool | None:
-        return None if robot.base.state(STREAMS["base"].max_age_s).halt is Halt.E_STOP else True
-
-    if robot.base_state().halt is not Halt.E_STOP:
-        return
-    tell(f"{robot.name}: waiting for the release of the emergency stop")
-    if wait_for(SystemClock(), released, RELEASE_LIMIT_S, _POLL_S) is None:
-        raise DeviceFault(
-            f"{robot.name}: the emergency stop was not released in {RELEASE_LIMIT_S:g} s",
-            "release it, and start again with the episodes that are left",
-        )
 
 
 def may_release(user: int) -> bool:
@@ -86,8 +45,8 @@ class StopServer:
     """Listener for requests to stop a robot; a context.
 
     Args:
-        robot: connected for as long as the context lasts.
-        tell: gets a line about every request that was carried out.
+        robot: robot that is connected for as long as the context lasts.
+        tell: callback that gets a line about every request that was carried out.
     """
 
     def __init__(self, robot: Robot, tell: Callable[[str], None]) -> None:
@@ -150,15 +109,15 @@ class Answer:
 def running() -> dict[str, int]:
     """Sockets of connected robots on this machine, each with the id of its process."""
     names = (line.split()[-1] for line in _SOCKETS.read_text(encoding="utf-8", errors="replace").splitlines())
-    found = (name.split("/") for name in names if name.startswith(f"@{_PREFIX}/"))
-    return {"\0" + "/".join(parts)[1:]: int(parts[1]) for parts in found if len(parts) == 3 and parts[1].isdigit()}
+    paths = (name.split("/") for name in names if name.startswith(f"@{_PREFIX}/"))
+    return {"\0" + "/".join(parts)[1:]: int(parts[1]) for parts in paths if len(parts) == 3 and parts[1].isdigit()}
 
 
 def ask(request: Request, processes: Sequence[int] = ()) -> list[Answer]:
     """Send a request to robots of this machine, and return their answers.
 
     Args:
-        request: what to do.
+        request: requested action.
         processes: ids of the processes to ask; all if empty.
     """
     wanted = {address: process for address, process in running().items() if not processes or process in processes}
