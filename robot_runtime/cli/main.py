@@ -85,7 +85,6 @@ _GROUPS = {
     "campaign": "Run a test plan that stops at its answer, and verify it.",
     "calibrate": "Measure what a robot and its camera really are, and write it to a file.",
     "hardware": "Set up the devices on the robot's ports, and read them.",
-    "bench": "Measure; print and save a table.",
 }
 """Name and help of the groups of commands; ``gap`` is one more, with a default command."""
 

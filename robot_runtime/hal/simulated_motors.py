@@ -21,7 +21,7 @@ MODEL_FIELDS = tuple(MotorModel.__dataclass_fields__)
 class MotorOptions:
     """Motors of a simulated base, in its YAML file: a type of base, and in what this one differs from it.
 
-    :mod:`robot_runtime.hal.motors` has the nominal values and their sources, ``drivers/fake/motion_bench/bases.py`` the
+    :mod:`robot_runtime.hal.motors` has the nominal values and their sources, ``tests/benchmarks/motion/bases.py`` the
     ranges in which real bases are expected.
 
     Attributes:

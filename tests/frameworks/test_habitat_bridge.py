@@ -28,10 +28,10 @@ from robot_runtime.records import EndReason
 from robot_runtime.robots.loader import RobotContext, load_robot
 from robot_runtime.scenes.scene import find_scene, load_scene
 from robot_runtime.tasks.task import load_task
-from sim_bridge.benchmarks import habitat as habitat_benchmark
 from sim_bridge.habitat import import_shim
 from sim_bridge.habitat import simulator as bridge
 from sim_bridge.habitat.config import task_of
+from tests.benchmarks.sim import habitat as habitat_benchmark
 
 SCENE = load_scene(find_scene("apartment"))
 TASKS = {"pointnav": load_task("pointnav_gps_compass"), "objectnav": load_task("objectnav_habitat2020")}

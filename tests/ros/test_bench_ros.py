@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 @pytest.mark.exhaustive
 def test_every_row_is_measured(spawn: Any, tmp_path: Path) -> None:
     out = tmp_path / "rows.json"
-    bench = spawn("-m", "robot_runtime", "bench", "ros", "--trials", "2", "--json", str(out))
+    bench = spawn("-m", "tests.benchmarks", "ros", "--trials", "2", "--json", str(out))
     assert bench.process.wait(240) == 0, bench.output
     bench.stop()
     rows = {row["id"]: row for row in json.loads(out.read_text())["rows"]}

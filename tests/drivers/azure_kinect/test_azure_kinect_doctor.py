@@ -8,11 +8,10 @@ import platform
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 from raising import raises_naming
 
-from drivers.azure_kinect import benchmark, doctor, sdk_transform
+from drivers.azure_kinect import doctor, sdk_transform
 from robot_runtime.cli.main import run_command
 from robot_runtime.common.host_checks import Finding, Verdict, examine, usb_devices
 from robot_runtime.errors import ConfigError
@@ -115,22 +114,3 @@ def test_the_command_tells_all_and_judges_what_is_named(
     assert run_command(["doctor", "azure"]) == 2
     with raises_naming(ConfigError, "'azure'"):
         examine(["azure"])
-
-
-@pytest.mark.slow
-def test_the_bench_measures_itself_beside_the_sdk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(benchmark, "FRAMES", 3)
-    monkeypatch.setattr(benchmark, "OUR_TIMES", 3)
-    monkeypatch.setattr(sdk_transform, "measure_in_subprocess", lambda times: WORKS)
-    rows = benchmark.rows(100, 0)
-    assert [row.id for row in rows] == ["kinect_vs_sdk", "mkv_fps"]
-    for row in rows:
-        assert row.value is not None
-        assert row.value > 0
-
-
-def test_the_bench_says_why_the_sdk_cannot_run_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sdk_transform, "measure_in_subprocess", lambda times: FAILS)
-    row = benchmark.compare_with_sdk(lambda color, depth: None, np.zeros(0, np.uint8), np.zeros(0, np.uint16))
-    assert row.value is None
-    assert "error code: 204" in row.note

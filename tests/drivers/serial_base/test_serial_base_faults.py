@@ -10,7 +10,6 @@ from raising import raises_naming
 
 from drivers.create2.driver import CREATE_2_BASE, Create2Options
 from drivers.kobuki.driver import KOBUKI_BASE, KobukiOptions
-from drivers.locobot.benchmarks.motion import make_emulated_base
 from drivers.serial_base.base import GuardedBase
 from drivers.serial_base.driver import BaseKind, BaseOptions
 from drivers.serial_base.emulator import EmulatorOptions, KinematicBody
@@ -20,6 +19,7 @@ from robot_runtime.common.clock import SimulatedClock
 from robot_runtime.errors import DeviceFault, LowBattery, StaleData
 from robot_runtime.hal import Velocity
 from robot_runtime.hal.simulated_motors import MotorOptions
+from tests.benchmarks.locobot.motion import make_emulated_base
 
 FORWARD = Velocity(0.2, 0.0)
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from robot_runtime.benchmarks.simulated_campaigns import wait_until
 from robot_runtime.campaign.asking import Notifier
 from robot_runtime.campaign.plan import Help
+from tests.benchmarks.runtime.simulated_campaigns import wait_until
 
 LIMIT_S = 20.0
 

@@ -12,7 +12,6 @@ from mcap.reader import make_reader
 from small_campaign import WrittenCampaign, plan
 from websockets.sync.client import connect
 
-from robot_runtime.benchmarks.simulated_campaigns import run_campaign, state_of, write_plan
 from robot_runtime.campaign.intake import unblind
 from robot_runtime.campaign.plan import PlannedPolicy
 from robot_runtime.campaign.report import write_report
@@ -23,6 +22,7 @@ from robot_runtime.common.clock import SimulatedClock, seconds_to_ns
 from robot_runtime.errors import ConfigError, LinkLost, PolicyError, RecordingError
 from robot_runtime.policy import Observation, Policy, World
 from robot_runtime.tasks.task import Task, load_task
+from tests.benchmarks.runtime.simulated_campaigns import run_campaign, state_of, write_plan
 
 
 class Talkative(Policy):

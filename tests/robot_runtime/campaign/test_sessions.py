@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 
 from robot_runtime.actions.continuous import Decision
-from robot_runtime.benchmarks.simulated_campaigns import InlineRobot, run_campaign, state_of, write_plan
 from robot_runtime.campaign.inbox import send
 from robot_runtime.campaign.ledger import read_ledger
 from robot_runtime.campaign.opening import open_campaign
@@ -33,6 +32,7 @@ from robot_runtime.errors import ConfigError, DeviceFault, RecordingError
 from robot_runtime.policy import Observation, Policy, World
 from robot_runtime.scenes.objects import ObjectPose
 from robot_runtime.tasks.task import Task
+from tests.benchmarks.runtime.simulated_campaigns import InlineRobot, run_campaign, state_of, write_plan
 
 
 class FlatBattery(InlineRobot):

@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from robot_runtime.benchmarks.campaign_frauds import FRAUDS, Fraud, is_found
-from robot_runtime.benchmarks.simulated_campaigns import InlineRobot, run_campaign, run_judged_campaign, write_plan
 from robot_runtime.campaign.opening import open_campaign
 from robot_runtime.campaign.plan import load_plan
 from robot_runtime.campaign.robot_process import RunRequest
@@ -15,6 +13,8 @@ from robot_runtime.campaign.runner import Runner
 from robot_runtime.campaign.signing import create_key, signer
 from robot_runtime.campaign.verification import Verification, read_heads
 from robot_runtime.errors import ConfigError
+from tests.benchmarks.runtime.campaign_frauds import FRAUDS, Fraud, is_found
+from tests.benchmarks.runtime.simulated_campaigns import InlineRobot, run_campaign, run_judged_campaign, write_plan
 
 
 @pytest.fixture(scope="module")

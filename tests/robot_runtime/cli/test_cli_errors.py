@@ -123,7 +123,7 @@ def run_fake(room: Path, out: Path, *more: str) -> list[str]:
     return ["run", "--robot", "fake", "--scene", str(room), "--out", str(out), *more]
 
 
-@pytest.mark.parametrize("group", [[], ["scene"], ["episodes"], ["bench"]])
+@pytest.mark.parametrize("group", [[], ["scene"], ["episodes"]])
 def test_lists_of_commands_break_off_nowhere(capsys: pytest.CaptureFixture[str], group: list[str]) -> None:
     assert run_command([*group, "--help"]) == 0
     listed = capsys.readouterr().out.partition("Commands:")[2]
@@ -147,8 +147,6 @@ def test_unknown_command_is_a_usage_error(capsys: pytest.CaptureFixture[str]) ->
         (["score", "--limit-s", "3"], "--timeout-s"),
         (["gap", "a", "b", "--plot", "x.png"], "--picture"),
         (["gap", "tune", "a", "--episodes", "3"], "--count"),
-        (["bench", "sim", "--episodes", "3"], "--count"),
-        (["bench", "workers", "--count", "3"], "--workers"),
         (["episodes", "questions", "a", "--out", "b", "--episodes", "c"], "--episodes-out"),
         (["policy", "export", "a", "--out", "b", "--licence", "MIT"], "--license"),
         (["calibrate", "depth", "--out", "b", "--tag-mm", "160"], "--tag-m, in meters"),

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from small_campaign import write_light_task
 
-from robot_runtime.benchmarks.simulated_campaigns import in_child
 from robot_runtime.campaign.ledger import FILE, Ledger
 from robot_runtime.campaign.single_run import RunLedger
 from robot_runtime.cli.main import run_command
 from robot_runtime.errors import ConfigError, RecordingError
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import EndReason
+from tests.benchmarks.runtime.simulated_campaigns import in_child
 
 AGENT = """
 import os, signal

@@ -6,13 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from robot_runtime.benchmarks.ray_cast_room import Room, color_image, depth_counts, time_of_flight_rig
 from robot_runtime.common.transforms import rotation_rpy
 from robot_runtime.errors import DeviceFault
 from robot_runtime.hal import Intrinsics
 from robot_runtime.hal.lens import Lens
 from robot_runtime.imaging.reproject import Reprojector
 from robot_runtime.imaging.rig import RgbdCalibration
+from tests.benchmarks.runtime.ray_cast_room import Room, color_image, depth_counts, time_of_flight_rig
 
 ROOM = Room()
 TARGET = Intrinsics.from_hfov(640, 480, 79.0)

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from robot_runtime.benchmarks.synthetic_drives import Beacons, Drive, make_drive, measure
 from robot_runtime.common.clock import NS_PER_S, seconds_to_ns
 from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.localization.ekf import PoseFilter, Verdict, pose_of
@@ -24,6 +23,7 @@ from robot_runtime.localization.gaussian_pose import (
     whitening,
 )
 from robot_runtime.localization.odometry_preintegration import OdometryNoise, PreintegratedOdometry, motion
+from tests.benchmarks.runtime.synthetic_drives import Beacons, Drive, make_drive, measure
 
 angles = st.floats(-math.pi, math.pi)
 lengths = st.floats(-5, 5)

@@ -14,14 +14,6 @@ import pytest
 from raising import raises_naming
 
 from drivers.fake.driver import make_robot
-from robot_runtime.benchmarks.synthetic_drives import (
-    Beacons,
-    Drive,
-    ReplayedLocalizer,
-    make_drive,
-    measure,
-    odometry_of,
-)
 from robot_runtime.common.clock import NS_PER_S, SimulatedClock
 from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.errors import ConfigError, NotConnected, StaleData
@@ -30,6 +22,14 @@ from robot_runtime.hal.events import Event
 from robot_runtime.localization.fused import FusedLocalizer, FusedOptions
 from robot_runtime.localization.health import Bounds
 from robot_runtime.robots.loader import RobotContext, load_robot
+from tests.benchmarks.runtime.synthetic_drives import (
+    Beacons,
+    Drive,
+    ReplayedLocalizer,
+    make_drive,
+    measure,
+    odometry_of,
+)
 
 CLEAN = Beacons(outliers=0.0, dropouts_per_min=0.0)
 POSES = replace(CLEAN, noise_deg=1.0)

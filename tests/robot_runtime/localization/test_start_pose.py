@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from raising import raises_naming
 
-from robot_runtime.benchmarks.synthetic_drives import ReplayedLocalizer
 from robot_runtime.common.clock import NS_PER_S, SimulatedClock
 from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.errors import DeviceFault, LocalizationLost, StaleData
 from robot_runtime.hal import LocalizerInfo, PoseEstimate, PoseStatus
 from robot_runtime.localization.start_pose import mean_pose
+from tests.benchmarks.runtime.synthetic_drives import ReplayedLocalizer
 
 TRUTH = SE2(2.0, -1.0, math.pi - 0.001)
 NOISE = np.diag((0.02**2, 0.02**2, math.radians(2) ** 2))

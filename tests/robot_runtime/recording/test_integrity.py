@@ -14,11 +14,11 @@ from foxglove_schemas_protobuf.PoseInFrame_pb2 import PoseInFrame
 from raising import raises_naming
 from synthetic import FORWARD, STOP
 
-from robot_runtime.benchmarks.log_edits import LogEdit
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import RecordingError
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.recording.writer import Recorder
+from tests.benchmarks.runtime.log_edits import LogEdit
 
 ACTIONS = [FORWARD] * 5 + [STOP]
 

@@ -18,7 +18,6 @@ import pytest
 import synthetic
 from synthetic import FORWARD, LEFT, STOP
 
-from robot_runtime.benchmarks.log_edits import CHAINED, LogEdit
 from robot_runtime.errors import RuntimeFault
 from robot_runtime.hal import PoseEstimate
 from robot_runtime.recording.reader import LogReader
@@ -26,6 +25,7 @@ from robot_runtime.recording.recover import recover
 from robot_runtime.recording.writer import Recorder
 from robot_runtime.scoring.report.episode_data import load_episode_data
 from robot_runtime.scoring.summary import Maps, score_log
+from tests.benchmarks.runtime.log_edits import CHAINED, LogEdit
 
 FEW = 500
 MANY = 10_000

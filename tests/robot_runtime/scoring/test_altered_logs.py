@@ -13,7 +13,6 @@ import synthetic
 from rich.console import Console
 from synthetic import FORWARD, STOP
 
-from robot_runtime.benchmarks.log_edits import LogEdit
 from robot_runtime.cli.main import run_command
 from robot_runtime.common.geometry import SE2
 from robot_runtime.recording.writer import Recorder
@@ -22,6 +21,7 @@ from robot_runtime.scoring.groups import summarize_groups
 from robot_runtime.scoring.report.terminal_table import table
 from robot_runtime.scoring.summary import EpisodeScore, score_log, score_logs
 from robot_runtime.tasks.task import Success, load_task
+from tests.benchmarks.runtime.log_edits import LogEdit
 
 GOOD = [FORWARD] * 12 + [STOP]
 

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from robot_runtime.benchmarks.log_edits import LogEdit
-from robot_runtime.benchmarks.planted_failures import Planted, plant
 from robot_runtime.metrics.settings import Rules
 from robot_runtime.recording.verdict_files import add_verdict
 from robot_runtime.scoring.report.export import write_json, write_parquet
 from robot_runtime.scoring.report.terminal_table import table
 from robot_runtime.scoring.summary import EpisodeScore, Maps, score_log
+from tests.benchmarks.runtime.log_edits import LogEdit
+from tests.benchmarks.runtime.planted_failures import Planted, plant
 
 COUNT = 20
 """Each cause in PointNav and in ObjectNav."""

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from robot_runtime.benchmarks.ray_cast_room import Room
 from robot_runtime.common.geometry import optical_axes
 from robot_runtime.hal import Intrinsics
 from robot_runtime.hal.lens import Lens
 from sim_bridge.replay.camera_offset import CameraOffset, Surfaces, camera_offset, surfaces
+from tests.benchmarks.runtime.ray_cast_room import Room
 
 PINHOLE = Intrinsics.from_hfov(160, 120, 79.0)
 RAYS = Lens.of(PINHOLE).pixel_rays()

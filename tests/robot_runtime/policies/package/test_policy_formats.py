@@ -264,8 +264,8 @@ def test_a_false_mask_clears_state_and_previous_action(rnn: Any, layers: int):
 
 @pytest.mark.slow
 def test_an_onnx_export_repeats_eager_torch(tmp_path: Path):
-    from robot_runtime.benchmarks.policy import bench_manifest
     from robot_runtime.policies.package.speed import random_observation
+    from tests.benchmarks.runtime.policy import bench_manifest
 
     config = DdppoConfig("resnet18", "LSTM", 1, 16, 64, 64)
     manifest = bench_manifest(config)

@@ -1,0 +1,1 @@
+"""Benchmarks: ``python -m tests.benchmarks NAME``, from the repository's root."""

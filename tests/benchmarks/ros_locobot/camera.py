@@ -1,0 +1,91 @@
+"""Benchmark of image transport: lost pairs of color and depth, and processor time of receiving them.
+
+A separate process publishes as a RealSense does; this process receives with the camera driver and converts every pair
+to arrays.
+"""
+
+from __future__ import annotations
+
+import itertools
+import resource
+from collections.abc import Callable
+
+from drivers.ros_locobot.camera.driver import RosCamera
+from drivers.ros_locobot.connection.clock import RosClock
+from drivers.ros_locobot.connection.session import Session
+from drivers.ros_locobot.localizer.motion_history import MotionHistory
+from drivers.ros_locobot.options import CameraOptions, RosOptions
+from robot_runtime.common.clock import NS_PER_S, Stopwatch
+from robot_runtime.errors import StaleData
+from robot_runtime.hal import Intrinsics
+from tests.benchmarks.report import Row, cpu_s
+from tests.benchmarks.ros_locobot.network import Network
+
+RATE_HZ = 30.0
+SIZE = (640, 480)
+TIMEOUT_S = 0.5
+
+PUBLISHER = """
+import numpy, rospy
+from sensor_msgs.msg import CameraInfo, Image
+rospy.init_node("camera", disable_rostime=True)
+def topic(name, kind):
+    return rospy.Publisher("/camera/" + name, kind, queue_size=4, tcp_nodelay=True)
+color, depth = topic("color/image_raw", Image), topic("aligned_depth_to_color/image_raw", Image)
+info = topic("color/camera_info", CameraInfo)
+noise = numpy.random.default_rng(0)
+images = [noise.integers(0, 256, (480, 640, 3), numpy.uint8).tobytes() for _ in range(4)]
+depths = [noise.integers(500, 5000, (480, 640), numpy.uint16).tobytes() for _ in range(4)]
+described = CameraInfo(width=640, height=480, distortion_model="plumb_bob", D=[0.0] * 5)
+described.K = [600.0, 0.0, 320.0, 0.0, 600.0, 240.0, 0.0, 0.0, 1.0]
+described.R = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0]
+described.P = [600.0, 0.0, 320.0, 0.0, 0.0, 600.0, 240.0, 0.0, 0.0, 0.0, 1.0, 0.0]
+rate = rospy.Rate(30)
+number = 0
+while not rospy.is_shutdown():
+    number += 1
+    stamp = rospy.Time.now()
+    described.header.stamp, described.header.frame_id = stamp, "camera_color_optical_frame"
+    info.publish(described)
+    for out, content, encoding, size in ((color, images, "rgb8", 3), (depth, depths, "16UC1", 2)):
+        image = Image(height=480, width=640, encoding=encoding, step=640 * size, data=content[number % 4])
+        image.header.stamp, image.header.frame_id = stamp, "camera_color_optical_frame"
+        out.publish(image)
+    rate.sleep()
+"""
+
+
+def camera_rows(network: Network, trials: int, advance: Callable[[], None]) -> list[Row]:
+    """Return both figures over ``trials`` pairs; ``advance`` is called after each of them."""
+    publisher = network.start("-c", PUBLISHER)
+    options = RosOptions("pyrobot-kobuki", CameraOptions("habitat"))
+    clock = RosClock(options.clock.max_skew_s, options.clock.stall_s)
+    session = Session(options.master, clock)
+    camera = RosCamera(session, options, Intrinsics.from_hfov(*SIZE, 56.1), MotionHistory())
+    stamps_ns: list[int] = []
+    with camera:
+        newest_ns = camera.capture(clock.now_ns(), TIMEOUT_S).stamp_ns
+        timer, began_s = Stopwatch(), cpu_s(resource.RUSAGE_SELF)
+        for _ in range(trials):
+            try:
+                newest_ns = camera.capture(newest_ns + 1, TIMEOUT_S).stamp_ns
+            except StaleData:
+                break  # the missing pairs are lost
+            stamps_ns.append(newest_ns)
+            advance()
+        busy = (cpu_s(resource.RUSAGE_SELF) - began_s) / timer.elapsed_s()
+    network.stop(publisher)
+    lost = _lost(stamps_ns, trials)
+    what = f"{SIZE[0]}x{SIZE[1]} color and depth at {RATE_HZ:g} Hz"
+    note = f"{trials} pairs, each converted to arrays"
+    return [
+        Row("rgbd_loss_pct", f"{what}: lost pairs", 100 * lost, "%", 1, "<=", note=note),
+        Row("rgbd_cpu_pct", f"{what}: of one core, in the receiving process", 100 * busy, "%", 60, "<=", note=note),
+    ]
+
+
+def _lost(stamps_ns: list[int], trials: int) -> float:
+    """Return the share of ``trials`` that is missing between stamps or at the end."""
+    gaps = (after - before for before, after in itertools.pairwise(stamps_ns))
+    missing = sum(max(0, round(gap / NS_PER_S * RATE_HZ) - 1) for gap in gaps) + trials - len(stamps_ns)
+    return missing / max(1, trials)

@@ -1,0 +1,34 @@
+"""``robot-runtime bench campaign``: how soon campaigns end, how often they err, and what they withstand."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from tests.benchmarks.report import JsonFile, report
+
+EPISODES, KILLS, CAMPAIGNS = 200, 66, 200
+"""Runs of the campaign that is disturbed, kills of its processes, and honest campaigns."""
+
+
+def campaign(
+    seed: Annotated[int, typer.Option(min=0, help="Of the simulated campaigns.")] = 0,
+    runs: Annotated[
+        bool, typer.Option(help="Run, kill, forge and verify simulated campaigns, too; takes about ten minutes.")
+    ] = True,
+    json: JsonFile = None,
+) -> None:
+    """Measure the statistics of test campaigns on simulated ones."""
+    from robot_runtime.common.console import console
+    from tests.benchmarks.runtime.campaign_simulation import simulation_rows
+    from tests.benchmarks.runtime.campaign_statistics import planner_rows, sequential_rows
+    from tests.benchmarks.runtime.planted_failures import cause_rows
+
+    rows = [*sequential_rows(seed), *simulation_rows(seed), *planner_rows(seed), *cause_rows(seed)]
+    if runs:
+        from tests.benchmarks.runtime.campaign_evidence import fraud_row, honest_row
+        from tests.benchmarks.runtime.campaign_kills import kill_rows
+
+        rows += [*kill_rows(EPISODES, KILLS, seed), fraud_row(), honest_row(CAMPAIGNS, seed)]
+    report("campaign", rows, json, console)
