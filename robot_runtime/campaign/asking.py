@@ -19,7 +19,7 @@ class Notifier:
     """Sender of messages; none of them delays the campaign.
 
     Args:
-        settings: of the plan.
+        settings: message settings of the plan.
         tell: gets each message's line, and each failure to send.
     """
 
@@ -30,8 +30,8 @@ class Notifier:
         """Ask for a person.
 
         Args:
-            text: what to do.
-            facts: for programs.
+            text: text of the request: what to do.
+            facts: machine-readable details of the request, for programs.
         """
         self._tell(text)
         if self._settings.desktop:

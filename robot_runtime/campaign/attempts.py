@@ -31,10 +31,10 @@ class Attempt:
         robot: number of the robot in the plan.
         begun: line at its beginning.
         ended: line at its end; None while it runs, and after a crash until the next session has looked for its log.
-        facts: of its log; None likewise.
+        facts: facts of its log; None as long as there is no line at its end.
         events: kinds of interventions that people reported.
-        verdicts: in order.
-        remarks: what people wrote of it, each with its author.
+        verdicts: verdicts on the run, in order.
+        remarks: remarks that people wrote on it, each with its author.
     """
 
     name: str

@@ -37,10 +37,10 @@ def must_charge(charge: float | None, runs: int, taken: Sequence[float], rules: 
     """Whether the robot must charge before it begins; one that is charged enough to go on never must.
 
     Args:
-        charge: now, 0 to 1; None if unknown, which is never too little.
-        runs: that follow each other from the next start.
-        taken: by each run so far.
-        rules: of the plan.
+        charge: now, 0 to 1; None if unknown; unknown is never too little.
+        runs: number of runs that follow each other from the next start.
+        taken: charge that each run has taken so far.
+        rules: battery rules of the plan.
     """
     return charge is not None and not charged(charge, rules) and charge - runs * expected(taken, rules) < rules.least
 

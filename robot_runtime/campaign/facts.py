@@ -1,4 +1,4 @@
-"""Facts of one run, computed from its log alone: how it ended, under which conditions it began, and its metrics."""
+"""Facts of a run, computed from its log alone: how it ended, under which conditions it began, and its metrics."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ _E_STOP = ("e_stop", "wheel_drop")
 
 @dataclass(frozen=True)
 class Facts:
-    """Facts of one run.
+    """Facts of a run.
 
     Attributes:
         end: reason of the end; None for a log without an end.
-        detail: of it.
-        kind: of the intervention or fault that ended it or precluded it; None for none.
-        metrics: by name, those of :data:`METRICS`; empty if the log cannot be scored. None where not finite.
+        detail: description of the end.
+        kind: kind of the intervention or fault that ended it or precluded it; None for none.
+        metrics: metrics by name, those of :data:`METRICS`; empty if the log cannot be scored. None where not finite.
         placement_m: error of the start; None if no source measured it.
-        placement_deg: likewise, of the heading.
-        x_m, y_m: of the start in ``map``, where it was measured.
+        placement_deg: error of the start's heading; None if no source measured it.
+        x_m, y_m: position of the start in ``map``, where it was measured.
         battery: charge at the start, 0 to 1; None if unknown.
-        battery_end: at the end.
+        battery_end: charge at the end, 0 to 1; None if unknown.
         light: mean brightness of the first image, 0 to 1; None without color.
         map: digest of the scene.
-        duration_s: on the robot's clock, from the first step to the end.
+        duration_s: duration from the first step to the end, on the robot's clock.
         taken_over: steps whose action a person chose.
     """
 
@@ -77,8 +77,8 @@ def facts_of(plan: Plan, path: Path, maps: Maps | None = None) -> Facts:
     """The facts of a log; one that cannot be read is ``damaged``.
 
     Args:
-        plan: whose limits hold.
-        path: of the log.
+        plan: plan whose limits hold.
+        path: path of the log.
         maps: cache of the scenes' maps.
     """
     try:

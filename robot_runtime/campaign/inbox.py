@@ -56,7 +56,7 @@ class EventMessage:
 
 @dataclass(frozen=True)
 class NoteMessage:
-    """A remark on an attempt, which does not count."""
+    """A remark on an attempt; it counts for nothing."""
 
     kind: Literal["note"]
     attempt: Name
@@ -102,13 +102,13 @@ def parse_message(document: Any, where: str) -> Message:
     """A message from JSON. Raises ``ConfigError``."""
     kind = _KINDS.get(str(document.get("kind"))) if isinstance(document, Mapping) else None
     if kind is None:
-        raise ConfigError(f"{where}: is no message of a campaign", f"give one of the kinds {', '.join(_KINDS)}")
+        raise ConfigError(f"{where}: not a message of a campaign", f"give one of the kinds {', '.join(_KINDS)}")
     message: Message = config.parse(document, kind, where)
     return message
 
 
 def send(folder: Path, document: Mapping[str, Any]) -> Path:
-    """Put a message into the inbox; it is whole or not there.
+    """Put a message into the inbox; it is complete or not there.
 
     Raises:
         ConfigError: it is malformed.

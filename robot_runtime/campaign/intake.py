@@ -33,7 +33,7 @@ def take_messages(ledger: Ledger, state: State, append: Append, tell: Callable[[
 
     Args:
         ledger: open.
-        state: after the ledger.
+        state: state after the ledger.
         append: adds a line to ledger and state.
         tell: gets the reasons of refused messages.
     """
@@ -112,7 +112,7 @@ def take_alone(folder: Path) -> list[str]:
     with Ledger(folder) as ledger:
         plan = stored_plan(ledger.entries)
         if plan.signer:
-            return ["it waits for the next `campaign run`, which signs it"]
+            return ["it waits for the next `campaign run`, to be signed"]
         state = State(plan, ledger.entries)
 
         def append(kind: str, **content: object) -> Entry:

@@ -45,7 +45,7 @@ class Entry:
     Attributes:
         n: its number, from 0.
         kind: one word.
-        content: the whole line, with ``n``, ``at`` and so on.
+        content: the complete line, with ``n``, ``at`` and so on.
         raw: its bytes, without the line's end.
     """
 
@@ -74,7 +74,7 @@ class Ledger:
     ledger is then empty.
 
     Args:
-        folder: of the campaign; created if it is missing.
+        folder: folder of the campaign; created if it is missing.
         sign: makes the signature of a line, given what it covers; None for none.
         now: the time (UTC, ISO 8601).
 
@@ -129,7 +129,7 @@ class Ledger:
 
     @property
     def head(self) -> str:
-        """Hash over the whole ledger so far."""
+        """Hash over the complete ledger so far."""
         return self._chain.digest
 
     def close(self) -> None:
@@ -188,7 +188,7 @@ def parse_ledger(path: Path, data: bytes) -> tuple[list[Entry], Chain]:
     """Lines of a ledger, and the chain up to the last.
 
     Raises:
-        RecordingError: a line is no JSON, or does not continue the chain.
+        RecordingError: a line is not JSON, or does not continue the chain.
     """
     entries: list[Entry] = []
     chain = Chain()
@@ -204,7 +204,7 @@ def parse_ledger(path: Path, data: bytes) -> tuple[list[Entry], Chain]:
 
 
 def parse_line(number: int, raw: bytes) -> Entry | None:
-    """A line's content, unchecked; None if it is no line of a ledger."""
+    """A line's content, unchecked; None if it is not a line of a ledger."""
     try:
         content = json.loads(raw)
         return Entry(int(content["n"]), str(content["kind"]), content, raw)
@@ -213,7 +213,7 @@ def parse_line(number: int, raw: bytes) -> Entry | None:
 
 
 def read_ledger(folder: Path) -> list[Entry]:
-    """All whole lines, without a lock; while another process appends, those that are complete.
+    """All complete lines, without a lock, also while another process appends.
 
     Raises:
         ConfigError: there is none.
@@ -221,7 +221,7 @@ def read_ledger(folder: Path) -> list[Entry]:
     """
     path = folder / FILE
     if not path.is_file():
-        raise ConfigError(f"{folder}: holds no campaign", "give the folder in which a campaign was run, or its plan")
+        raise ConfigError(f"no campaign in {folder}", "give the folder in which a campaign was run, or its plan")
     data = path.read_bytes()
     return parse_ledger(path, data[: data.rfind(b"\n") + 1])[0]
 
@@ -276,7 +276,7 @@ def _sync_folder(folder: Path) -> None:
 
 @contextmanager
 def replaced(path: Path) -> Iterator[Path]:
-    """A file to write that takes the place of ``path`` at the end, whole or not at all. Raises ``RecordingError``."""
+    """A file to write that replaces ``path`` at the end, completely or not at all. Raises ``RecordingError``."""
     part = path.with_name(f"{path.name}.part")
     with writing(path):
         yield part

@@ -50,7 +50,7 @@ def check_plan(plan: Plan) -> list[Episode]:
     scenes = {folder: load_scene(find_scene(folder)) for folder in {plan.scene(one.scene) for one in episodes}}
     maps = {folder: GeodesicMap(scene.map, task.robot_radius_m) for folder, scene in scenes.items()}
     if not episodes:
-        raise ConfigError(f"{plan.episodes}: holds no episode", "generate some with `robot-runtime episodes generate`")
+        raise ConfigError(f"no episode in {plan.episodes}", "generate some with `robot-runtime episodes generate`")
     folders = [plan.scene(episode.scene) for episode in episodes]
     return [
         check_episode(task, scenes[folder], one, maps[folder]) for one, folder in zip(episodes, folders, strict=True)
@@ -68,8 +68,8 @@ def open_campaign(
 
     Args:
         plan: checked only where the campaign is new or its episodes have to be read.
-        folder: of the campaign.
-        sign: of lines; required where the plan names a signer.
+        folder: folder of the campaign.
+        sign: function that signs lines; required where the plan names a signer.
         tell: gets a line about a campaign that goes on.
         now: the time.
 

@@ -19,7 +19,7 @@ def value(plan: Plan, attempts: Sequence[Attempt], counted: Attempt, view: View)
     """The metric of a policy's runs from one start, between 0 and 1.
 
     Args:
-        plan: whose metric and rules hold.
+        plan: plan whose metric and rules hold.
         attempts: all of the policy from this start, repeated ones included.
         counted: the one that was not repeated.
         view: where a kind counts as a failure, the value is 0, also if the run with it was repeated.
@@ -62,9 +62,10 @@ class Answer:
         decision: ``continue``, ``undecided``, or the name of the better policy; ``single`` or ``several`` where not two
             policies are compared.
         pairs: starts that count.
-        p_value: at any time; None where nothing is tested.
-        low, mean, high: of the difference second less first, at any time; None likewise.
-        means: of each policy.
+        p_value: p-value that is valid at any time; None where nothing is tested.
+        low, mean, high: difference second less first and its bounds, valid at any time; None where nothing
+            is tested.
+        means: mean of each policy.
     """
 
     decision: str
@@ -89,7 +90,7 @@ class RunningAnswer:
     """The answer of the plan's test after each finished start.
 
     Args:
-        plan: of the campaign.
+        plan: plan of the campaign.
     """
 
     def __init__(self, plan: Plan) -> None:

@@ -26,7 +26,7 @@ class AskingPlacer(Placer):
 
     Args:
         first: tried first; None where a person places the robot anyway.
-        second: with a person.
+        second: placer that asks a person.
         say: gets ``"asks"`` with a text, and ``"answered"`` when the robot stands.
     """
 
@@ -82,10 +82,10 @@ def placer_of(
     Args:
         planned: the robot.
         robot: connected.
-        scene: of the episodes.
-        tolerance: of a placement.
+        scene: scene of the episodes.
+        tolerance: tolerance of a placement.
         guide: output for the person.
-        say: as of :class:`AskingPlacer`.
+        say: function that shows a line, as in :class:`AskingPlacer`.
         steered: whether the person has a page from which the robot can be driven.
     """
     if planned.placing == "own":

@@ -84,10 +84,10 @@ class PlannedPolicy:
     """A policy by its source, or a sealed one by its commitment and the server that runs it.
 
     Attributes:
-        spec: what ``run`` takes as ``--policy`` or ``--agent``.
-        arguments: of it.
+        spec: source that ``run`` takes as ``--policy`` or ``--agent``.
+        arguments: arguments of the agent.
         python: interpreter of an agent in a process of its own.
-        timeout_s: of such an agent.
+        timeout_s: longest time that such an agent may take to answer.
         commitment: SHA-256 of a sealed policy's salted source, see :mod:`robot_runtime.campaign.sealing`.
         server: URL of the server that runs a sealed policy.
     """
@@ -141,13 +141,13 @@ class PlannedRobot:
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of one run; None for the task's own.
+    """Limits of a run; None for the task's own.
 
     Attributes:
         steps: actions.
-        minutes: since the start, on the robot's clock.
-        contacts: that end the run as ``contact_limit``; None for any number.
-        tries: of one policy from one start, repetitions by rule included.
+        minutes: time since the start, on the robot's clock.
+        contacts: number of contacts that ends the run as ``contact_limit``; None for any number.
+        tries: number of tries of a policy from a start, repetitions by rule included.
     """
 
     steps: Count | None = None
@@ -181,7 +181,7 @@ class Test:
     """Question and rule of its answer.
 
     Attributes:
-        metric: that is compared, between 0 and 1.
+        metric: metric that is compared, between 0 and 1.
         alpha: probability of a wrong answer.
         sided: ``two``: whether the policies differ; ``one``: whether the second is better than the first.
         counts: the result that is tested, see :class:`Counting`.
@@ -268,7 +268,7 @@ class Battery:
 
 @dataclass(frozen=True)
 class Help:
-    """Ways of asking for a person, beside the terminal and the console.
+    """Ways of asking for a person, besides the terminal and the console.
 
     Attributes:
         desktop: whether a desktop notification is sent (``notify-send``).
@@ -284,7 +284,7 @@ class Help:
 
     def __post_init__(self) -> None:
         if self.hook is not None and not self.hook.startswith(("http://", "https://")):
-            raise ValueError("the hook is no http:// or https:// address")
+            raise ValueError("the hook is not an http:// or https:// address")
 
 
 @dataclass(frozen=True)
@@ -292,15 +292,15 @@ class Plan:
     """The plan; files are relative to the folder in which the command is given, as on every command line.
 
     Attributes:
-        name: of the campaign, and of its folder.
+        name: name of the campaign, and of its folder.
         task: preset or YAML file.
         scenes: folder or bundled scene by the episodes' scene name; ``"*"`` for all others.
         episodes: file of the starts.
-        policies: by the name in logs.
-        robots: that work at the same time.
-        question: in words, for the report.
-        split: of the dataset, for submissions.
-        count: of the file's episodes, from the first; None for all.
+        policies: policies by their name in logs.
+        robots: robots that work at the same time.
+        question: question in words, for the report.
+        split: split of the dataset, for submissions.
+        count: number of the file's episodes that are used, from the first; None for all.
         repetitions: runs of each policy from each start.
         blind: whether policies must be sealed.
         show_scores: whether scores and the present answer are shown while it runs.
@@ -391,12 +391,12 @@ def load_plan(path: Path) -> Plan:
     """
     stated = config.read_yaml(path)
     if not isinstance(stated, dict):
-        raise ConfigError(f"{path}: is no plan", "write it as docs/how-to/campaigns.md shows")
+        raise ConfigError(f"{path}: not a plan", "write it as docs/how-to/campaigns.md shows")
     preset = stated.pop("preset", None)
     if preset is not None:
         below = config.read_yaml(config.find_preset(PRESETS, str(preset)))
         if not isinstance(below, dict):
-            raise ConfigError(f"preset {preset!r} is no mapping", "write it as those in launch/campaigns")
+            raise ConfigError(f"preset {preset!r} is not a mapping", "write it as those in launch/campaigns")
         stated = merged(below, stated)
     return config.parse(stated, Plan, str(path))
 

@@ -32,10 +32,10 @@ def rehearse(plan: Plan, out: Path, robot: str, first_port: int, tell: Callable[
     after its first start and started again, a copy is verified, and the policies are unblinded.
 
     Args:
-        plan: with the policies' sources.
-        out: for key, plan, campaign and copy; must not exist.
+        plan: plan with the policies' sources.
+        out: folder for key, plan, campaign and copy; must not exist.
         robot: preset that takes the place of the plan's robots.
-        first_port: of the policies' servers.
+        first_port: port of the first policy's server.
         tell: gets a line about each step.
 
     Returns:

@@ -38,7 +38,7 @@ def write_report(folder: Path, out: Path) -> list[str]:
     """Write ``index.html``, ``result.json``, ``runs.csv`` and, for each policy, its scores and submissions.
 
     Args:
-        folder: of the campaign.
+        folder: folder of the campaign.
         out: created if it is missing.
 
     Returns:
@@ -70,7 +70,7 @@ def _scores(folder: Path, state: State, policy: str) -> list[EpisodeScore]:
 
 
 def _write_scores(folder: Path, out: Path, state: State, policy: str, scores: list[EpisodeScore]) -> list[str]:
-    """Write the files of one policy."""
+    """Write the files of a policy."""
     if not scores:
         return [f"{policy}: no run counts"]
     write_json(out / f"{policy}.scores.json", scores)
@@ -158,7 +158,7 @@ def _page(verified: Verification, scores: Mapping[str, list[EpisodeScore]]) -> s
 
 
 def _named(state: State, text: str) -> str:
-    """A text with the names of unblinded policies beside their sealed ones."""
+    """A text with the names of unblinded policies next to their sealed ones."""
     if state.unblinded is None:
         return text
     who = {name: one["name"] for name, one in state.unblinded["policies"].items()}

@@ -1,4 +1,4 @@
-"""Process of one robot of a campaign: it runs one episode after the other, as the campaign's process asks for them.
+"""Process of a robot of a campaign: it runs one episode after the other, as the campaign's process asks for them.
 
 Requests come on stdin, answers go to stdout, a JSON object per line; everything else that is printed goes to stderr.
 The first request names the plan and the robot. The end of stdin, SIGTERM and SIGHUP end an episode as Ctrl-C does: the
@@ -61,10 +61,10 @@ class RunRequest:
 
     Attributes:
         attempt: its name.
-        folder: for its log.
+        folder: folder for its log.
         episode: number in the plan's file.
         policy: name in the plan.
-        seed: of the policy.
+        seed: seed of the policy.
         reference: picture of the start of the run before from the same start; None for the first.
     """
 
@@ -109,7 +109,7 @@ class Operation(Protocol):
         """Subscribers for the environment, after the recorder."""
 
     def supervised(self, policy: Policy) -> Policy:
-        """The policy, which the operator can pause and overrule."""
+        """The policy under an operator who can pause and overrule it."""
 
     def episode(
         self, episode: Episode, number: int, total: int, reference: Path | None
@@ -125,12 +125,12 @@ class RobotSession:
     """A connected robot in one scene with its environment; a context.
 
     Args:
-        plan: of the campaign.
+        plan: plan of the campaign.
         planned: the robot.
         scene: folder or name.
         episodes: all of the plan's file.
-        channel: for answers.
-        operate: of the operator's devices; None for none.
+        channel: connection for answers.
+        operate: context of the operator's devices; None for none.
     """
 
     def __init__(

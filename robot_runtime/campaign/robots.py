@@ -26,20 +26,20 @@ _BACKOFF_S = (0.0, 1.0, 2.0, 5.0, 10.0, 30.0)
 
 
 class RobotProcess:
-    """The process of one robot, started when it is needed and again after it died.
+    """The process of a robot, started when it is needed and again after it died.
 
     Args:
-        plan: of the campaign.
-        number: of the robot in the plan.
-        folder: of the campaign.
-        command: that starts the process.
-        environment: variables beside this process's own.
+        plan: plan of the campaign.
+        number: number of the robot in the plan.
+        folder: folder of the campaign.
+        command: command line that starts the process.
+        environment: variables in addition to this process's own.
 
     Attributes:
         attempt: the run that it carries out; empty for none.
         ready: whether it takes requests.
         battery: last known charge, 0 to 1.
-        deaths: in a row, without a run that ended.
+        deaths: number of deaths in a row, without a run that ended.
     """
 
     def __init__(
@@ -136,7 +136,7 @@ class RobotProcess:
         self._reap()
 
     def _spawn(self, log: BinaryIO) -> subprocess.Popen[bytes]:
-        # A session of its own: Ctrl-C and a closed terminal reach the campaign's process, which ends this one.
+        # A session of its own: Ctrl-C and a closed terminal reach the campaign's process; that one ends this one.
         return subprocess.Popen(
             self._command,
             stdin=subprocess.PIPE,
@@ -164,7 +164,7 @@ class RobotProcess:
     def _send(self, request: Mapping[str, Any]) -> None:
         assert self._process is not None
         assert self._process.stdin is not None
-        with suppress(BrokenPipeError):  # it has died, which answers() tells
+        with suppress(BrokenPipeError):  # it has died, and answers() tells so
             self._process.stdin.write(json.dumps(request).encode() + b"\n")
             self._process.stdin.flush()
 
@@ -175,7 +175,7 @@ def lock_of(folder: Path, number: int) -> Path:
 
 
 def wait_until_free(folder: Path, number: int, limit_s: float = 2 * END_S) -> None:
-    """Wait for the process of an earlier session to end, which it does by itself. Raises ``ConfigError``."""
+    """Wait for the process of an earlier session to end by itself. Raises ``ConfigError``."""
     path = lock_of(folder, number)
     if not path.exists():
         return

@@ -58,7 +58,7 @@ class Runner:
     """A session of a campaign.
 
     Args:
-        plan: of the campaign.
+        plan: plan of the campaign.
         ledger: open; its first line is the plan's.
         tell: gets lines for people.
         on_change: called after each line of the ledger.
@@ -94,7 +94,7 @@ class Runner:
 
         Raises:
             KeyboardInterrupt: after the running episodes were interrupted and written down.
-            RuntimeFault: what prevents all further runs; likewise.
+            RuntimeFault: no further run is possible; after the running episodes were interrupted and written down.
         """
         if self.state.closed is not None:
             return Ending(self.state.closed["reason"], self._answer())

@@ -31,10 +31,10 @@ class Start:
 
     Attributes:
         number: place in the order, from 0.
-        episode: that begins there.
-        repetition: from 0.
+        episode: episode that begins there.
+        repetition: number of the repetition, from 0.
         policies: names, in the order in which they run.
-        seed: of every policy that runs from here.
+        seed: seed of every policy that runs from here.
     """
 
     number: int
@@ -52,7 +52,7 @@ def schedule(plan: Plan, episodes: Sequence[EpisodeName]) -> tuple[Start, ...]:
 
     Args:
         plan: the plan.
-        episodes: of its file.
+        episodes: episodes of the plan's file.
     """
     starts: list[Start] = []
     names = tuple(sorted(plan.policies))

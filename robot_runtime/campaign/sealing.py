@@ -32,7 +32,7 @@ from robot_runtime.tasks.task import Task, load_task
 
 FIRST_PORT = 8800
 PACE_S = 0.05
-"""Answers of sealed policies take a multiple of this time, which is short beside any action of a robot."""
+"""Answers of sealed policies take a multiple of this time. It is short compared with any action of a robot."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class SealedPolicy:
     """A sealed name in the key.
 
     Attributes:
-        name: that the organizer gave it.
+        name: name that the organizer gave it.
         policy: its source.
         salt: secret, 64 hexadecimal digits.
         files: SHA-256 of the files that the source names; None where it names none.
@@ -65,8 +65,8 @@ class Key:
 
     Attributes:
         campaign: name of the plan.
-        task: of the plan.
-        policies: by sealed name.
+        task: task of the plan.
+        policies: policies by sealed name.
     """
 
     campaign: str
@@ -83,10 +83,10 @@ def seal(plan: Plan, key_path: Path, host: str = "127.0.0.1", first_port: int = 
     cannot be served is named now.
 
     Args:
-        plan: with the policies' sources.
+        plan: plan with the policies' sources.
         key_path: created, for its owner's eyes only; must not exist.
-        host: at which robots reach the servers of :func:`served`.
-        first_port: of the first server; the others follow.
+        host: host at which robots reach the servers of :func:`served`.
+        first_port: port of the first server; the others follow.
 
     Raises:
         ConfigError: a policy is sealed already.
@@ -126,7 +126,7 @@ class PacedPolicy(PolicyWrapper):
 
     Args:
         inner: the policy.
-        clock: of the waits.
+        clock: clock of the waits.
     """
 
     def __init__(self, inner: Policy, clock: Clock) -> None:
@@ -165,10 +165,10 @@ def served(
     """Servers of all policies of a key, each with its sealed name, all with the same needs, at the same pace.
 
     Args:
-        key: of the campaign.
-        host: to listen on.
-        first_port: of the first policy's server; 0 for any free ones.
-        token: that robots must show; None for none.
+        key: key of the campaign.
+        host: host to listen on.
+        first_port: port of the first policy's server; 0 for any free ones.
+        token: token that robots must show; None for none.
         on_error: gets the messages of failed requests, for the holder of the key alone.
 
     Raises:

@@ -29,18 +29,18 @@ def signer(path: Path, public: str) -> Sign:
     """The signing function of a private key.
 
     Args:
-        path: of the key.
+        path: path of the key.
         public: key that the plan names.
 
     Raises:
-        ConfigError: the file is no key, or another than the plan's.
+        ConfigError: the file is not a key, or another than the plan's.
     """
     library = _library()
     try:
         key = library.Ed25519PrivateKey.from_private_bytes(bytes.fromhex(path.read_text(encoding="ascii").strip()))
     except (OSError, ValueError) as error:
         raise ConfigError(
-            f"{path}: is no private key: {error}", "make one with `robot-runtime campaign key`"
+            f"{path}: not a private key: {error}", "make one with `robot-runtime campaign key`"
         ) from error
     if key.public_key().public_bytes_raw().hex() != public:
         raise ConfigError(f"{path}: is not the key of the plan's signer", "give that key, or name this one in the plan")
@@ -63,6 +63,6 @@ def _library() -> Any:
         from cryptography.hazmat.primitives.asymmetric import ed25519
     except ImportError as error:
         raise ConfigError(
-            "signatures need cryptography, which is not installed", "pip install 'robot-runtime[signature]'"
+            "signatures need the package cryptography; it is not installed", "pip install 'robot-runtime[signature]'"
         ) from error
     return ed25519

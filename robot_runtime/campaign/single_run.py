@@ -31,8 +31,8 @@ class RunLedger:
     It is read when it is made, and written from the first episode on.
 
     Args:
-        folder: of the logs.
-        settings: that must be the same whenever the run goes on, by name.
+        folder: folder of the logs.
+        settings: settings by name; they must be the same whenever the run is resumed.
         episodes: keys of all episodes, in order.
         tell: gets lines for people.
 
@@ -91,9 +91,7 @@ class RunLedger:
     def _go_on(self, ledger: Ledger) -> None:
         first = ledger.entries[0]
         if first.kind != "run":
-            raise ConfigError(
-                f"{self._folder}: holds no single run", "give its folder, or `robot-runtime campaign run`"
-            )
+            raise ConfigError(f"no single run in {self._folder}", "give its folder, or `robot-runtime campaign run`")
         if differing := changed(self._settings, first["settings"]):
             raise ConfigError(
                 f"{self._folder}: the run began with other settings: {', '.join(differing)}",

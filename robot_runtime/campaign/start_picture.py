@@ -26,7 +26,7 @@ def blend(first: NDArray[np.uint8], live: NDArray[np.uint8]) -> NDArray[np.uint8
 
     Args:
         first: uint8 (H, W, 3).
-        live: likewise, of any size.
+        live: uint8 image of any size.
     """
     size = (live.shape[1], live.shape[0])
     fitted = np.asarray(Image.fromarray(first).resize(size)) if first.shape != live.shape else first

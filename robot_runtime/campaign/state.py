@@ -18,11 +18,11 @@ from robot_runtime.errors import ConfigError
 
 @dataclass(frozen=True)
 class Progress:
-    """Progress of one start.
+    """Progress of a start.
 
     Attributes:
         valid: the attempt that counts, by policy.
-        next_policy: that runs next; None if all have run, or the start was given up.
+        next_policy: policy that runs next; None if all have run, or the start was given up.
         done: whether every policy has a run that counts.
         given_up: why the start was given up; empty if it was not.
         repeats: why runs were repeated, in order.
@@ -39,8 +39,8 @@ class State:
     """State after the lines of a ledger.
 
     Args:
-        plan: of the campaign.
-        entries: of its ledger; the first is the plan's.
+        plan: plan of the campaign.
+        entries: entries of its ledger; the first is the plan's.
 
     Raises:
         ConfigError: a line has not the fields of its kind.
@@ -176,7 +176,7 @@ class State:
 
 
 def _fold(plan: Plan, start: Start, attempts: Sequence[Attempt]) -> Progress:
-    """Apply the rules of repetition to the attempts of one start, in order."""
+    """Apply the rules of repetition to the attempts from a start, in order."""
     valid: dict[str, Attempt] = {}
     tries: dict[str, int] = {}
     repeats: list[str] = []
@@ -187,7 +187,7 @@ def _fold(plan: Plan, start: Start, attempts: Sequence[Attempt]) -> Progress:
         reason = must_repeat(plan.counting, attempt.kinds)
         if reason:
             repeats.append(f"{attempt.name}: {reason}")
-            if attempt.ended["recovered"]:  # the campaign's own end is no try of the policy
+            if attempt.ended["recovered"]:  # the campaign's own end is not a try of the policy
                 continue
             tries[attempt.policy] = tries.get(attempt.policy, 0) + 1
             if tries[attempt.policy] >= plan.limits.tries * rounds:

@@ -27,8 +27,8 @@ def submit(folder: Path, document: Mapping[str, Any]) -> str:
     """Enter a message in a campaign's ledger, through the process that runs the campaign if there is one.
 
     Args:
-        folder: of the campaign.
-        document: of one of the kinds in :mod:`robot_runtime.campaign.inbox`.
+        folder: folder of the campaign.
+        document: document of a kind in :mod:`robot_runtime.campaign.inbox`.
 
     Returns:
         What became of it, in one line.
@@ -56,13 +56,13 @@ def annotate(
     """Add what a person says of a run: to the ledger if it belongs to a campaign, else to the log's annotations.
 
     Args:
-        log: of the run.
+        log: log of the run.
         who: name of the person.
         visible: whether the goal object was in view where the robot stopped; None if nothing is said, as below.
         objects: poses of objects in map at the end; not in a campaign.
         note: free text.
-        judgment: of the episode.
-        intervention: by which a person took part in the run.
+        judgment: judgment of the episode.
+        intervention: intervention by which a person took part in the run.
 
     Returns:
         What became of it, in one line.
@@ -78,7 +78,9 @@ def annotate(
         return f"{verdicts_path(log)}: {count} statement{'' if count == 1 else 's'}"
     folder, attempt = run
     if objects:
-        raise ConfigError(f"{log}: belongs to a campaign, which has no place for poses of objects", "judge the run")
+        raise ConfigError(
+            f"{log}: belongs to a campaign, and campaigns do not record poses of objects", "judge the run"
+        )
     said: dict[str, Any] = {"attempt": attempt, "by": who, "note": note}
     if intervention is not None:
         return submit(folder, {"kind": "event", "what": intervention, **said})

@@ -37,19 +37,19 @@ class Status:
     """Status of a campaign.
 
     Attributes:
-        name: of the plan.
-        question: of the plan.
+        name: name of the plan.
+        question: question of the plan.
         running: whether a process runs it.
         finished: whether it has ended for good.
         blind: whether its policies are sealed and not yet unblinded.
-        starts_done: that count.
-        starts_planned: at most.
+        starts_done: number of starts that count.
+        starts_planned: largest number of starts.
         given_up: starts that were given up.
         attempts: runs so far, repeated ones included.
         repeated: runs that were or must be repeated by rule.
-        elapsed_s: of sessions, pauses not counted.
-        eta_s: until all planned starts have run, by the pace so far; None before the first.
-        answer: in one sentence.
+        elapsed_s: duration of the sessions, pauses not counted.
+        eta_s: time until all planned starts have run, by the pace so far; None before the first.
+        answer: present answer in one sentence.
         asks: open questions to people.
         to_judge: attempts that wait for a judge, with their logs.
         robots: attempt that each robot carries out; None for none.

@@ -39,12 +39,13 @@ class SupervisedPolicy(PolicyWrapper):
     """A policy under the plan's name, whose run ends at the plan's number of contacts.
 
     Args:
-        policy: that decides; the caller closes it.
-        name: in logs.
+        policy: policy that decides; the caller closes it.
+        name: name in logs.
         contacts: counter that gets the environment's steps.
-        limit: of contacts; None for none.
-        commitment: of a sealed policy: its source in logs. What it says of its decisions is not logged, its errors do
-            not name it, and its task and its kind of memory are not told. Empty for a policy that is not sealed.
+        limit: number of contacts that ends a run; None for none.
+        commitment: commitment of a sealed policy: its source in logs. What it says of its decisions is not logged, its
+            errors do not name it, and its task and its kind of memory are not told. Empty for a policy that is not
+            sealed.
     """
 
     def __init__(

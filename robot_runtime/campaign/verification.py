@@ -2,7 +2,7 @@
 
 Everything that can be computed again is: the order of the runs from the plan's seed, each run's facts from its log, the
 values and the answer after each start. What cannot be computed is chained by hash, and signed where the plan says so. A
-history that was forged as a whole, logs included, is found by the signatures, or by heads of the ledger that others
+history that was forged completely, logs included, is found by the signatures, or by heads of the ledger that others
 kept (the plan's hook posts them).
 """
 
@@ -51,14 +51,14 @@ class Verification:
     """Verification of the campaign in a folder.
 
     Args:
-        folder: of the campaign, or a copy of it.
-        plan: that was published before the campaign; None to trust the ledger's.
-        heads: of the ledger that others kept, by number of the line.
+        folder: folder of the campaign, or a copy of it.
+        plan: plan that was published before the campaign; None to trust the ledger's.
+        heads: heads of the ledger that others kept, by number of the line.
 
     Attributes:
-        findings: what was found; empty for an honest campaign.
-        plan: of the ledger.
-        state: after its last line.
+        findings: problems found; empty for an honest campaign.
+        plan: plan of the ledger.
+        state: state after the ledger's last line.
 
     Raises:
         ConfigError: there is no campaign.
@@ -131,14 +131,14 @@ class Verification:
         """All lines that can be read; breaks of the chain are findings."""
         path = self._folder / FILE
         if not path.is_file():
-            raise ConfigError(f"{self._folder}: holds no campaign", "give the folder of a campaign, or a copy of it")
+            raise ConfigError(f"no campaign in {self._folder}", "give the folder of a campaign, or a copy of it")
         data = path.read_bytes()
         entries: list[Entry] = []
         chain = Chain()
         for number, raw in enumerate(data[: data.rfind(b"\n") + 1].splitlines()):
             entry = parse_line(number, raw)
             if entry is None:
-                self._find("changed", f"line {number + 1}", "is no line of a ledger")
+                self._find("changed", f"line {number + 1}", "is not a line of a ledger")
                 continue
             if not chain.follows(raw):
                 self._find(
@@ -276,6 +276,6 @@ def read_heads(texts: Iterable[str]) -> dict[int, str]:
     for text in texts:
         number, colon, head = text.partition(":")
         if not (colon and number.isdecimal() and re.fullmatch(r"[0-9a-f]{64}", head)):
-            raise ConfigError(f"{text!r} is no head", "write it as LINE:HEAD, as the hook posted it")
+            raise ConfigError(f"{text!r} is not a head", "write it as LINE:HEAD, as the hook posted it")
         heads[int(number)] = head
     return heads

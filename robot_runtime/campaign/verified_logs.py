@@ -26,8 +26,8 @@ class LogCheck:
     """Check of all logs, in the order of the ledger.
 
     Args:
-        folder: of the campaign.
-        plan: of it.
+        folder: folder of the campaign.
+        plan: plan of the campaign.
         find: gets kind, place and detail of each finding.
     """
 

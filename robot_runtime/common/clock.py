@@ -68,7 +68,7 @@ class SimulatedClock(Clock):
     """A clock whose time passes only during a sleep on it, in steps of fixed length.
 
     Args:
-        step_ns: length of one step; a sleep ends on the first step boundary at or after its deadline.
+        step_ns: length of a step; a sleep ends on the first step boundary at or after its deadline.
         pacer: when given, simulated time never runs ahead of this clock (real-time mode), nor faster than it except to
             make up for at most ``MAX_CATCH_UP_S``.
     """
@@ -146,12 +146,12 @@ class Stopwatch:
 
 
 def unix_now_ns() -> int:
-    """Nanoseconds since 1970 UTC by the host's wall clock, which can be set; to compare with others' stamps."""
+    """Nanoseconds since 1970 UTC by the host's wall clock (it can be set), to compare with others' stamps."""
     return time.time_ns()
 
 
 def ahead_ns(one: Callable[[], int], other: Callable[[], int]) -> int:
-    """Offset of one clock's ``now_ns`` from another's.
+    """Offset between the ``now_ns`` of two clocks.
 
     They are read several times, and the quickest reading counts: a process may be stopped for a second between two.
     """

@@ -76,7 +76,7 @@ class _Loader(_FASTEST_LOADER):  # type: ignore[misc, valid-type]
             # PyYAML hands impossible dates and tagged text such as `!!int x` to Python unchecked.
             text = node.value if isinstance(node, yaml.ScalarNode) else "a collection"
             raise yaml.constructor.ConstructorError(
-                None, None, f"{text!r:.60} is no {node.tag.rpartition(':')[2]:.60}: {error}", node.start_mark
+                None, None, f"{text!r:.60} is not a valid {node.tag.rpartition(':')[2]:.60}: {error}", node.start_mark
             ) from error
 
 

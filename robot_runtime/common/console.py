@@ -45,7 +45,7 @@ error_console = PlainTextConsole(stderr=True, highlight=False)
 
 
 class TimeLeft(ProgressColumn):
-    """Remaining time at the mean pace of the whole items done; rich's own column ignores those of more than 30 s.
+    """Remaining time at the mean pace of the completed items; rich's own column ignores those of more than 30 s.
 
     The item in progress is not extrapolated, because an episode can end long before its step limit.
     """

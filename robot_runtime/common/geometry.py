@@ -174,7 +174,7 @@ def gps(start: SE2, pose: SE2, dimensions: int = 2) -> Vector:
 
     Args:
         start: pose of the start frame.
-        pose: in the same frame as ``start``.
+        pose: pose in the same frame as ``start``.
         dimensions: its ``DIMENSIONALITY``. 2: [forward, right]. 3: [right, up, backward], the start frame in Habitat's
             own axes; up is 0, because the robot stays on its floor.
     """

@@ -26,13 +26,13 @@ class Verdict(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Result of one check.
+    """Result of a check.
 
     Attributes:
         what: the thing that was checked.
         verdict: whether it can be used.
         detail: the observation.
-        remedy: for the user; empty where all is well.
+        remedy: fix for the user; empty where all is well.
     """
 
     what: str
@@ -42,7 +42,7 @@ class Finding:
 
 
 Check = Callable[[], Sequence[Finding]]
-"""Check of one subject; takes a few seconds at most, changes nothing and never raises for a missing thing."""
+"""Check of a subject; takes a few seconds at most, changes nothing and never raises for a missing thing."""
 
 
 def examine(names: Sequence[str] = ()) -> dict[str, Sequence[Finding]]:

@@ -15,10 +15,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def compiled(function: F, **options: Any) -> F:
-    """``numba.njit`` with the machine code kept beside the module, else in the user's cache, else for this process.
+    """``numba.njit`` with the machine code kept next to the module, else in the user's cache, else for this process.
 
     Args:
-        function: to be compiled.
+        function: function to be compiled.
         options: other ones of ``njit``; ``functools.partial(compiled, error_model="numpy")`` is a decorator with them.
     """
     try:

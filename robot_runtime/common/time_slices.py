@@ -17,7 +17,7 @@ SHORT_NS = 100_000
 """The shortest slice that Linux grants, in nanoseconds."""
 
 _SCHED_SETATTR = {"x86_64": 314, "aarch64": 274}
-"""Number of the system call, which Python's ``os`` lacks, by machine."""
+"""Number of the system call by machine; Python's ``os`` lacks it."""
 
 _ATTRIBUTES = struct.Struct("<IIQiIQQQ")
 """``struct sched_attr``: size, policy, flags, nice, priority, and runtime, deadline and period in nanoseconds."""
@@ -27,7 +27,7 @@ def ask_for_slices(slice_ns: int) -> bool:
     """Ask for time slices of a length for this thread, and all threads and processes that it starts from now on.
 
     Args:
-        slice_ns: in nanoseconds; 0 for the system's own.
+        slice_ns: length of a slice, in nanoseconds; 0 for the system's own.
 
     Returns:
         Whether the system took the request. Nothing changes where there is no such call, or if the thread has another

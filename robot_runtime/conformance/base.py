@@ -34,7 +34,7 @@ class BaseConformance(Harness):
                 state = self.state(robot)
                 now_ns = robot.clock.now_ns()
                 check(state.stamp_ns <= now_ns, "a state is not stamped in the future")
-                check(now_ns - state.stamp_ns <= seconds_to_ns(0.1), "a state is no older than the reader allows")
+                check(now_ns - state.stamp_ns <= seconds_to_ns(0.1), "a state is at most as old as the reader allows")
                 stamps.append(state.stamp_ns)
                 robot.clock.sleep(0.02)
             check(stamps == sorted(stamps), "stamps never decrease", stamps)
@@ -212,7 +212,9 @@ class ContactConformance(Harness):
     def test_contact_refuses_arcs_whole_and_allows_turning(self) -> None:
         with self.at_wall() as robot:
             arc = Velocity(self.forward(robot).linear_m_s, self.turn_rad_s)
-            self.stays(robot, 0.3, "an arc into a pressed zone is refused whole: it would slide", requested=arc)
+            self.stays(
+                robot, 0.3, "an arc into a pressed zone is refused, turning included: it would slide", requested=arc
+            )
             for sign in (1, -1):
                 before = self.state(robot).odom
                 self.drive(robot, Velocity(0.0, sign * self.turn_rad_s), 0.5 + self.settling_s(robot))

@@ -41,7 +41,10 @@ class CameraConformance(Harness):
                 check(bool(inside.all()), "depth is 0 or meters within the sensor's range")
                 if info.depth_unit_m:
                     lattice = measured / info.depth_unit_m
-                    check(bool(np.allclose(lattice, np.round(lattice), atol=0.02)), "depth is whole depth units")
+                    check(
+                        bool(np.allclose(lattice, np.round(lattice), atol=0.02)),
+                        "depth is a multiple of the depth unit",
+                    )
                 kept.append((frame.rgb, frame.rgb.copy()))
                 asked_ns = frame.stamp_ns + 1
             check(all(np.array_equal(now, then) for now, then in kept), "a delivered frame is never overwritten")

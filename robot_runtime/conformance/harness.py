@@ -36,11 +36,11 @@ class Harness:
     """Base of the conformance tests: settings of a subclass, and helpers.
 
     Attributes:
-        start_s: within this time after ``connect()`` every stream must have delivered.
+        start_s: time after ``connect()`` within which every stream must have delivered.
         drive_m_s: speed of the checks that drive.
         turn_rad_s: speed of the checks that turn.
         pose_tolerance_m: accuracy of localizer and referee at rest.
-        pose_tolerance_rad: likewise, of the heading.
+        pose_tolerance_rad: accuracy of their heading at rest.
         can_place: whether the placer works without a person.
     """
 

@@ -1,4 +1,4 @@
-"""``hal.Manipulator``, ``hal.ObjectTracker`` and ``Placer.place_objects`` as a test suite, beside that of the robot.
+"""``hal.Manipulator``, ``hal.ObjectTracker`` and ``Placer.place_objects`` as a test suite, in addition to the robot's.
 
 ::
 
@@ -28,12 +28,13 @@ class ObjectSite:
     """An object and the pose from which the robot grabs it.
 
     Attributes:
-        object_id: of the object.
-        pose: of the object.
-        start: of the robot, level camera; there, the crosshair is on the object, in reach, and nothing is in the way.
-        elsewhere: of the robot; there, nothing is under the crosshair and the object can be released.
-        crosshair: as of ``Manipulator.grab_release``.
-        reach_m: likewise.
+        object_id: id of the object.
+        pose: pose of the object.
+        start: pose of the robot, level camera; there, the crosshair is on the object, in reach, and nothing is in the
+            way.
+        elsewhere: pose of the robot; there, nothing is under the crosshair and the object can be released.
+        crosshair: crosshair as of ``Manipulator.grab_release``.
+        reach_m: reach as of ``Manipulator.grab_release``.
         tolerance_m: accuracy of the tracker for an object at rest.
     """
 
@@ -52,7 +53,7 @@ class ObjectConformance(Harness):
     site: ClassVar[ObjectSite]
 
     def parts(self, robot: Robot) -> tuple[Manipulator, ObjectTracker]:
-        """Hand and tracker, which such a robot has."""
+        """Hand and tracker of such a robot."""
         check(robot.manipulator is not None and robot.tracker is not None, "the robot has a manipulator and a tracker")
         assert robot.manipulator is not None
         assert robot.tracker is not None
@@ -164,7 +165,7 @@ class ObjectConformance(Harness):
                 with refused(InvalidCommand, "a crosshair outside the image is refused"):
                     hand.grab_release(crosshair, self.site.reach_m, 1)
             for reach_m in (0.0, -1.0, *NOT_FINITE):
-                with refused(InvalidCommand, "a reach that is no positive number is refused"):
+                with refused(InvalidCommand, "a reach that is not a positive number is refused"):
                     hand.grab_release(self.site.crosshair, reach_m, 1)
             with refused(InvalidCommand, "a backpack without room is refused"):
                 hand.grab_release(self.site.crosshair, self.site.reach_m, 0)

@@ -1,4 +1,4 @@
-"""Conformance tests of a whole robot, beside those of its parts."""
+"""Conformance tests of a complete robot, in addition to those of its parts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from robot_runtime.hal import Device, Localizer, Robot, Velocity
 
 
 class RobotConformance(BaseConformance, HeadConformance, CameraConformance, LocalizerConformance):
-    """The whole robot: override ``make_robot`` and name the class ``Test...``."""
+    """The complete robot: override ``make_robot`` and name the class ``Test...``."""
 
     def _uses(self, robot: Robot) -> dict[str, Callable[[], object]]:
         now_ns = robot.clock.now_ns()
@@ -108,7 +108,7 @@ class RobotConformance(BaseConformance, HeadConformance, CameraConformance, Loca
             before_ns = clock.now_ns()
             check(isinstance(before_ns, int), "stamps are integer nanoseconds", type(before_ns))
             clock.sleep_until(before_ns - NS_PER_S)
-            check(clock.now_ns() - before_ns <= seconds_to_ns(0.05), "a deadline in the past is no wait")
+            check(clock.now_ns() - before_ns <= seconds_to_ns(0.05), "a deadline in the past causes no wait")
             deadline_ns = clock.now_ns() + seconds_to_ns(0.1)
             clock.sleep_until(deadline_ns)
             late_s = ns_to_seconds(clock.now_ns() - deadline_ns)

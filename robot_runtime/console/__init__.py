@@ -1,4 +1,4 @@
-"""Console: a web page for the people beside a robot, with a stop that has a path of its own.
+"""Console: a web page for the people near a robot, with a stop that has a path of its own.
 
 ===============  ======================================================================================================
 ``console``      all parts of a run's console, as one context

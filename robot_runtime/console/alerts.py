@@ -13,7 +13,7 @@ def alerts(state: Mapping[str, Any]) -> dict[str, str]:
     """Kind of each condition that holds -> line for people.
 
     Args:
-        state: as :class:`robot_runtime.console.feed.Feed` sends it.
+        state: state as :class:`robot_runtime.console.feed.Feed` sends it.
     """
     found: dict[str, str] = {}
     base, disk = state["base"], state["disk"]

@@ -52,14 +52,14 @@ class ConsoleSettings:
     """Settings of a console.
 
     Attributes:
-        host: to listen on.
-        port: of the page; the next one is the operator's. 0 for any two free ones.
-        token: that pages must show; empty for a new one.
+        host: host to listen on.
+        port: port of the page; the next one is the operator's. 0 for any two free ones.
+        token: token that pages must show; empty for a new one.
         certificate: PEM file; None without encryption.
         key: PEM file; None without encryption.
         attended: whether no episode begins before the operator starts it.
-        name: of the robot among them; empty for its preset's.
-        others: consoles of other robots that the page shows beside this one.
+        name: name of the robot among them; empty for its preset's.
+        others: consoles of other robots that the page shows next to this one.
         silence_s: silence of the operator's page after which the robot is stopped.
     """
 
@@ -75,21 +75,21 @@ class ConsoleSettings:
 
 
 class Console(Subscriber):
-    """The console of one robot; a context.
+    """The console of a robot; a context.
 
     Args:
         robot: connected for as long as the context lasts.
-        settings: of the console.
+        settings: settings of the console.
         tell: gets lines for the terminal.
-        policy: that will run; the agent ``human`` is driven from the page.
+        policy: policy that will run; the agent ``human`` is driven from the page.
         log: returns the file of the present or last log; None where nothing is recorded.
         campaign: returns the status of the campaign that the run belongs to; None without one.
         answer: answers a campaign's question, by its number and a person's pseudonym.
         notify: called with a line when a person is needed.
 
     Attributes:
-        url: of the page, with the token.
-        control_port: of the operator's server.
+        url: URL of the page, with the token.
+        control_port: port of the operator's server.
 
     Raises:
         ConfigError: the ports are not available, or certificate and key do not belong together.
@@ -234,7 +234,7 @@ class Console(Subscriber):
     # --- the robot's thread -----------------------------------------------------------------------------------------
 
     def supervised(self, policy: Policy) -> Policy:
-        """The policy, which the operator can pause, end and overrule from now on."""
+        """The policy under the operator, who can pause, end and overrule it from now on."""
         return Supervised(policy, self.supervision)
 
     @contextmanager
@@ -244,8 +244,8 @@ class Console(Subscriber):
         """The context of an episode, from before its start until it is over; waits first while the run is paused.
 
         Args:
-            episode: to be run.
-            number: from 1.
+            episode: episode to be run.
+            number: number of the episode, from 1.
             total: number of episodes.
             reference: picture of the start of an earlier run, if this console has shown none.
 

@@ -49,9 +49,9 @@ class ControlServer:
 
     Args:
         address: host and port; port 0 for any free one.
-        token: that pages must show.
-        stops: of the robot.
-        command: for what the page in control asks beyond stops, and for verdicts and answers of any page.
+        token: token that pages must show.
+        stops: emergency stop of the robot.
+        command: function for what the page in control asks beyond stops, and for verdicts and answers of any page.
         on_operator: called with the pseudonym of the person in control, or None.
         encryption: None for none.
         silence_s: see ``SILENCE_S``.
@@ -208,7 +208,7 @@ class ControlServer:
         return self._beat(-1, page)
 
     def _lose(self, page: int, reason: str) -> None:
-        """Stop the robot if this page was in control, which it loses."""
+        """Stop the robot if this page was in control, and take control from the page."""
         with self._lock:
             if self._page != page:
                 return

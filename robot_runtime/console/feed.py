@@ -54,9 +54,9 @@ class Feed(Subscriber):
 
     Args:
         robot: connected.
-        stops: of the robot.
-        supervision: of its loop.
-        connection: to the page's process.
+        stops: emergency stop of the robot.
+        supervision: supervision of the robot's loop.
+        connection: connection to the page's process.
         on_lost: called once with a line when that process has ended.
         notify: called with a line when a person is needed.
         campaign: returns the status of the campaign that the run belongs to (``campaign.status``); None without one.
@@ -145,8 +145,8 @@ class Feed(Subscriber):
         """An episode is about to begin.
 
         Args:
-            episode: to be run.
-            number: from 1.
+            episode: episode to be run.
+            number: number of the episode, from 1.
             total: number of episodes.
             reference: picture at the start of an earlier run of this episode, uint8 (H, W, 3); None without one.
         """
@@ -270,7 +270,7 @@ class Feed(Subscriber):
         return state
 
     def _disk_left(self) -> dict[str, Any] | None:
-        """Free space beside the log, and minutes until it is used up."""
+        """Free space where the log is written, and minutes until it is used up."""
         path = self._log()
         if path is None:
             return None

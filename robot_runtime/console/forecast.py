@@ -25,7 +25,7 @@ class Forecast:
         self._measured: deque[tuple[float, float]] = deque()
 
     def add(self, time_s: float, value: float) -> None:
-        """Add a measurement; more than one per :data:`EVERY_S`, and values that are no number, are left out."""
+        """Add a measurement; more than one per :data:`EVERY_S`, and values that are not a number, are left out."""
         if not np.isfinite(value) or (self._measured and 0 <= time_s - self._measured[-1][0] < EVERY_S):
             return
         if self._measured and time_s < self._measured[-1][0]:  # another clock

@@ -11,8 +11,8 @@ def send(connection: Connection, message: Any) -> None:
     """Send a message to a process of this program.
 
     Args:
-        connection: to it.
-        message: whose contiguous arrays are written from where they are.
+        connection: connection to the process.
+        message: message, whose contiguous arrays are written from where they are.
 
     Raises:
         OSError: the process has ended.

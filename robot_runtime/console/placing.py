@@ -22,10 +22,10 @@ class PageGuide(Guide):
     lost page and a placement that ends stop the robot.
 
     Args:
-        feed: of the page.
+        feed: feed of the page.
         other: the guide that was there.
-        supervision: by which the operator can end the placement.
-        base: that is driven.
+        supervision: supervision by which the operator can end the placement.
+        base: base that is driven.
     """
 
     def __init__(self, feed: Feed, other: Guide, supervision: Supervision, base: Base) -> None:

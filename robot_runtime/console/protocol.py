@@ -50,21 +50,21 @@ class Message:
     """One message; which fields count depends on its kind.
 
     Attributes:
-        do: what is asked for. ``hello`` comes first, with the token.
-        token: of the console.
-        id: of a stop, the same on both ways.
-        n: number of a heartbeat, which the answer repeats.
+        do: kind of the message. ``hello`` comes first, with the token.
+        token: token of the console.
+        id: id of a stop, the same on both ways.
+        n: number of a heartbeat; the answer repeats it.
         by: pseudonym of the person.
-        want: of ``control``: whether to take or to give up control.
-        why: of ``leave``: what happened to the page.
-        action: of ``press`` and ``hold``.
-        stick: of ``hold``: shares of the largest forward and turning velocity, -1 to 1, left positive.
-        log: of a verdict: the log's name, as the page got it.
-        judgment: of a verdict.
-        visible: of a verdict.
-        helped: of a verdict: whether a person helped the robot.
-        note: of a verdict.
-        ask: of ``answer``: number of the campaign's question.
+        want: whether to take or to give up control (``control``).
+        why: what happened to the page (``leave``).
+        action: action that is pressed or held (``press`` and ``hold``).
+        stick: shares of the largest forward and turning velocity, -1 to 1, left positive (``hold``).
+        log: log that a verdict is on: its name, as the page got it.
+        judgment: judgment of a verdict.
+        visible: visibility of a verdict.
+        helped: whether a person helped the robot (verdict).
+        note: note of a verdict.
+        ask: number of the campaign's question (``answer``).
     """
 
     do: Kind
@@ -94,6 +94,6 @@ def parse_message(data: str | bytes) -> Message:
     try:
         return config.parse(json.loads(data), Message, "message")
     except (ValueError, RecursionError) as error:
-        raise BadMessage(f"a message is no JSON: {error}", remedy) from error
+        raise BadMessage(f"a message is not JSON: {error}", remedy) from error
     except ConfigError as error:
         raise BadMessage(error.message, remedy) from error

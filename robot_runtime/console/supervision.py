@@ -29,8 +29,8 @@ class Supervision(Subscriber):
     """Requests of the operator to the loop. The methods without ``on_`` are for any thread.
 
     Args:
-        inbox: of the person who drives.
-        view: what that person sees, for the log.
+        inbox: inbox of the person who drives.
+        view: view of that person, for the log.
         human: whether the agent of the run is a person anyway.
         continuous: whether that person drives with velocities; a person who takes over does as the policy did.
 
@@ -150,8 +150,8 @@ class Supervised(PolicyWrapper):
     """A policy under an operator, who may pause it, end its episode, and decide in its place.
 
     Args:
-        policy: that decides otherwise.
-        supervision: of the operator.
+        policy: policy that decides otherwise.
+        supervision: supervision of the operator.
     """
 
     def __init__(self, policy: Policy, supervision: Supervision) -> None:

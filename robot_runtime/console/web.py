@@ -61,9 +61,9 @@ class Neighbor:
     """Console of another robot, on the same host and with the same token.
 
     Attributes:
-        name: of the robot.
-        port: of its page.
-        control_port: of its operator's server.
+        name: name of the robot.
+        port: port of its page.
+        control_port: port of its operator's server.
     """
 
     name: str
@@ -76,9 +76,9 @@ class WebSettings:
     """Settings of the server.
 
     Attributes:
-        token: that pages must show.
-        control_port: of the operator's server.
-        name: of the robot.
+        token: token that pages must show.
+        control_port: port of the operator's server.
+        name: name of the robot.
         others: consoles of other robots.
         certificate: PEM file; None without encryption.
         key: PEM file; None without encryption.
@@ -114,9 +114,9 @@ class Web:
     """The application.
 
     Args:
-        settings: of the server.
-        requests: to the robot's process: ``(key, id)`` of a stop, or the number of viewers; and back: a stop's key and
-            answer.
+        settings: settings of the server.
+        requests: connection to the robot's process. There: ``(key, id)`` of a stop, or the number of viewers; back: a
+            stop's key and answer.
     """
 
     def __init__(self, settings: WebSettings, requests: Connection) -> None:
@@ -255,10 +255,11 @@ def serve_pages(settings: WebSettings, listening: socket.socket, feed: Connectio
     """Serve until the robot's process closes ``feed`` or ends; the target of the process.
 
     Args:
-        settings: of the server.
+        settings: settings of the server.
         listening: socket of the page.
-        feed: from the robot's process: pairs of a kind and its content, as ``robot_runtime.console.feed`` sends.
-        requests: to the robot's process and back, see :class:`Web`.
+        feed: connection from the robot's process: pairs of a kind and its content, as ``robot_runtime.console.feed``
+            sends.
+        requests: connection to the robot's process and back, see :class:`Web`.
     """
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # the robot's process decides when this one ends
         signal.signal(number, signal.SIG_IGN)
@@ -306,14 +307,14 @@ def serve_pages(settings: WebSettings, listening: socket.socket, feed: Connectio
 
 
 def _take_answers(web: Web, loop: asyncio.AbstractEventLoop, requests: Connection) -> None:
-    """Pass on the robot's answers to stops, which no picture can delay."""
+    """Pass on the robot's answers to stops, undelayed by pictures."""
     with suppress(EOFError, OSError):  # the robot's process has closed it, or is gone
         while True:
             asyncio.run_coroutine_threadsafe(web.answer(*requests.recv()), loop)
 
 
 def _calls(web: Web, kind: str, content: Any) -> list[Any]:
-    """Calls for the page's loop that a message of the feed asks for; pictures are encoded here, beside that loop."""
+    """Calls for the page's loop that a message of the feed asks for; pictures are encoded here, outside that loop."""
     if kind == "final":
         log, rgb = content
         return [web.put_final(log, jpeg(rgb))]

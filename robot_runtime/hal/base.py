@@ -19,7 +19,7 @@ class BaseState:
     """The base at one instant. Contact, cliff and wheel drop are levels, not events.
 
     Attributes:
-        stamp_ns: when measured.
+        stamp_ns: time of the measurement.
         odom: wheel odometry, pose of base_link in ``odom``.
         velocity: measured.
         bumper: zones pressed now.
@@ -47,7 +47,7 @@ class BaseState:
         return charge if math.isnan(self.battery_v) else f"{charge} ({self.battery_v:.1f} V)"
 
     def check_finite(self) -> None:
-        """Refuse odometry that is no number, before a controller computes a command from it.
+        """Refuse odometry that is not a number, before a controller computes a command from it.
 
         NaN passes through ``min`` and ``max`` as a full-speed command.
 
@@ -63,7 +63,7 @@ class BaseState:
 
 
 class Base(Device):
-    """A differential-drive base behind its Guard (``robot_runtime.safety``), which runs in the driver.
+    """A differential-drive base behind its Guard (``robot_runtime.safety``), in the driver.
 
     Attributes:
         motors: what controllers may assume of its motors. A driver sets the model of its type of base, a calibration

@@ -41,7 +41,7 @@ class ClockSync:
         self._line: tuple[int, int, float] | None = None
 
     def add(self, device_ns: int, arrived_ns: int) -> None:
-        """A message with this stamp of the device arrived then. A device that was restarted starts anew."""
+        """A message with this stamp of the device arrived then. The estimate restarts with the device."""
         if self._arrivals and (
             device_ns < self._arrivals[-1][0] or arrived_ns < self.to_clock_ns(device_ns) - _ns(JUMP_S)
         ):

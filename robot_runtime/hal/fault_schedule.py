@@ -34,7 +34,7 @@ class Script:
     faults: tuple[Window, ...] = ()
 
     def active(self, kind: type[W], now_ns: int) -> tuple[W, ...]:
-        """The faults of one kind that are happening now."""
+        """The faults of a kind that are happening now."""
         if not self.faults:
             return ()
         return tuple(fault for fault in self.faults if isinstance(fault, kind) and fault.active(now_ns))

@@ -1,4 +1,4 @@
-"""The head, which tilts the camera."""
+"""The head: it tilts the camera."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Stillness:
     Before the first goal, of each other. Samples from before the goal was set do not count.
 
     Args:
-        tolerance_rad: of pan and tilt.
+        tolerance_rad: tolerance of pan and tilt.
         settle_s: duration.
     """
 

@@ -51,7 +51,7 @@ class Lens:
         model: ``brown_conrady`` is OpenCV's plumb bob; ``rational`` OpenCV's eight-parameter model, which the Azure
             Kinect is calibrated with; ``inverse_brown_conrady`` librealsense's, whose tangential part is taken of
             the radially distorted point (``rsutil.h``).
-        coefficients: in OpenCV's order: k1, k2, p1, p2[, k3[, k4, k5, k6]].
+        coefficients: distortion coefficients in OpenCV's order: k1, k2, p1, p2[, k3[, k4, k5, k6]].
         max_radius: tangent of the greatest angle off the axis that the lens sees; None where the image ends first.
             Where the polynomial turns back before that, the lens ends there.
     """
@@ -116,7 +116,7 @@ class Lens:
         """Directions in which pixels look: the inverse of :meth:`project` to better than 1e-6 pixels.
 
         Args:
-            pixels: (..., 2), x then y; need neither be whole nor lie in the image.
+            pixels: (..., 2), x then y; need neither be integers nor lie in the image.
 
         Returns:
             float64 (..., 3) with z = 1; NaN for pixels beyond the lens's edge.

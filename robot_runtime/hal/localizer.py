@@ -42,11 +42,11 @@ class LocalizerInfo:
     """A source of poses.
 
     Attributes:
-        name: for messages and logs.
-        frame: that it reports in: ``map``, ``odom``, or one of its own, which is good for calibrating it only.
+        name: name for messages and logs.
+        frame: frame that it reports in: ``map``, ``odom``, or one of its own, good for calibrating it only.
         rate_hz: nominal.
-        mark_m: of a source that measures positions only, the point of base_link (forward, left) whose positions it
-            reports: without a heading, the robot's center is unknown.
+        mark_m: point of base_link (forward, left) whose positions a source reports that measures positions only:
+            without a heading, the robot's center is unknown.
     """
 
     name: str
@@ -61,8 +61,8 @@ class Arrivals:
 
     Attributes:
         mark: argument of the next call.
-        estimates: in the order in which they arrived, which need not be that of their stamps.
-        events: of the source itself, likewise.
+        estimates: estimates in the order in which they arrived; it may differ from that of their stamps.
+        events: events of the source itself, in the order in which they arrived.
         restarted: the source discarded its history since that call (it was connected, or the robot was placed
             elsewhere); ``estimates`` are of the time after.
     """
@@ -98,7 +98,7 @@ class Localizer(Device):
         """Everything that arrived after a mark, without waiting; at least the last 10 s are kept.
 
         Args:
-            after: ``Arrivals.mark`` of an earlier call; 0 for the whole history. Every reader has marks of its own.
+            after: ``Arrivals.mark`` of an earlier call; 0 for the complete history. Every reader has marks of its own.
         """
 
     def expect(self, pose: SE2, std_m: float, std_rad: float) -> None:
@@ -107,12 +107,12 @@ class Localizer(Device):
         A source that measures poses ignores it.
 
         Args:
-            pose: of base_link in ``map``.
+            pose: pose of base_link in ``map``.
             std_m: standard deviation of the position.
             std_rad: standard deviation of the heading.
         """
 
     @property
     def sources(self) -> tuple[Localizer, ...]:
-        """The localizers that this one fuses, whose poses are logged beside its own."""
+        """The localizers that this one fuses, whose poses are logged in addition to its own."""
         return ()

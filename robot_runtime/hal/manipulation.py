@@ -32,7 +32,7 @@ class Manipulator(Device):
         Args:
             crosshair: fractions of the image's width from the left and of its height from the top; (0.5, 0.5) is the
                 middle.
-            reach_m: from the optical center, along the ray.
+            reach_m: reach from the optical center, along the ray.
             capacity: how many objects the backpack holds.
 
         Raises:

@@ -22,13 +22,13 @@ class MotionProfile:
             the delays of its motors and reports. A Kobuki's 0.3 s allow 0.3 m/s within 0.1 m, and 0.016 m/s within
             5 mm; 0.3 m/s within 5 mm need a delay of 17 ms.
         angular_rad_s: cruise speed of turns; a Kobuki's gyro degrades above 1.9 rad/s.
-        linear_accel_m_s2: of the LoCoBot stack's velocity smoother.
-        angular_accel_rad_s2: of the Kobuki driver's.
+        linear_accel_m_s2: acceleration, that of the LoCoBot stack's velocity smoother.
+        angular_accel_rad_s2: angular acceleration, that of the Kobuki driver.
         heading_gain_1_s: turning per error of the heading, on a straight line; well below half the tick rate.
         position_m: a motion has arrived when the robot rests and the error is at most this.
-        heading_rad: likewise.
+        heading_rad: error of the heading at which a robot at rest has arrived.
         still_m_s: the base rests when it measures at most this.
-        still_rad_s: likewise.
+        still_rad_s: the base rests when it measures at most this turning speed.
         rest_timeout_s: a stopped base that still moves after this long is a fault.
         carry_rad: how far from its intended heading or tilt the robot may be found and still aim from the intention.
         timeout_factor: time limit of a motion per duration that the limits and the motors allow.

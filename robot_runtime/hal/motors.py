@@ -32,7 +32,7 @@ class MotorModel:
     ``accel_m_s2`` and a first-order lag. A wheel at rest starts only at a command of at least ``threshold_m_s``.
 
     Attributes:
-        dead_time_s: from a command to the first change of odometry, by the stamps of odometry.
+        dead_time_s: time from a command to the first change of odometry, by the stamps of odometry.
         lag_s: time constant.
         gain: driven per commanded speed, of the left and the right wheel.
         threshold_m_s: smallest command that starts the left and the right wheel.
@@ -87,7 +87,7 @@ class KnownMotors:
     """Properties of a base's motors that a controller may assume.
 
     Attributes:
-        model: of the motors, without their gain's dependence on the battery.
+        model: model of the motors, without their gain's dependence on the battery.
         calibrated: whether the model was measured at this very base; else it is that of the base's type.
     """
 

@@ -1,4 +1,4 @@
-"""The recent past of one source of poses: every ``Localizer`` keeps one, and answers from it.
+"""The recent past of a source of poses: every ``Localizer`` keeps one, and answers from it.
 
 Measurements arrive late, out of order, twice, or not at all; a pose between two of them is interpolated, and a pose
 that they do not support is refused. Nothing is extrapolated.
@@ -18,11 +18,11 @@ from robot_runtime.hal.streams import STREAMS, fresh
 
 
 class PoseHistory:
-    """Estimates of one source in one frame, ordered by stamp. Thread-safe.
+    """Estimates of a source in its frame, ordered by stamp. Thread-safe.
 
     Args:
-        name: of the source, for messages.
-        frame: that every estimate is in.
+        name: name of the source, for messages.
+        frame: frame that every estimate is in.
         span_s: how far back from the newest estimate the history reaches; older ones are forgotten.
         max_gap_s: longest time between two estimates across which a pose is still interpolated.
     """
@@ -168,8 +168,8 @@ def pose_at(
     """``Localizer.at``: :meth:`PoseHistory.at`, waiting on ``clock`` for the measurement after ``stamp_ns``.
 
     Args:
-        history: of the source.
-        clock: to wait on.
+        history: history of the source.
+        clock: clock to wait on.
         stamp_ns: instant of the pose.
         timeout_s: longest wait.
         poll_s: interval of the polls; the source's period, or a fraction of it.

@@ -27,8 +27,8 @@ class Sheet:
 
     Attributes:
         picture: uint8 (h, w), gray. Make its texels smaller than the pixels it will be seen with.
-        width_m: of the whole picture.
-        height_m: of the whole picture.
+        width_m: width of the complete picture.
+        height_m: height of the complete picture.
         pose: float64 (4, 4), its frame in ``map``: origin in the middle, x out of the face towards the viewer, y to
             the viewer's right, z to the top, as tags have it (``robot_runtime.scenes.tag_map``).
     """
@@ -135,7 +135,7 @@ def _inside(q: Array, by_row: Array, by_column: Array, sheet: Sheet) -> NDArray[
 
 
 def _texel(sheet: Sheet, q: Array) -> tuple[Array, Array]:
-    """Per ray, what the sheet shows there (0 beside it), and whether the ray meets it (0 or 1)."""
+    """Per ray, what the sheet shows there (0 outside it), and whether the ray meets it (0 or 1)."""
     height, width = sheet.picture.shape
     with np.errstate(divide="ignore", invalid="ignore"):
         x = (q[:, 0] / q[:, 2] / sheet.width_m + 0.5) * width

@@ -1,4 +1,4 @@
-"""The whole robot, and who brings it to its start."""
+"""The complete robot, and who brings it to its start."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Robot:
         referee: the pose that scores are computed from; may be the same object.
         odometry: the base's dead reckoning at the base's own rate, in ``odom``, for what is fused with it; may be the
             same object as ``localizer``. None on a robot that reports none.
-        manipulator, tracker: for tasks in which objects are moved; None on a robot that has none.
+        manipulator, tracker: devices for tasks in which objects are moved; None on a robot that has none.
         simulation: what emulated devices plug into; None on a robot that is not simulated in this process.
         motion: speeds, tolerances and time limits of its motions.
         stop_inputs: emergency stops that are wired to its computer.

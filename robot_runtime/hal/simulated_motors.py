@@ -26,15 +26,15 @@ class MotorOptions:
 
     Attributes:
         type: base whose nominal model is taken.
-        dead_time_s: the true one, as of :class:`~robot_runtime.hal.motors.MotorModel`; None for the nominal one.
-        lag_s: likewise.
-        gain: likewise, left and right wheel.
-        threshold_m_s: likewise, left and right wheel.
-        speed_quantum_m_s: likewise.
-        accel_m_s2: likewise.
-        separation_m: likewise.
-        gain_loss: of the gain, when the battery is empty; proportional to the charge that is used.
-        report_delay_s: from the measurement of a state to its delivery.
+        dead_time_s: true dead time, as of :class:`~robot_runtime.hal.motors.MotorModel`; None for the nominal one.
+        lag_s: true lag; None for the nominal one.
+        gain: true gain, left and right wheel; None for the nominal one.
+        threshold_m_s: true threshold, left and right wheel; None for the nominal one.
+        speed_quantum_m_s: true quantum of speed; None for the nominal one.
+        accel_m_s2: true limit of the acceleration; None for the nominal one.
+        separation_m: true distance between the wheels; None for the nominal one.
+        gain_loss: loss of gain when the battery is empty; proportional to the charge that is used.
+        report_delay_s: time from the measurement of a state to its delivery.
     """
 
     type: MotorType = "ideal"
@@ -69,7 +69,7 @@ class SimulatedMotors:
     """Both wheels' motors with their dead time.
 
     Args:
-        options: of the motors.
+        options: options of the motors.
     """
 
     def __init__(self, options: MotorOptions) -> None:
@@ -91,7 +91,7 @@ class SimulatedMotors:
 
         Args:
             linear_m_s: command that holds during the step.
-            angular_rad_s: likewise.
+            angular_rad_s: turning command that holds during the step.
             now_ns: beginning of the step.
             step_s: duration of the step.
             battery_fraction: 0 empty .. 1 full.
@@ -127,7 +127,7 @@ class LateReports:
     """States of a base, delivered some time after their measurement; for any thread.
 
     Args:
-        delay_s: from measurement to delivery.
+        delay_s: time from measurement to delivery.
     """
 
     def __init__(self, delay_s: float) -> None:

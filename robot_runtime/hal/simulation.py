@@ -52,7 +52,7 @@ class DepthNoise(ABC):
 
         Args:
             depth_m: float32 (H, W), exact, along the optical axis; 0 where there is nothing. Not changed.
-            lens: of the sensor.
+            lens: lens of the sensor.
             random: source of the noise.
 
         Returns:
@@ -77,8 +77,8 @@ class ColorNoise(ABC):
         Args:
             rgb: the view in the middle of the exposure. Not changed.
             depth_m: float32 (H, W) through the same lens, 0 where there is nothing; None takes all for far away.
-            lens: of the sensor.
-            motion: of the camera during the exposure.
+            lens: lens of the sensor.
+            motion: motion of the camera during the exposure.
             random: source of the noise.
         """
 
@@ -139,7 +139,7 @@ class SimulatedChassis(WheelSensors):
 
     @abstractmethod
     def attach(self, firmware: Callable[[int], Velocity]) -> Subscription:
-        """Drive the wheels by a firmware instead of the robot's own base, which must not be connected.
+        """Drive the wheels by a firmware instead of the robot's own base. That one must not be connected.
 
         Args:
             firmware: called with the present time after every step of the physics; returns the velocity that it

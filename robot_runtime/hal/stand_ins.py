@@ -132,7 +132,7 @@ class HistoryLocalizer(_ConnectedFlag, Localizer):
     Args:
         info: name, frame and rate of the source.
         clock: the robot's.
-        history: in the frame of ``info``.
+        history: history in the frame of ``info``.
     """
 
     def __init__(self, info: LocalizerInfo, clock: Clock, history: PoseHistory) -> None:

@@ -72,7 +72,7 @@ def fresh(stream: str, reading: S | None, now_ns: int, max_age_s: float) -> S:
     """Return ``reading`` if it is at most ``max_age_s`` old; every ``state`` and ``latest`` goes through here.
 
     Args:
-        stream: for the message: a name of :data:`STREAMS`, or the device's own.
+        stream: stream in the message: a name of :data:`STREAMS`, or the device's own.
         reading: the newest one; None if nothing has arrived yet.
         now_ns: present time.
         max_age_s: largest age allowed.

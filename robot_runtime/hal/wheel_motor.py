@@ -1,4 +1,4 @@
-"""Motor of one wheel: threshold, quantum, acceleration limit and lag.
+"""Motor of a wheel: threshold, quantum, acceleration limit and lag.
 
 Of the standard library alone, as everything that a base's guard process imports.
 """

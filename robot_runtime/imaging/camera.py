@@ -69,10 +69,10 @@ class ImagingOptions:
             sensor's minimum range.
         exposure_s: the longest exposure; half of it passes between the end of a motion and the middle of an exposure
             without motion blur.
-        max_skew_s: largest time between the middles of the exposures of one pair.
+        max_skew_s: largest time between the middles of the exposures of a pair.
         depth_min_m: the sensor's minimum range; None for the mode's rated one.
-        depth_max_m: likewise, maximum.
-        depth_unit_m: resolution of the delivered depth; logs of whole millimeters take a fifth of the space. 0:
+        depth_max_m: the sensor's maximum range; None for the mode's rated one.
+        depth_unit_m: resolution of the delivered depth; logs of integer millimeters take a fifth of the space. 0:
             continuous.
     """
 
@@ -112,9 +112,10 @@ class SourceCamera(Camera):
         source: connected and closed with this camera.
         clock: the robot's.
         target: the training camera's pinhole.
-        mount: of the color sensor; images are rotated so that the target's direction is exactly that of pan and tilt.
-        options: of the camera.
-        robot: its name, which calibrations must carry.
+        mount: mount of the color sensor; images are rotated so that the target's direction is exactly that of pan and
+            tilt.
+        options: options of the camera.
+        robot: its name; calibrations must carry it.
         posture: returns the current posture; None disables the check for frozen pictures.
     """
 
@@ -140,7 +141,7 @@ class SourceCamera(Camera):
         self._lock = threading.Lock()
         """A localizer that uses this camera captures in a thread of its own."""
         self.latency_s = 0.0
-        """Delay of the source's stamps beyond its own correction, which is subtracted. Known once connected."""
+        """Delay of the source's stamps beyond its own correction, to be subtracted. Known once connected."""
         x_m, y_m, z_m = (float(value) for value in mount.sensor(SE2(), 0.0, 0.0)[:3, 3])
         near_m, far_m = self._depth_range()
         self._info = CameraInfo(
@@ -252,7 +253,7 @@ class SourceCamera(Camera):
             skew_s = ns_to_seconds(abs(raw.color_stamp_ns - raw.depth_stamp_ns)) if self.source.has_depth else 0.0
             if skew_s > self._options.max_skew_s:
                 raise UnpairedImages(
-                    f"{self.source.name}: color and depth of one pair were exposed {skew_s:.3f} s apart, "
+                    f"{self.source.name}: color and depth of a pair were exposed {skew_s:.3f} s apart, "
                     f"{self._options.max_skew_s:g} s are allowed",
                     "synchronize the sensors in the camera's options, or increase 'max_skew_s' under 'imaging'",
                 )
@@ -290,7 +291,7 @@ class SourceCamera(Camera):
         if unit_m:
             delivered *= np.float32(1 / unit_m)
             np.rint(delivered, out=delivered)
-            # Multiplied last, as logs restore whole millimeters.
+            # Multiplied last, as logs restore integer millimeters.
             delivered *= np.float32(unit_m)
         return delivered
 

@@ -38,8 +38,8 @@ class Coverage:
     """The part of the target that a mode fills.
 
     Attributes:
-        mode: of the sensor.
-        fraction: of the target's pixels.
+        mode: mode of the sensor.
+        fraction: fraction of the target's pixels.
         rows: fraction of the middle column.
         columns: fraction of the middle row.
     """
@@ -59,7 +59,7 @@ def coverage(mode: SensorMode, target: Intrinsics, color_from_target: Matrix, co
     """The part of the target's image that a mode fills.
 
     Args:
-        mode: of the sensor.
+        mode: mode of the sensor.
         target: the training camera's pinhole.
         color_from_target: float64 (3, 3), rotation from the target to the color sensor.
         color_from_depth: float64 (4, 4), transform from the depth sensor to the color sensor.

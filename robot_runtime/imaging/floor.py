@@ -38,9 +38,9 @@ class CameraAboveFloor:
     """Pose of a camera relative to the visible floor.
 
     Attributes:
-        height_m: of the optical center.
-        tilt_rad: up positive.
-        roll_rad: to the right positive.
+        height_m: height of the optical center.
+        tilt_rad: tilt, up positive.
+        roll_rad: roll, to the right positive.
         share: fraction of the image's points on the floor.
     """
 
@@ -57,7 +57,7 @@ def find_floor(
 
     Args:
         depth_m: float32 (H, W), 0 where there is no measurement.
-        pinhole: of the camera.
+        pinhole: pinhole model of the camera.
         height_m: described height of the camera.
         tilt_rad: described tilt of the camera.
     """
@@ -81,7 +81,7 @@ def find_floor(
         return None
     normal, height = best
     for _ in range(REFINEMENTS):
-        # The band narrows down to the sensor's noise, because the foot of a wall is no part of the floor.
+        # The band narrows down to the sensor's noise, because the foot of a wall does not belong to the floor.
         off = np.abs(points @ normal + height)
         on_floor = points[off < np.clip(INLIER_FACTOR * float(np.median(off[off < INLIER_M])), MIN_INLIER_M, INLIER_M)]
         normal, height = fit_plane(on_floor)

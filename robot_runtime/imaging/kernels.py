@@ -23,8 +23,8 @@ def torch_area(image: Array, height: int, width: int) -> Array:
 
     Args:
         image: (H, W, C), uint8 or float32.
-        height: of the result.
-        width: of the result.
+        height: height of the result.
+        width: width of the result.
 
     Returns:
         (height, width, C), of the same type. uint8 exactly as torch's; float32 within 1e-6 relative.
@@ -42,12 +42,12 @@ def torch_area(image: Array, height: int, width: int) -> Array:
 
 
 def pil_bilinear(image: Array, height: int, width: int) -> Array:
-    """``PIL.Image.resize((width, height), BILINEAR)`` by Pillow, which AllenAct's sensors use.
+    """``PIL.Image.resize((width, height), BILINEAR)`` by Pillow, as AllenAct's sensors use it.
 
     Args:
         image: uint8 (H, W, 3), or float32 (H, W, 1).
-        height: of the result.
-        width: of the result.
+        height: height of the result.
+        width: width of the result.
 
     Returns:
         (height, width, C), of the same type.
@@ -64,8 +64,8 @@ def torch_nearest(image: Array, height: int, width: int) -> Array:
 
     Args:
         image: (H, W, C) of any type; the only kernel for images of object ids.
-        height: of the result.
-        width: of the result.
+        height: height of the result.
+        width: width of the result.
     """
     return image[_nearest(image.shape[0], height)][:, _nearest(image.shape[1], width)]
 

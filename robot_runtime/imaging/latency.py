@@ -1,4 +1,4 @@
-"""Latency of a camera's stamps, which ``robot-runtime calibrate latency`` measures.
+"""Latency of a camera's stamps, as measured by ``robot-runtime calibrate latency``.
 
 The file is stamped (``robot_runtime.robots.calibration_file``), the camera's YAML names it as ``latency`` under
 ``imaging``::

@@ -52,7 +52,7 @@ class _Operation:
 
 @dataclass(frozen=True)
 class ResizeShortestEdge(_Operation):
-    """Habitat's ``ResizeShortestEdge``: both sides times ``size / shorter side``, truncated to whole pixels.
+    """Habitat's ``ResizeShortestEdge``: both sides times ``size / shorter side``, truncated to integers.
 
     ``habitat_baselines/utils/common.py``, ``image_resize_shortest_edge``: the scale is a double, the sides are
     ``int(side * scale)``, uint8 is truncated.

@@ -1,4 +1,4 @@
-"""Rasterization of depth images as surfaces: neighboring pixels span triangles, which are drawn into the target image.
+"""Rasterization of depth images as surfaces: neighboring pixels span triangles, drawn into the target image.
 
 Measured on an Azure Kinect's geometry against ray-cast truth: the nearest pixel errs by 2 mm in the median and 9 mm at
 the 95th percentile, this by 0.15 and 0.4 mm; bilinear interpolation invents depths between a chair and the wall behind.
@@ -45,14 +45,14 @@ def draw_surface(
     Inverse depths are linear across the image of a flat triangle. All numbers are float32.
 
     Args:
-        depth: uint16 (h, w), counts; 0 is no measurement.
+        depth: uint16 (h, w), counts; 0 where nothing was measured.
         rays: float32 (3, h, w), each pixel's ray at depth 1 in the target: column times depth, row times depth, and
             depth; depth 0 where the sensor has no ray.
-        origin: float32 (3,), the sensor's center likewise.
+        origin: float32 (3,), the sensor's center, in the same coordinates.
         unit_m: meters are ``depth * unit_m + bias_m``.
         bias_m: see ``unit_m``.
-        near_m: smaller depths are no measurement.
-        far_m: larger depths are no measurement.
+        near_m: smaller depths are ignored.
+        far_m: larger depths are ignored.
         steepest: largest relative difference of neighboring depths on one surface.
         vertices: float32 (2, 3, w), scratch.
         spans: int32 (SPAN_ROWS, w), scratch.

@@ -45,7 +45,7 @@ class Reprojector:
     """Reprojection of pairs without memory allocation.
 
     Args:
-        calibration: of the pair.
+        calibration: calibration of the pair.
         target: the training camera's pinhole.
         color_from_target: float64 (3, 3), rotation from the target's optical frame to the color sensor's; None for
             none.
@@ -120,7 +120,7 @@ class Reprojector:
         self(np.zeros((*self._color_size, 3), np.uint8), np.zeros(self._depth_size, np.uint16))
 
     def _prepare_color(self, color: Lens, turn: Matrix) -> None:
-        """Maps from target pixels to color pixels; a far finer image is first reduced by a whole number."""
+        """Maps from target pixels to color pixels; a far finer image is first reduced by an integer factor."""
         self._color_size = (color.height, color.width)
         pixels = color.project(Lens.of(self.target).pixel_rays() @ turn.T)
         self.unseen = ~color.holds(pixels)

@@ -37,7 +37,7 @@ class RgbdCalibration:
         color_from_depth: float64 (4, 4), transform from the depth sensor's optical frame to the color sensor's, m.
         depth_unit_m: meters are ``counts * depth_unit_m + depth_bias_m``.
         depth_bias_m: see ``depth_unit_m``.
-        serial: of the device; empty where it has none.
+        serial: serial number of the device; empty where it has none.
         source: origin: ``factory``, ``nominal``, ``simulation``, or the file of a calibration.
     """
 

@@ -21,16 +21,16 @@ Sensor = Literal["color", "depth"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RawRgbd:
-    """Color and depth of one capture, each in its own sensor's geometry. The arrays own their memory.
+    """Color and depth of a capture, each in its own sensor's geometry. The arrays own their memory.
 
     Attributes:
         color_stamp_ns: middle of the exposure, on the robot's clock.
-        depth_stamp_ns: likewise.
+        depth_stamp_ns: middle of the depth exposure, on the robot's clock.
         color: uint8 (H, W, 3), red first.
-        depth: uint16 (h, w), counts of the calibration's ``depth_unit_m`` along the optical axis; 0 is no measurement.
+        depth: uint16 (h, w), counts of the calibration's ``depth_unit_m`` along the optical axis; 0 where not measured.
             Of shape (0, 0) for a camera without depth.
         infrared: uint16 (h, w), of the depth sensor; None where it delivers none.
-        temperature_c: of the device; None where it does not report it.
+        temperature_c: temperature of the device; None where it does not report it.
     """
 
     color_stamp_ns: int
@@ -47,13 +47,13 @@ class SensorMode:
 
     Attributes:
         sensor: color or depth.
-        name: as in the driver's options.
+        name: name as in the driver's options.
         lens: calibrated where the device is known, nominal before.
         rate_hz: the fastest.
         min_m: the depth sensor's rated minimum range in this mode; 0 for color.
-        max_m: likewise, maximum; infinity for color.
+        max_m: the depth sensor's rated maximum range in this mode; infinity for color.
         outline: pixels (x, y) of a convex polygon that contains all data, as of an Azure Kinect's narrow modes, whose
-            illuminator covers a hexagon; empty for the whole image.
+            illuminator covers a hexagon; empty for the complete image.
     """
 
     sensor: Sensor
@@ -74,7 +74,7 @@ class RgbdSource(Device):
     @property
     @abstractmethod
     def name(self) -> str:
-        """Name of the device in messages, which distinguishes it from others: ``Azure Kinect 000123456789``."""
+        """Name of the device in messages, distinct from that of others: ``Azure Kinect 000123456789``."""
 
     @property
     @abstractmethod
@@ -108,7 +108,7 @@ class RgbdSource(Device):
 
     @abstractmethod
     def read(self, exposed_after_ns: int, timeout_s: float) -> RawRgbd:
-        """The first pair of one capture whose exposures' middles both lie at or after ``exposed_after_ns``.
+        """The first pair of a capture whose exposures' middles both lie at or after ``exposed_after_ns``.
 
         Raises:
             StaleData: none came within ``timeout_s``, or images came but never paired: the message says which.

@@ -27,7 +27,7 @@ class DetectorOptions:
     Attributes:
         decimate: factor by which the image is reduced before squares are searched. 1 finds the most distant tags, in
             40 ms for 640x480 on one core and 180 ms for 1280x960; 2 takes a quarter and reaches three quarters as far.
-        max_flipped_bits: of the 36; each more finds farther tags and more false ones.
+        max_flipped_bits: largest number of flipped bits among the 36; each more finds farther tags and more false ones.
         min_margin: contrast between black and white cells, gray levels.
     """
 
@@ -84,7 +84,7 @@ class TagDetector:
             ) from error
         self._options = options or DetectorOptions()
         self._library = pupil_apriltags.Detector(families="tag36h11", quad_decimate=self._options.decimate)
-        # Its destructor frees the family before the detector, which then reads it: an occasional crash
+        # Its destructor frees the family before the detector, and that reads it afterwards: an occasional crash
         # (pupil-labs/apriltags#65). A family that the wrapper does not list is not freed.
         self._library.tag_families.clear()
 

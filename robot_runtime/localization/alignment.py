@@ -57,8 +57,8 @@ class AlignmentSample:
     """One instant: the mark measured by the source, and the robot's pose.
 
     Attributes:
-        x_m: of the mark, in the source's frame.
-        y_m: of the mark, in the source's frame.
+        x_m: x of the mark, in the source's frame.
+        y_m: y of the mark, in the source's frame.
         robot: base_link in map at that instant.
         yaw_rad: the heading that the source measured; None if it measures none.
     """
@@ -76,10 +76,10 @@ class Alignment:
     Attributes:
         map_from_source: transform from the source's frame to ``map``.
         lever_m: the mark in base_link, forward and left.
-        yaw_offset_rad: to add to the source's heading, besides the rotation of the frame, to get the robot's; None if
-            the source measures none.
+        yaw_offset_rad: angle to add to the source's heading, besides the rotation of the frame, to get the robot's;
+            None if the source measures none.
         rms_m: distance between aligned and known positions, over the ``samples`` that were used; None in a manual file.
-        max_m: likewise.
+        max_m: largest such distance; None in a manual file.
         samples: number of samples used; 0 in a manual file.
         outliers: number of samples left out.
         calibration: stamp of the calibration; None in a manual file.
@@ -110,10 +110,10 @@ class Alignment:
 
 
 def load_alignment(path: Path, robot: str | None = None) -> Alignment:
-    """The alignment in a YAML file, which ``robot-runtime calibrate localization`` or a person wrote.
+    """The alignment in a YAML file that ``robot-runtime calibrate localization`` or a person wrote.
 
     Args:
-        path: of the file.
+        path: path of the file.
         robot: name that a calibrated file must carry; None to accept any.
 
     Raises:
@@ -129,7 +129,7 @@ def solve_alignment(samples: Sequence[AlignmentSample], lever_m: tuple[float, fl
     """Fit the rigid motion of the plane that explains most of ``samples``.
 
     Args:
-        samples: in any order; see :data:`MIN_SAMPLES` and :data:`MIN_SPREAD_M`.
+        samples: samples in any order; see :data:`MIN_SAMPLES` and :data:`MIN_SPREAD_M`.
         lever_m: the mark in base_link; None to solve for it too, for which the robot must have turned by
             :data:`MIN_TURN_RAD`.
 

@@ -55,10 +55,10 @@ class Node:
     """A measurement and the state of the filter after it.
 
     Attributes:
-        stamp_ns: of the measurement.
+        stamp_ns: stamp of the measurement.
         measurement: None for the initial belief.
         sample: odometry at the stamp.
-        belief: after the measurement; None while the pose is unknown.
+        belief: belief after the measurement; None while the pose is unknown.
         verdict: the decision about the measurement.
         run: consecutive rejected measurements up to and including this one.
         agreed_ns: stamp of the last measurement that was not rejected, or of :meth:`PoseFilter.initialize`.
@@ -81,8 +81,8 @@ class PoseFilter:
     """Filter over odometry and measurements, without clock, thread or device.
 
     Args:
-        noise: of odometry.
-        limits: of relocalization.
+        noise: noise of odometry.
+        limits: limits of relocalization.
         history_s: largest delay of a measurement, at least 2 s.
         admit: whether a measurement is used at all, given odometry at its stamp; called in the order of arrival.
 

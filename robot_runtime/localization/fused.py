@@ -1,4 +1,4 @@
-"""Localizer that fuses odometry with an absolute source, which may be late, noisy, intermittent or wrong.
+"""Localizer that fuses odometry with an absolute source that may be late, noisy, intermittent or wrong.
 
 ::
 
@@ -50,12 +50,12 @@ class FusedOptions:
 
     Attributes:
         absolute: the source that measures in ``map``; None for the robot's own localizer.
-        noise: of odometry.
-        floor_m: standard deviation added to the source's own, which may be zero.
-        floor_deg: likewise for headings.
+        noise: noise of odometry.
+        floor_m: standard deviation added to the source's own; that one may be zero.
+        floor_deg: standard deviation added to the source's own heading.
         history_s: largest delay of a measurement.
         max_std_m: standard deviation beyond which the robot is lost.
-        max_std_deg: likewise for the heading.
+        max_std_deg: standard deviation of the heading beyond which the robot is lost.
         lost_after_s: time without an accepted measurement after which the robot is lost.
         doubt_s: time of contradicting measurements after which the robot is lost.
         anchor: when contradicting measurements replace the belief.
@@ -119,10 +119,10 @@ class FusedLocalizer(Localizer):
 
     Args:
         clock: the robot's.
-        odometry: in ``odom``.
-        absolute: in ``map``.
-        options: of the fusion.
-        bounds: of the map, for ``localization.health``; None if unknown.
+        odometry: localizer in ``odom``.
+        absolute: localizers in ``map``.
+        options: options of the fusion.
+        bounds: bounds of the map, for ``localization.health``; None if unknown.
     """
 
     def __init__(

@@ -26,9 +26,9 @@ class Measurement:
 
     Attributes:
         stamp_ns: time of the measurement.
-        x_m: of the measured point.
-        y_m: of the measured point.
-        yaw_rad: of the robot; unused with two dimensions.
+        x_m: x of the measured point.
+        y_m: y of the measured point.
+        yaw_rad: heading of the robot; unused with two dimensions.
         whitening: lower triangle W, row by row, with W R Wᵀ = 1 for the covariance R: 3 or 6 numbers.
         lever_m: the measured point in base_link.
     """

@@ -5,7 +5,7 @@ event                 condition                                                 
 ====================  ==================================================================  ===========================
 ``no_fix``            the source reports that it has lost the robot                       ignored until ``fix``
 ``not_finite``        a pose with NaN or infinity                                         rejected
-``bad_covariance``    the matrix is no covariance                                         rejected
+``bad_covariance``    the matrix is not a covariance                                      rejected
 ``clock_went_back``   a stamp older than the newest one by more than the allowed delay    rejected
 ``clock_ahead``       a stamp far ahead of odometry's                                     rejected
 ``out_of_map``        a position outside the scene's map                                  rejected
@@ -83,11 +83,11 @@ class HealthLimits:
 
 
 class SourceHealth:
-    """The checks of one source, without clock or device.
+    """The checks of a source, without clock or device.
 
     Args:
-        name: of the source, for events.
-        limits: of the checks.
+        name: name of the source, for events.
+        limits: limits of the checks.
         bounds: x and y of the map's lower left and upper right corner, meters; None if the map is not known.
 
     Attributes:
@@ -297,7 +297,7 @@ def _similarity(
 def _centered(
     values: NDArray[np.complex128], segments: NDArray[np.int_], keep: NDArray[np.bool_] | None = None
 ) -> NDArray[np.complex128]:
-    """Positions relative to the mean of their segment, which is taken over those in ``keep``."""
+    """Positions relative to the mean of their segment over those in ``keep``."""
     weights = np.ones(len(values)) if keep is None else keep.astype(float)
     count = np.maximum(np.bincount(segments, weights), 1)
     middle = (np.bincount(segments, weights * values.real) + 1j * np.bincount(segments, weights * values.imag)) / count

@@ -2,7 +2,7 @@
 
 Every small motion adds a position error whose variance grows with the path length, and a heading error whose variance
 grows with path length and turning. A heading error moves everything after it. The covariance of the motion between two
-instants is a sum over the path in between, which separates into moments of the path: differences of running totals give
+instants is a sum over the path in between. It separates into moments of the path: differences of running totals give
 the covariance of any interval at the cost of two look-ups. (Preintegration does the same for inertial sensors: Forster
 et al. 2017, "On-Manifold Preintegration for Real-Time Visual-Inertial Odometry".)
 """
@@ -33,9 +33,9 @@ class OdometryNoise:
     The defaults are a Kobuki's with its gyro on hard floor, with room for a scale that is off by a percent or two.
 
     Attributes:
-        position_m: after a path of 1 m, in each direction.
-        heading_deg: after a path of 1 m.
-        turn_deg: of the heading after one full turn.
+        position_m: standard deviation of the position after a path of 1 m, in each direction.
+        heading_deg: standard deviation of the heading after a path of 1 m.
+        turn_deg: standard deviation of the heading after one full turn.
     """
 
     position_m: float = 0.02
@@ -54,7 +54,7 @@ class PreintegratedOdometry:
     """Recent odometry.
 
     Args:
-        noise: of odometry.
+        noise: noise of odometry.
         span_s: age of the oldest sample that is kept.
     """
 

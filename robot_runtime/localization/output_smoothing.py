@@ -22,7 +22,7 @@ class SmoothingLimits:
     Attributes:
         tau_s: time constant, after which 63 % of a correction is applied.
         max_step_m: largest correction between two published poses.
-        max_step_deg: likewise for the heading.
+        max_step_deg: largest correction of the heading between two published poses.
     """
 
     tau_s: float = 0.1
@@ -50,9 +50,9 @@ class OutputSmoother:
         """Compute the pose to publish.
 
         Args:
-            belief: of the filter, at ``sample``.
+            belief: belief of the filter, at ``sample``.
             sample: odometry at the stamp to publish.
-            elapsed_s: since the step before.
+            elapsed_s: time since the step before.
 
         Returns:
             The pose and the remaining correction along the axes of ``map``.

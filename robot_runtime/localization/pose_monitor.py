@@ -48,7 +48,7 @@ class PoseMonitor:
     """A robot's localizers during episodes.
 
     Args:
-        robot: whose localizers.
+        robot: robot with the localizers.
         on_event: called with each event (``Subscriber``).
         on_poses: called with the name of a source and its new poses.
         patience_s: longest pause.
@@ -169,7 +169,7 @@ def with_heading(info: LocalizerInfo, position: PoseEstimate, pose: PoseEstimate
     The variance of the heading stays infinite, because it is not the source's own.
 
     Args:
-        info: of the source.
+        info: description of the source.
         position: its estimate, of the measured point if the heading's variance is infinite.
         pose: the other source's estimate.
 
@@ -188,7 +188,7 @@ def with_heading(info: LocalizerInfo, position: PoseEstimate, pose: PoseEstimate
 
 
 def _sources_by_name(robot: Robot) -> dict[str, Localizer]:
-    """Every localizer of a robot and its own sources, by name; further ones of one name are numbered."""
+    """Every localizer of a robot and its own sources, by name; further ones of the same name are numbered."""
     named: dict[str, Localizer] = {}
     queue: list[Localizer] = [robot.localizer, robot.referee]
     if robot.odometry is not None:

@@ -33,7 +33,7 @@ class RelocalizationLimits:
         max_run: newest measurements of the run that are used.
         min_agreeing: fraction of them that must agree.
         within_m: distance from the consensus beyond three standard deviations.
-        within_deg: likewise for the heading.
+        within_deg: angle from the consensus beyond three standard deviations.
         max_heading_deg: largest standard deviation of a heading from motion.
         kept_heading_deg: standard deviation added to a prior heading that is kept.
     """

@@ -59,12 +59,12 @@ def smooth(
     """The most probable poses at ``stamps_ns``, given all measurements.
 
     Args:
-        odometry: in its own frame, in any order.
-        measurements: of absolute sources, all in ``map``; those with the status ``lost`` are left out. An infinite
-            variance of the yaw marks a position without heading.
+        odometry: odometry in its own frame, in any order.
+        measurements: measurements of absolute sources, all in ``map``; those with the status ``lost`` are left out. An
+            infinite variance of the yaw marks a position without heading.
         stamps_ns: times of the requested poses, ascending.
-        start: approximate pose at the first of ``stamps_ns``, where the solver begins; it is no measurement.
-        noise: of odometry.
+        start: approximate pose at the first of ``stamps_ns``, where the solver begins, not a measurement.
+        noise: noise of odometry.
 
     Raises:
         ConfigError: GTSAM is not installed.
@@ -80,7 +80,7 @@ def smooth(
     if not used:
         raise RecordingError(
             "smoothing: no absolute pose was measured while odometry was recorded",
-            "record the episode with a beacon, tag or map localizer beside the odometry",
+            "record the episode with a beacon, tag or map localizer in addition to the odometry",
         )
     nodes_ns = sorted({*stamps_ns, *(measured.stamp_ns for measured in used)})
     number = {stamp_ns: index for index, stamp_ns in enumerate(nodes_ns)}
@@ -148,7 +148,7 @@ def _gtsam() -> Any:
         import gtsam
     except ImportError as error:
         raise ConfigError(
-            "smoothing needs GTSAM, which is not installed", "install the extra: pip install 'robot-runtime[smoother]'"
+            "smoothing needs GTSAM; it is not installed", "install the extra: pip install 'robot-runtime[smoother]'"
         ) from error
     return gtsam
 

@@ -1,4 +1,4 @@
-"""Mean pose of a standing robot: a single noisy estimate as the origin would shift a whole episode."""
+"""Mean pose of a standing robot: a single noisy estimate as the origin would shift the complete episode."""
 
 from __future__ import annotations
 

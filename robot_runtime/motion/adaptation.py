@@ -38,9 +38,9 @@ def adapted(model: MotorModel, record: WheelRecord, known: KnownMotors) -> Motor
     """The model after one leg.
 
     Args:
-        model: by which the leg was driven.
-        record: of the leg, from rest to rest, in which both wheels covered :data:`LEAST_M` at least.
-        known: what was known of the motors at first. Delays of a calibrated base stay, its gains follow the battery.
+        model: model by which the leg was driven.
+        record: record of the leg, from rest to rest, in which both wheels covered :data:`LEAST_M` at least.
+        known: knowledge of the motors at first. Delays of a calibrated base stay, its gains follow the battery.
 
     Returns:
         ``model`` itself where nothing differs.

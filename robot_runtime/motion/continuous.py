@@ -33,7 +33,8 @@ class Steering:
     """Carries out continuous actions.
 
     Args:
-        motion: of the same base and head; lends its limits, tolerances and the heading that it aimed at last.
+        motion: controller of the same base and head; lends its limits, tolerances and the heading that it aimed at
+            last.
     """
 
     def __init__(self, clock: Clock, base: Base, head: Head, motion: MotionController) -> None:
@@ -158,7 +159,7 @@ class Steering:
     # --- looking ----------------------------------------------------------------------------------------------------
 
     def _look(self, command: Command, range_rad: Range) -> tuple[HeadState, float, int, str] | None:
-        """Send the camera on its way, which it makes while the robot drives; None if it stays where it is."""
+        """Send the camera on its way; it moves while the robot drives. None if it stays where it is."""
         asked_rad = command.displacement.tilt_rad
         if not asked_rad:
             return None

@@ -7,7 +7,7 @@ bumper does not forbid it, but for the last degrees, which one wheel may turn al
 Errors do not pile up. Each motion starts from where the robot is, but headings (and the head's angles) form one chain:
 a turn that ended 0.1° short makes the next motion aim 0.1° further. A heading error would otherwise turn into a
 position error that grows with the distance driven; the residual of a distance (below ``MotionProfile.position_m``) is
-not carried, because it only adds up once. The chain starts anew whenever the robot is found more than
+not carried, because it only adds up once. The chain restarts whenever the robot is found more than
 ``carry_rad`` away from it: pushed, placed elsewhere, or stopped by a wall.
 
 Ends of an action:
@@ -103,12 +103,12 @@ class MotionController:
         self.follower.forget()
 
     def forget(self) -> None:
-        """Start the chains of intended heading and head angles anew: the robot was placed."""
+        """Restart the chains of intended heading and head angles: the robot was placed."""
         self.intended_yaw_rad: float | None = None  # in odom; the next motion aims from it
         self.forget_head()
 
     def forget_head(self) -> None:
-        """Start the chain of head angles anew: something else turned it."""
+        """Restart the chain of head angles: something else turned it."""
         self._intended_pan_rad: float | None = None
         self._intended_tilt_rad: float | None = None
 

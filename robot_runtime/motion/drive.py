@@ -1,4 +1,4 @@
-"""The law of one leg under way: from where the base will come to rest to the command of the next tick."""
+"""The law of a leg under way: from where the base will come to rest to the command of the next tick."""
 
 from __future__ import annotations
 
@@ -65,10 +65,10 @@ class Drive:
     A short leg is driven in open loop: it is over before odometry has seen it.
 
     Args:
-        leg: to drive.
-        start: in odom, with the heading that the leg is meant to begin with.
-        predictor: of the base's motion.
-        info: of the base.
+        leg: leg to drive.
+        start: start in odom, with the heading that the leg is meant to begin with.
+        predictor: predictor of the base's motion.
+        info: description of the base.
         profile: parameters of motions.
         calibrated: whether the predictor's model was measured at this base.
         open_loop: whether to predict by the model alone.

@@ -47,7 +47,7 @@ class Ended:
     """End of a leg: as in :class:`~robot_runtime.records.ActionResult`.
 
     Attributes:
-        state: of the base at rest, where the outcome is ``reached``; else None, and the wheels may still turn.
+        state: state of the base at rest, where the outcome is ``reached``; else None, and the wheels may still turn.
     """
 
     outcome: Outcome
@@ -68,7 +68,7 @@ class LegFollower:
         on_event: called when the model of the motors has been adapted.
 
     Attributes:
-        predictor: of the base's motion.
+        predictor: predictor of the base's motion.
     """
 
     def __init__(
@@ -211,8 +211,8 @@ class LegFollower:
         """Drive a leg until the robot rests at its end, or something ends the motion.
 
         Args:
-            leg: to drive.
-            state: of the base at its start.
+            leg: leg to drive.
+            state: state of the base at the leg's start.
             aim_rad: the heading, in odom, with which the leg is meant to begin.
             deadline_ns: end of the command; None for the leg's own time limit.
 

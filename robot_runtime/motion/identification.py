@@ -175,7 +175,7 @@ class WheelRecorder:
         separation_m: distance between the wheels, by which velocities and odometry become those of the wheels.
 
     Attributes:
-        driven_m: what odometry has measured so far, left and right wheel; not reset by :meth:`clear`.
+        driven_m: distance that odometry has measured so far, left and right wheel; not reset by :meth:`clear`.
     """
 
     def __init__(self, separation_m: float) -> None:
@@ -247,8 +247,8 @@ def fit_motors(
     """Fit dead time, lag, gains, acceleration limit and thresholds; quantum and separation are those of ``start``.
 
     Args:
-        records: to fit to. Thresholds need wheels that start from rest.
-        start: where the search begins.
+        records: records to fit to. Thresholds need wheels that start from rest.
+        start: model at which the search begins.
         prior_sigma: how far from ``start`` each of :data:`PARAMETERS` may be expected; None for anywhere.
     """
     joined = _Joined(records)
@@ -351,7 +351,7 @@ def _search_thresholds(records: _Joined, model: MotorModel, prior: _Prior | None
 
 
 def _cost(records: _Joined, model: MotorModel, index: int, prior: _Prior | None) -> float:
-    """The loss of one wheel's errors, as in the fit of the smooth parameters.
+    """The loss of a wheel's errors, as in the fit of the smooth parameters.
 
     Without a prior it is the loss that other gains and dead times would leave: their errors have much in common with
     those of a threshold, and a search of each in turn would end where it began.

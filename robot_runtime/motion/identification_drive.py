@@ -65,7 +65,7 @@ class IdentificationDrive:
         on_record: called after each ramp and move.
 
     Attributes:
-        seconds: since the first command.
+        seconds: time since the first command.
         extent_m: greatest distance from the start, by odometry.
         report_delay_s: greatest age of a report when it arrived.
     """

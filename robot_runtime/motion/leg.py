@@ -68,7 +68,7 @@ class Leg:
         """The share that is done at a pose, seen from where the leg begins.
 
         Args:
-            pose: of the robot.
+            pose: pose of the robot.
             near: a share that is not far from it.
         """
         if abs(self.forward_m) < TURNING_M * abs(self.turn_rad):
@@ -83,8 +83,8 @@ def braking_speed(left: float, speed: float, accel: float, period_s: float) -> f
 
     Args:
         left: distance that is left; the result has the unit of ``left`` per second.
-        speed: at the beginning of the period.
-        accel: of braking.
+        speed: speed at the beginning of the period.
+        accel: deceleration of braking.
         period_s: the speed changes linearly during it.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Refusal of looks beyond a task's limits, whole, as AI2-THOR refuses them."""
+"""Refusal of looks that would end beyond a task's limits, as in AI2-THOR; none is shortened."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def look_refusal(
 ) -> str:
     """Reason to leave the head where it is; empty if the look is to be carried out.
 
-    The camera of AI2-THOR stays on a grid of looks. A robot's head is beside that grid by its servo's error, so looks
+    The camera of AI2-THOR stays on a grid of looks. A robot's head is off that grid by its servo's error, so looks
     are allowed up to half a step beyond the task's limits. A look that the head cannot finish would leave the grid.
 
     Args:

@@ -93,15 +93,15 @@ class MotionPredictor:
     what is predicted (O. J. M. Smith 1957, "Closer control of loops with dead time").
 
     Args:
-        model: of the base's motors.
+        model: model of the base's motors.
         now_ns: present time.
 
     Attributes:
-        model: of the base's motors.
+        model: model of the base's motors.
         left, right: the model's wheels.
         moved_ns: when a command other than zero was last in force.
         sent: the command to the wheels that is in force.
-        recorder: of commands and odometry.
+        recorder: recorder of commands and odometry.
     """
 
     def __init__(self, model: MotorModel, now_ns: int) -> None:

@@ -20,7 +20,7 @@ class WheelCheck:
     """Comparison of what the model's wheels have driven since the beginning of a motion with what odometry measures.
 
     Args:
-        predictor: of the base's motion.
+        predictor: predictor of the base's motion.
     """
 
     def __init__(self, predictor: MotionPredictor) -> None:

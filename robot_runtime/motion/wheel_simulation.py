@@ -26,11 +26,11 @@ def wheel_positions(
     Args:
         command_m_s: (n,) float64, one per step.
         seconds: (n,) float64, duration of the steps.
-        lag_s: of the wheel, as all that follows.
-        gain: likewise.
-        threshold_m_s: likewise.
-        quantum_m_s: likewise; 0 for none.
-        accel_m_s2: likewise; infinite for none.
+        lag_s: lag of the wheel.
+        gain: gain of the wheel.
+        threshold_m_s: threshold of the wheel.
+        quantum_m_s: quantum of the wheel's speed; 0 for none.
+        accel_m_s2: limit of the wheel's acceleration; infinite for none.
 
     Returns:
         (n + 1,) float64, meters; the first is 0.

@@ -54,7 +54,7 @@ ONE = Workers()
 
 @contextmanager
 def shared_ray(workers: Workers) -> Iterator[None]:
-    """Share one connection to Ray, which takes seconds to make, between the calls of :func:`map_in_order` within.
+    """Share a connection to Ray (it takes seconds to make) between the calls of :func:`map_in_order` within.
 
     Raises:
         ConfigError: as :func:`map_in_order`.
@@ -97,7 +97,7 @@ def map_in_order(
         retries: repetitions of an item whose worker was lost.
         on_retry: called at each repetition with the item and the reason.
         required_paths: files and folders that an item needs, and that each node of a cluster must have.
-        journal: has the results of an earlier command, which are not computed again, and stores the new ones.
+        journal: results of an earlier command, not computed again; stores the new ones.
         serial_up_to: up to so many items are processed in this process unless Ray is asked for, because a worker takes
             about a second to start.
 

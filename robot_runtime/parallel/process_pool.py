@@ -1,8 +1,8 @@
 """Workers that are spawned processes on this machine.
 
 ``concurrent.futures`` cannot replace this: it does not report which item a dead process had, and never kills a hung
-one. ``pebble`` does both, but would replace this module only (not the scheduler, which Ray needs as well), starts as
-fast (0.4 to 0.6 s beside 0.3 to 0.5 s), takes 45 MB beside 37 MB for two workers and 0.06 ms beside 0.02 ms per item,
+one. ``pebble`` does both, but would replace this module only (not the scheduler, for Ray needs it as well), starts as
+fast (0.4 to 0.6 s against 0.3 to 0.5 s), takes 45 MB, not 37, for two workers and 0.06 ms, not 0.02, per item,
 and has no batches of neighboring items and no generators that keep a worker's state.
 """
 

@@ -62,7 +62,7 @@ class RayPool(WorkerPool[T, R]):
         function: see :func:`robot_runtime.parallel.map.map_in_order`.
         address: see :class:`robot_runtime.parallel.map.Workers`.
         count: number of workers; None for one per CPU.
-        required_paths: files and folders that an item needs, which its node must have.
+        required_paths: files and folders that an item needs and its node must have.
 
     Raises:
         DriverMissing: Ray is not installed.
@@ -239,7 +239,7 @@ def _import_ray() -> Any:
         import ray.exceptions
     except ImportError as error:
         raise DriverMissing(
-            "--ray needs Ray, which is not installed", "install the extra: pip install 'robot-runtime[cluster]'"
+            "--ray needs Ray; it is not installed", "install the extra: pip install 'robot-runtime[cluster]'"
         ) from error
     return ray
 
@@ -309,7 +309,8 @@ def _check_address(address: str) -> None:
     host, _, port = address.rpartition(":")
     if not host or not port.isdigit() or "/" in host:
         raise ConfigError(
-            f"--ray {address}: is no address of a Ray cluster", "give HOST:PORT as `ray start` prints it, auto or local"
+            f"--ray {address}: not the address of a Ray cluster",
+            "give HOST:PORT as `ray start` prints it, auto or local",
         )
     try:
         socket.create_connection((host.strip("[]"), int(port)), _CONNECT_S).close()

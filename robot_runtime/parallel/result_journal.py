@@ -1,7 +1,7 @@
 """Journal of finished results, one line each, from which a repeated command resumes.
 
 The first line holds the settings that the results depend on; results of other settings are never mixed with them. A
-line is written whole or not at all, except for the last one before a power failure, which is cut off.
+line is written completely or not at all, except for the last one before a power failure: it is cut off.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ class ResultJournal(Generic[T, R]):
 
     Args:
         path: created if it is missing, in a folder that exists.
-        settings: everything that results depend on beside their item, as JSON.
+        settings: everything besides their item that results depend on, as JSON.
         key: identifies an item and its version: see :func:`file_key`.
         encode: converts a result to JSON; None for one that shall be computed again.
         decode: the inverse of ``encode``, without loss.
         overwrite: discard the results that the file has.
 
     Raises:
-        ConfigError: the file is no journal, has other settings, or is in use.
+        ConfigError: the file is not a journal, has other settings, or is in use.
         RecordingError: the file is damaged, or cannot be written.
     """
 

@@ -166,7 +166,7 @@ class Scheduler(Generic[T, R]):
 
 def _no_workers(problem: str) -> RuntimeFault:
     return RuntimeFault(
-        problem, "use --workers 1, which needs none; or free memory and processors, and install the same on every node"
+        problem, "use --workers 1: it needs none; or free memory and processors, and install the same on every node"
     )
 
 

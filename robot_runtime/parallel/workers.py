@@ -1,4 +1,4 @@
-"""Interface of workers, which process one item after another elsewhere, and of the pools that start them."""
+"""Interface of workers, processors of one item after another elsewhere, and of the pools that start them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Done(Generic[R]):
 
 @dataclass(frozen=True)
 class Failed:
-    """Exception that the function raised, which ends all work, and its traceback in the worker."""
+    """Exception that the function raised, and its traceback in the worker; it ends all work."""
 
     error: BaseException
     trace: str
@@ -92,7 +92,7 @@ class WorkerPool(ABC, Generic[T, R]):
 
     @abstractmethod
     def start_worker(self) -> Worker[T, R]:
-        """Return a new worker, which starts in the background.
+        """Return a new worker; it starts in the background.
 
         Raises:
             RuntimeFault: no worker can be started.

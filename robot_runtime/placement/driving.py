@@ -25,7 +25,7 @@ LEG_M = 1.0
 SAFETY_FACTOR = 0.5
 """Fraction of the tolerance that driving aims at, so that noise does not undo the result."""
 AIM_RAD = math.radians(3)
-"""Largest heading error at the start of a leg: it ends beside its goal by 5 % of its length."""
+"""Largest heading error at the start of a leg: it misses its goal by 5 % of its length."""
 OBSERVE_S = 1.0
 """Duration of the pose measurement, standing, before each motion."""
 MARGINS_M = (0.1, 0.05, 0.0)

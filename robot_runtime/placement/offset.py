@@ -34,9 +34,9 @@ class Offset:
 
     Attributes:
         here: base_link in ``map``.
-        ahead_m: of the goal.
-        left_m: of the goal.
-        turn_rad: to the goal's heading, left positive.
+        ahead_m: distance of the goal ahead of the robot.
+        left_m: distance of the goal to the robot's left.
+        turn_rad: turn to the goal's heading, left positive.
     """
 
     here: SE2

@@ -32,7 +32,7 @@ class GuidedPlacer(Placer):
         head: the robot's.
         localizer: the policy's.
         referee: the scores'; preferred to the localizer where it measures a heading in ``map``.
-        tolerance: of the placement.
+        tolerance: tolerance of the placement.
         guide: output for the operator.
     """
 

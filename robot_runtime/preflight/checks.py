@@ -45,7 +45,7 @@ class Finding:
         what: the property.
         trained: value in training, with unit.
         found: value of the robot, with unit.
-        verdict: of the comparison.
+        verdict: verdict of the comparison.
         effect: expected cost of the difference; empty where there is none.
         remedy: one imperative sentence.
     """
@@ -73,7 +73,7 @@ def findings(
         trained: the task of the training.
         task: the task to run.
         robot: connected, if ``view`` is given.
-        view: with the head as at an episode's start; None for a policy without images.
+        view: view with the head as at an episode's start; None for a policy without images.
         measured: calibrated errors of the robot's actions.
     """
     found = list(_actions(trained, task, robot))
@@ -184,7 +184,7 @@ def _pinhole(camera: TrainingCamera, info: CameraInfo) -> Iterator[Finding]:
         f"{k.width}x{k.height}",
         (k.width, k.height) != (camera.width, camera.height),
         "the network takes no other size",
-        "choose that mode in the robot's YAML, or a camera of launch/cameras, which makes any size",
+        "choose that mode in the robot's YAML, or a camera of launch/cameras: those make any size",
     )
     yield _finding(
         "horizontal field of view",
@@ -192,7 +192,7 @@ def _pinhole(camera: TrainingCamera, info: CameraInfo) -> Iterator[Finding]:
         f"{k.hfov_deg:.1f}°",
         abs(k.hfov_deg - camera.hfov_deg) > HFOV_TOLERANCE_DEG,
         expected_cost.of_hfov(camera.hfov_deg, k.hfov_deg),
-        "choose a camera of launch/cameras, which makes any field of view that the sensor covers",
+        "choose a camera of launch/cameras: those make any field of view that the sensor covers",
     )
 
 
@@ -246,7 +246,7 @@ def _depth(camera: TrainingCamera, info: CameraInfo) -> Iterator[Finding]:
             trained,
             found,
             "refused",
-            f"beyond {info.depth_max_m:g} m are holes, which have the smallest depth, like a wall",
+            f"beyond {info.depth_max_m:g} m are holes. Holes have the smallest depth, like a wall",
             "set 'depth_holes: max' in the policy's task, or use a sensor with a longer range",
         )
     elif info.depth_min_m > camera.depth_min_m and not holes_near:
@@ -255,7 +255,7 @@ def _depth(camera: TrainingCamera, info: CameraInfo) -> Iterator[Finding]:
             trained,
             found,
             "note",
-            f"nearer than {info.depth_min_m:g} m are holes, which have the largest depth: it may drive into a wall",
+            f"nearer than {info.depth_min_m:g} m are holes. Holes have the largest depth: it may drive into a wall",
             "use a sensor with a shorter minimum range",
         )
     else:

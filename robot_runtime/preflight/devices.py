@@ -1,4 +1,4 @@
-"""Checks of a whole robot, each device by itself: ``robot-runtime doctor --robot``. Nothing moves."""
+"""Checks of a complete robot, each device by itself: ``robot-runtime doctor --robot``. Nothing moves."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MIN_RATE = 0.8
 """Share of the nominal rate of the base's states."""
 
 OLD = 0.8
-"""Share of a calibration's validity after which it is to be renewed soon."""
+"""Share of a calibration's validity after which a recalibration is due soon."""
 
 MIN_DEPTH = 0.05
 """Share of pixels with a depth below which the camera sees nothing."""
@@ -80,8 +80,8 @@ def check_calibrations(configuration: Any, robot: str, now: str) -> Iterator[Fin
         detail = f"{path}: {age_days:.0f} days old, valid for {stamp.valid_days:g}"
         verdict = Verdict.OK if age_days < OLD * stamp.valid_days else Verdict.WARN
         verdict = Verdict.FAIL if age_days > stamp.valid_days or stamp.robot != robot else verdict
-        renew = "" if verdict is Verdict.OK else remedy(stamp.kind, robot)
-        yield Finding(f"calibration of {stamp.kind}", verdict, detail, renew)
+        fix = "" if verdict is Verdict.OK else remedy(stamp.kind, robot)
+        yield Finding(f"calibration of {stamp.kind}", verdict, detail, fix)
     for kind, field in (("odometry", "odometry"), ("tilt-servo", "tilt_servo")):
         if configuration.get(field) is None:
             yield Finding(f"calibration of {kind}", Verdict.WARN, "there is none", remedy(kind, robot))

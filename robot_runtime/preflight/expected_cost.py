@@ -44,7 +44,7 @@ def of_height(difference_m: float) -> str:
 
 
 def of_hfov(trained_deg: float, found_deg: float) -> str:
-    """Effect of another field of view, for which there is no published measurement."""
+    """Effect of another field of view; no measurement of it is published."""
     scale = math.tan(math.radians(trained_deg) / 2) / math.tan(math.radians(found_deg) / 2)
     change = f"{100 * abs(scale - 1):.0f} % {'larger' if scale > 1 else 'smaller'}"
     return f"everything appears {change}, so distances by color are wrong by as much; no published measurement"

@@ -1,4 +1,4 @@
-"""Figure of a preflight: the view that the policy expects from the robot's pose beside the robot's own image."""
+"""Figure of a preflight: the view that the policy expects from the robot's pose next to the robot's own image."""
 
 from __future__ import annotations
 

@@ -33,8 +33,8 @@ class StartView:
     """One frame and the pose of the camera.
 
     Attributes:
-        frame: as captured.
-        tilt_rad: by the head, at rest, up positive.
+        frame: frame as captured.
+        tilt_rad: tilt by the head, at rest, up positive.
         floor: pose of the camera by the visible floor; None without one.
         expected: the training camera's view; None without a simulation.
     """

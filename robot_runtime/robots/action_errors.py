@@ -47,11 +47,11 @@ ARRIVAL = np.diag([0.001, 0.001, math.radians(0.1)]) ** 2
 
 @dataclass(frozen=True)
 class ActionError:
-    """Normally distributed error of one action in the frame of its start.
+    """Normally distributed error of an action in the frame of its start.
 
     Attributes:
         mean: x m, y m, yaw rad.
-        covariance: of the same three.
+        covariance: covariance of the same three.
         count: number of actions that it was measured from.
     """
 
@@ -94,7 +94,7 @@ class ContactBehavior:
         count: number of contacts that distinguish the two.
         log_ratio: logarithm of the likelihood of sliding over that of stopping.
         travel_m: distance driven after the contact; None without a contact sensor.
-        radius_m: of the robot at the contact, by the map; None if too few contacts ended at a wall.
+        radius_m: radius of the robot at the contact, by the map; None if too few contacts ended at a wall.
     """
 
     behaviour: Literal["stop", "slide"]
@@ -108,7 +108,7 @@ class ContactBehavior:
 
 @dataclass(frozen=True)
 class ActuationModel:
-    """Errors of all moves of one robot; see the module's docstring for the file.
+    """Errors of all moves of a robot; see the module's docstring for the file.
 
     Attributes:
         forward_m: commanded distance of a forward move.

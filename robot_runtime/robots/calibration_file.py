@@ -51,7 +51,7 @@ class Stamp:
     Attributes:
         created: ISO 8601 with its offset from UTC.
         residuals: figures by name, with the unit in the name.
-        held_out: likewise.
+        held_out: figures of held-out data by name, with the unit in the name.
         sha256: 64 hexadecimal digits; empty until the file is written.
     """
 
@@ -105,8 +105,8 @@ class CalibrationFile:
     """A stamp and its document without the stamp.
 
     Attributes:
-        path: of the file.
-        stamp: of the document.
+        path: path of the file.
+        stamp: stamp of the document.
         content: mappings, lists, strings and numbers; parse it with ``config.parse(content, Class, str(path))``.
     """
 
@@ -119,15 +119,15 @@ def write_calibration(path: Path, stamp: Stamp, content: Mapping[str, Any]) -> C
     """Write a calibration atomically, and return it with its hash.
 
     Args:
-        path: of the file.
-        stamp: without a hash.
+        path: path of the file.
+        stamp: stamp without a hash.
         content: the document: finite numbers, strings, lists, mappings (``config.unparse``).
 
     Raises:
         ValueError: ``content`` has a key ``calibration``, or values that YAML or JSON cannot represent.
     """
     if STAMP in content:
-        raise ValueError(f"the content must not have the key {STAMP!r}, which is the stamp's")
+        raise ValueError(f"the content must not have the key {STAMP!r}: it is the stamp's")
     # Through JSON, so that tuples become lists as they will be read.
     plain = json.loads(json.dumps(dict(content), allow_nan=False))
     signed = replace(stamp, sha256="")
@@ -151,7 +151,8 @@ def open_calibration(path: Path) -> CalibrationFile:
     document = config.read_yaml(path)
     if not isinstance(document, dict) or STAMP not in document:
         raise CalibrationError(
-            f"{path}: is no calibration: it has no field {STAMP!r}", "use a file that `robot-runtime calibrate` wrote"
+            f"{path}: not a calibration file: field {STAMP!r} is missing",
+            "use a file that `robot-runtime calibrate` wrote",
         )
     return _opened(path, document)
 
@@ -162,8 +163,8 @@ def read_calibration(
     """Read a valid calibration of a kind, robot and device.
 
     Args:
-        path: of the file.
-        kind: of the calibration.
+        path: path of the file.
+        kind: kind of the calibration.
         robot: its name.
         device: serial number; None if unknown.
         now: ISO 8601; the present by default.
@@ -184,9 +185,9 @@ def check_if_stamped(path: Path, document: Any, kind: str, robot: str | None = N
     """Check the stamp of a document if it has one: it must be unaltered, valid, and of the kind and robot.
 
     Args:
-        path: of the document, for messages.
+        path: path of the document, for messages.
         document: result of ``config.read_yaml(path)``.
-        kind: of the calibration.
+        kind: kind of the calibration.
         robot: its name; None if unknown.
 
     Raises:
@@ -249,7 +250,7 @@ def check_stamp(
 
 def remedy(kind: str, robot: str | None) -> str:
     """The remedy for a calibration that cannot be used."""
-    return f"calibrate anew: `robot-runtime calibrate {kind} --robot {robot or 'ROBOT'} --out FILE`"
+    return f"recalibrate: `robot-runtime calibrate {kind} --robot {robot or 'ROBOT'} --out FILE`"
 
 
 def _opened(path: Path, document: Mapping[str, Any]) -> CalibrationFile:

@@ -52,7 +52,7 @@ class CameraMount:
         Args:
             base: base_footprint in ``map``.
             pan_rad: left positive.
-            tilt_rad: up positive.
+            tilt_rad: tilt of the head, up positive.
         """
         chain = transform((base.x_m, base.y_m, 0.0), rotation_rpy(0.0, 0.0, base.yaw_rad))
         chain = chain @ transform(self.pan_joint_m, rotation_rpy(0.0, 0.0, pan_rad))
@@ -70,7 +70,7 @@ def load_mount(path: Path, robot: str | None = None) -> CameraMount:
     """Read a mount.
 
     Args:
-        path: of the YAML file.
+        path: path of the YAML file.
         robot: name that a calibrated mount must carry; None to accept any.
 
     Raises:

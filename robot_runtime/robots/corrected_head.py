@@ -34,7 +34,7 @@ class TiltServo:
     Attributes:
         zero_deg: the camera's tilt at command 0, up positive.
         scale: tilt per commanded angle.
-        backlash_deg: between approaching from below and from above.
+        backlash_deg: difference between approaching from below and from above.
     """
 
     zero_deg: float = 0.0

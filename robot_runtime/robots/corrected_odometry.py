@@ -7,7 +7,7 @@
     angular_scale: 0.9951        # radians reported per radian turned
     heading: wheels              # source of the base's heading: wheels, or its gyro
     wheel_radius_m: 0.03466      # with this value the base's driver would report correctly
-    wheel_separation_m: 0.22665  # likewise, for bases whose heading comes from the wheels
+    wheel_separation_m: 0.22665  # the same, for bases whose heading comes from the wheels
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@
 ``stop_inputs: {buttons: [{device: /dev/input/by-id/...-event-joystick, code: 305}]}`` names emergency stops.
 
 Besides ``tracker`` there may be ``base``, ``head``, ``camera``, ``localizer`` (for the policy) and ``referee`` (for
-scores). Each names a :class:`DeviceFactory`, which receives the robot as built so far; its device replaces the driver's
+scores). Each names a :class:`DeviceFactory` that gets the robot as built so far; its device replaces the driver's
 own. The last three can also be chosen on the command line (:class:`DeviceOverrides`), by the name of a file in
 ``launch/cameras/`` or ``launch/localizers/`` or by its path::
 
@@ -54,13 +54,13 @@ class RobotContext:
     """The run that a robot is built for.
 
     Attributes:
-        scene: where the robot drives; None if unknown. Simulators need it, real robots have a place already.
-        camera: the policy's training camera, which a simulator renders; None if unknown.
-        seed: of all random numbers of the robot.
+        scene: scene in which the robot drives; None if unknown. Simulators need it, real robots have a place already.
+        camera: the policy's training camera, for a simulator to render; None if unknown.
+        seed: seed of all random numbers of the robot.
         real_time: whether simulated time must keep pace with the wall clock.
-        objects_move: whether the task moves objects, which a simulator must allow.
+        objects_move: whether the task moves objects; a simulator must allow it.
         added_objects: objects of the episodes that the scene does not have.
-        images: whether images are used. If not, a simulator may deliver black frames, which cost nothing.
+        images: whether images are used. If not, a simulator may deliver black frames, because they cost nothing.
     """
 
     scene: Scene | None
@@ -83,12 +83,12 @@ class RobotContext:
 
 @dataclass(frozen=True)
 class DeviceConfig:
-    """The configuration of one device.
+    """The configuration of a device.
 
     Attributes:
         driver: dotted name of its :class:`DeviceFactory`.
-        options: for the factory.
-        name: for logs.
+        options: options for the factory.
+        name: name for logs.
     """
 
     driver: str
@@ -103,21 +103,21 @@ class RobotFile:
     """The content of a robot's YAML file.
 
     Attributes:
-        name: of the robot, for logs.
+        name: name of the robot, for logs.
         driver: dotted name of its :class:`RobotFactory`.
-        options: for the factory.
+        options: options for the factory.
         odometry: file of ``robot-runtime calibrate odometry``, with which base and odometry are corrected.
-        motors: file of ``robot-runtime calibrate motors``, which replaces what the driver knows of its base's motors.
+        motors: file of ``robot-runtime calibrate motors``; replaces what the driver knows of its base's motors.
         tilt_servo: file of ``robot-runtime calibrate tilt-servo``, with which the head is corrected.
         motion: speeds, tolerances and time limits of its motions.
         stop_inputs: buttons and switches that engage the emergency stop.
         min_battery_fraction: charge of the base's battery below which no episode begins, 0 to 1.
         base: replaces the driver's own, and its odometry; None keeps them.
         head: replaces the driver's own; None keeps that.
-        camera: likewise.
-        localizer: likewise.
-        referee: likewise.
-        tracker: likewise.
+        camera: replaces the driver's own; None keeps that.
+        localizer: replaces the driver's own; None keeps that.
+        referee: replaces the driver's own; None keeps that.
+        tracker: replaces the driver's own; None keeps that.
     """
 
     name: str
@@ -141,15 +141,15 @@ class RobotFile:
 
 @dataclass(frozen=True)
 class DeviceOverrides:
-    """Devices chosen on the command line, which take precedence over those in the robot's file.
+    """Devices chosen on the command line; they take precedence over those in the robot's file.
 
     Each is the name of a preset (``launch/cameras/``, or ``launch/localizers/`` for the other two), a path ending in
     ``.yaml``, or None to keep the robot's file.
 
     Attributes:
-        camera: for observations.
-        localizer: for the policy.
-        referee: for scores.
+        camera: camera for observations.
+        localizer: localizer for the policy.
+        referee: referee for scores.
         camera_options: ``KEY=VALUE`` changes of the options in the camera's file: dots in the key select nested options
             (``imaging.mount=interbotix``), the value is read as YAML.
     """
@@ -174,11 +174,11 @@ class DeviceFactory(Protocol):
         """Build the device, disconnected.
 
         Args:
-            robot: as built so far, in the order head, camera, localizer, referee, tracker: a localizer may use
+            robot: robot as built so far, in the order head, camera, localizer, referee, tracker: a localizer may use
                 ``robot.odometry`` or ``robot.camera``. It is disconnected; a device that uses another one connects and
                 closes it with itself.
             context: the run that the robot is built for.
-            options: from the file, for ``config.parse(options, SomeOptions, where)``.
+            options: options of the file, for ``config.parse(options, SomeOptions, where)``.
             where: file and field of ``options``, the beginning of error messages.
 
         Returns:
@@ -217,8 +217,8 @@ class RobotFactory(Protocol):
 
         Args:
             context: the run that the robot is built for; a real robot may ignore it.
-            name: of the robot, for logs and messages.
-            options: from the file, for ``config.parse(options, SomeOptions, where)``.
+            name: name of the robot, for logs and messages.
+            options: options of the file, for ``config.parse(options, SomeOptions, where)``.
             where: file and field of ``options``, the beginning of error messages.
 
         Returns:
@@ -267,7 +267,7 @@ def changed_options(options: Mapping[str, Any], changes: Iterable[str]) -> dict[
         for name in path:
             into = into.setdefault(name, {}) if isinstance(into, dict) else None
         if not (equals and last and isinstance(into, dict)):
-            raise ConfigError(f"{change!r} is no option", "write KEY=VALUE, for example imaging.mount=interbotix")
+            raise ConfigError(f"{change!r} is not an option", "write KEY=VALUE, for example imaging.mount=interbotix")
         into[last] = config.parse_yaml(value, repr(change))
     return changed
 
@@ -288,7 +288,7 @@ def build_robot(file: RobotFile, path: str, context: RobotContext, chosen: Devic
 
     Args:
         file: content with the overrides applied.
-        path: of the content, the beginning of error messages.
+        path: path of the content, the beginning of error messages.
         context: the run that the robot is built for.
         chosen: the overrides, for error messages.
 
@@ -360,9 +360,9 @@ def make_device(device: DeviceConfig, kind: type[D], robot: Robot, context: Robo
     Args:
         device: factory and options.
         kind: required type.
-        robot: as built so far.
+        robot: robot as built so far.
         context: the run that the robot is built for.
-        where: file, and field if it is not the whole file: ``"my.yaml: tracker"``.
+        where: file, and field if it is only a part of it: ``"my.yaml: tracker"``.
 
     Raises:
         ConfigError: a bad option, or a driver that builds something else.

@@ -7,7 +7,7 @@
       dead_time_s: 0.198
       lag_s: 0.103
       gain: [0.988, 1.012]             # left and right wheel
-      threshold_m_s: [0.021, 0.034]    # likewise
+      threshold_m_s: [0.021, 0.034]    # left and right wheel
       speed_quantum_m_s: 0.0
       accel_m_s2: null                 # of the base's firmware; null for none
       separation_m: 0.23
@@ -34,8 +34,8 @@ class MotorCalibration:
     """Content of the file; see the module's docstring.
 
     Attributes:
-        model: of the motors.
-        intervals: of its values, 95 %, by name.
+        model: model of the motors.
+        intervals: 95 % intervals of the model's values, by name.
     """
 
     model: MotorModel

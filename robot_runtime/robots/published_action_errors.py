@@ -45,7 +45,7 @@ class Gaussian:
 
 @dataclass(frozen=True)
 class ControllerErrors:
-    """Errors of one controller on one robot: along, to the right, and of the heading, for moves and turns."""
+    """Errors of a controller on a robot: along, to the right, and of the heading, for moves and turns."""
 
     move: Gaussian
     move_yaw: Gaussian
@@ -58,9 +58,9 @@ class ErrorComponent:
     """One component of an action's error: ``sign`` times a truncated normal number.
 
     Attributes:
-        mean: of the normal number.
+        mean: mean of the normal number.
         sigma: the square root of the table's second number.
-        sign: of the component.
+        sign: sign of the component.
         least: lower bound; None for :data:`TRUNCATION` alone.
     """
 
@@ -80,7 +80,7 @@ class ErrorComponent:
 
     def moments(self) -> tuple[float, float]:
         """Mean and variance."""
-        from scipy.stats import truncnorm  # here because it takes 0.3 s, which every run would wait for
+        from scipy.stats import truncnorm  # here because it takes 0.3 s that every run would wait for
 
         if self.sigma == 0:
             return self.sign * self.mean, 0.0
@@ -125,7 +125,7 @@ PYROBOT: dict[str, dict[str, ControllerErrors]] = {
 def pyrobot_components(
     motions: ControllerErrors, action: Action, forward_m: float, turn_rad: float
 ) -> tuple[ErrorComponent, ErrorComponent, ErrorComponent]:
-    """Independent components of one action's error: x forward m, y to the left m, yaw to the left rad.
+    """Independent components of an action's error: x forward m, y to the left m, yaw to the left rad.
 
     Args:
         motions: the table.

@@ -30,8 +30,8 @@ def march(
         level: float64 (rows, columns); negative where the front has been.
         passable: cells that the front enters, bool (rows, columns).
         cell_m: edge of a cell.
-        order: of the finite differences, 1 or 2.
-        slowness: float64 (rows, columns), time per meter; None for 1 everywhere, which gives distances.
+        order: order of the finite differences, 1 or 2.
+        slowness: float64 (rows, columns), time per meter; None for 1 everywhere; times are then distances.
 
     Returns:
         float64 (rows, columns); inf where the front does not arrive, or has been.
@@ -96,7 +96,7 @@ def _march(
 
 @compiled
 def _start(level: Floats, state: NDArray[np.int64], pace: Floats, columns: int, cell_m: float, times: Floats) -> None:
-    """Set the cells beside the zero contour, before it negative."""
+    """Set the cells next to the zero contour, before it negative."""
     for cell in range(len(level)):
         if state[cell] == _BLOCKED:
             continue

@@ -6,7 +6,7 @@ keep the error at 2.5 cm cells well below 1 % (``tests/robot_runtime/scenes/test
 
 * the front starts as a circle about each target's exact position, as large as the surroundings allow, because marching
   is least accurate where the front is most curved;
-* a place in straight view of the nearest target gets the straight distance, which is exact.
+* a place in straight view of the nearest target gets the exact distance, the straight one.
 
 All coordinates are meters in the map's frame.
 """
@@ -153,7 +153,7 @@ class DistanceField:
         target, straight = self._nearest_target(*start)
         if self.space.is_clear(*start, *target):
             return detour + straight
-        # Interpolation may err below the straight line, which is the lower bound.
+        # Interpolation may err below the lower bound, the straight line.
         return detour + max(straight, self._interpolate(*start))
 
     def path(self, x_m: float, y_m: float) -> NDArray[np.float64]:
@@ -206,7 +206,7 @@ class DistanceField:
         return [*points, next(target for target in nearest if self.space.is_clear(*points[-1], *target))]
 
     def _steepest(self, row: int, column: int) -> tuple[int, int] | None:
-        """The step of steepest descent to a neighbor; diagonal only where both cells beside it are navigable."""
+        """The step of steepest descent to a neighbor; diagonal only where both cells next to it are navigable."""
         best, best_slope = None, 0.0
         for dr, dc in _NEIGHBORS:
             r, c = row + dr, column + dc

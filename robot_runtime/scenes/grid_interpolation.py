@@ -13,8 +13,8 @@ def nearest(values: NDArray[np.generic], column: Floats, row: Floats, outside: f
 
     Args:
         values: (rows, columns).
-        column: in cells from the grid's outer corner, any shape.
-        row: likewise.
+        column: column in cells from the grid's outer corner, any shape.
+        row: row in cells from the grid's outer corner, same shape.
         outside: value for points off the grid.
     """
     rows, columns = values.shape
@@ -28,8 +28,8 @@ def bilinear(values: NDArray[np.floating], column: Floats, row: Floats) -> Float
 
     Args:
         values: (rows, columns); not finite where unknown.
-        column: in cells from the grid's outer corner, any shape.
-        row: likewise.
+        column: column in cells from the grid's outer corner, any shape.
+        row: row in cells from the grid's outer corner, same shape.
 
     Returns:
         inf where the cell that contains the point is not finite, or off the grid.

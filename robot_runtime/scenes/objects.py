@@ -24,7 +24,7 @@ class ObjectPose:
     """Pose and state of an object.
 
     Attributes:
-        position: of the origin, in map.
+        position: position of the origin, in map.
         quaternion: rotation, w, x, y, z.
         openness: 0 closed .. 1 open; None for objects that do not open.
     """
@@ -45,7 +45,7 @@ class ObjectPose:
         return math.atan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))
 
     def moved(self, by: SE2) -> ObjectPose:
-        """The pose after a motion in the plane, or the pose in ``map`` of one given in the frame ``by``."""
+        """The pose after a motion in the plane, or the pose in ``map`` of a pose given in the frame ``by``."""
         x_m, y_m = by.apply(self.position[0], self.position[1])
         c, s = math.cos(by.yaw_rad / 2), math.sin(by.yaw_rad / 2)
         w, x, y, z = self.quaternion
@@ -54,7 +54,7 @@ class ObjectPose:
 
     @property
     def fault(self) -> str | None:
-        """The reason why this is no valid pose, such as a quaternion that is no rotation; None if it is valid."""
+        """The reason why this pose is invalid, such as a quaternion that is not a rotation; None if it is valid."""
         if not all(map(math.isfinite, self.position)):
             return f"position {list(self.position)} is not finite"
         if not abs(math.hypot(*self.quaternion) - 1) <= UNIT_TOLERANCE:
@@ -77,9 +77,9 @@ class TrackedObjects:
     """All tracked objects at one instant.
 
     Attributes:
-        stamp_ns: of the oldest measurement among them.
-        poses: by object id, without those that are held.
-        held: in the robot's hand or backpack, in the order of grasping.
+        stamp_ns: stamp of the oldest measurement among them.
+        poses: poses by object id, without those that are held.
+        held: ids of objects in the robot's hand or backpack, in the order of grasping.
     """
 
     stamp_ns: int
@@ -97,7 +97,7 @@ class GrabOutcome(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Grab:
-    """Result of one ``grab_release``.
+    """Result of a ``grab_release``.
 
     Attributes:
         outcome: grabbed, released, or nothing.

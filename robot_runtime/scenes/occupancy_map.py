@@ -65,8 +65,8 @@ class OccupancyMap:
     Attributes:
         cells: uint8 (rows, columns) of ``Cell``; row 0 is the smallest y.
         resolution_m: edge of a cell.
-        origin_x_m: of the outer corner of cell [0, 0].
-        origin_y_m: of the outer corner of cell [0, 0].
+        origin_x_m: x of the outer corner of cell [0, 0].
+        origin_y_m: y of the outer corner of cell [0, 0].
     """
 
     cells: NDArray[np.uint8]
@@ -120,7 +120,7 @@ class OccupancyMap:
         return cls(np.ascontiguousarray(states[pixels[::-1]]), file.resolution, file.origin[0], file.origin[1])
 
     def save(self, path: Path) -> None:
-        """Write ``path`` (``….yaml``) and the image beside it (``….pgm``)."""
+        """Write ``path`` (``….yaml``) and the image next to it (``….pgm``)."""
         image_path = path.with_suffix(".pgm")
         image_path.write_bytes(self.to_pgm())
         path.write_text(yaml.safe_dump(self.to_document(image_path.name), sort_keys=False), encoding="utf-8")
@@ -194,7 +194,7 @@ class OccupancyMap:
         return clearance_m
 
     def __getstate__(self) -> dict[str, Any]:
-        """State for other processes, without the clearance, which is eight times as large as the map."""
+        """State for other processes, without the clearance: it is eight times as large as the map."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def most_open_point(self) -> tuple[float, float]:

@@ -70,9 +70,9 @@ class SceneObject:
     """An object and its oriented box (rotated about z only).
 
     Attributes:
-        center: of the box.
+        center: center of the box.
         size: full edge lengths along the box's own axes.
-        yaw_deg: of its x axis in ``map``.
+        yaw_deg: heading of its x axis in ``map``.
     """
 
     id: str
@@ -158,7 +158,7 @@ class Asset:
 
     Attributes:
         object: id of its SceneObject; None for structure (walls, floor).
-        position: of the asset's frame in ``map``.
+        position: position of the asset's frame in ``map``.
         quaternion: its rotation, w, x, y, z.
     """
 
@@ -218,7 +218,7 @@ class Scene:
     """A loaded scene folder.
 
     Attributes:
-        view_points: per object id, poses (map) from which it is visible within 1 m of its box.
+        view_points: poses (map) from which an object is visible within 1 m of its box, by object id.
         digest: sha256 over scene.yaml, the map's cells and the view points; stored in logs.
     """
 
@@ -311,7 +311,7 @@ def load_scene(place: Path | str) -> Scene:
     map_path = folder / file.map
     if not isfile(map_path):
         raise SceneError(
-            f"{file_path}: field 'map' names {file.map!r}, which is not there",
+            f"{file_path}: field 'map' names {file.map!r}, a missing file",
             "save the robot's map there with map_saver, or import the scene's mesh again",
         )
     occupancy = OccupancyMap.load(map_path)
@@ -348,9 +348,7 @@ def _check_references(path: Path, folder: Path, file: SceneFile) -> None:
         files.update(c.mesh for c in asset.collision if c.mesh is not None)
     for name in sorted(files):
         if not isfile(folder / name):
-            raise SceneError(
-                f"{path}: names {name!r}, which is not there", "restore the file or import the scene again"
-            )
+            raise SceneError(f"{path}: names {name!r}, a missing file", "restore the file or import the scene again")
 
 
 def _load_view_points(path: Path, file: SceneFile) -> dict[str, tuple[SE2, ...]]:

@@ -56,7 +56,7 @@ SILENT_S = 60.0
 """Seconds without a request after which a connection without an episode is closed."""
 
 SILENT_EPISODE_S = 600.0
-"""The same of one with an episode: a robot moves, or waits for its operator, between two requests."""
+"""The same of a client with an episode: a robot moves, or waits for its operator, between two requests."""
 
 _LEAVING_S = 1.0
 """Seconds that a new client waits for a busy policy, because a client that left may not be noticed at once."""
@@ -72,7 +72,7 @@ class _Episode:
 
     Attributes:
         session: the client's id of the episode.
-        task: of the episode.
+        task: task of the episode.
         last: number of the last answered request, and the answer.
         gone: time since its client disconnected; None while it is connected.
         held_by: ids of the episodes that the last used connection owns.
@@ -101,17 +101,17 @@ class PolicyServer:
     """A server that runs from construction until :meth:`close`.
 
     Args:
-        policy: that decides; the caller closes it.
-        task: of clients that name none, such as openpi's.
+        policy: policy that decides; the caller closes it.
+        task: task of clients that name none, such as openpi's.
         address: host and port; port 0 for any free one.
-        token: that clients must send; None for none.
-        seed: of clients that name none.
+        token: token that clients must send; None for none.
+        seed: seed of clients that name none.
         on_error: called with the message of every failed request.
-        encryption: for ``wss://`` (:mod:`robot_runtime.policies.remote.encryption`); None for ``ws://``.
+        encryption: TLS settings of ``wss://`` (:mod:`robot_runtime.policies.remote.encryption`); None for ``ws://``.
 
     Raises:
         OSError: the address is not available.
-        PolicyError: the policy needs the simulator's state, which clients cannot send.
+        PolicyError: the policy needs the simulator's state, and clients cannot send it.
     """
 
     def __init__(
@@ -285,7 +285,7 @@ class PolicyServer:
         task = config.parse(request.get("task"), Task, "the client's task")
         seed = request.get("seed")
         if type(seed) is not int or seed < 0:
-            raise ConfigError(f"the client's seed is {seed!r:.40}", "send a whole number from 0 on")
+            raise ConfigError(f"the client's seed is {seed!r:.40}", "send an integer >= 0")
         self._begin(session, task, seed, sequence, own)
         return {}
 

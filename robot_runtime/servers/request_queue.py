@@ -2,10 +2,10 @@
 
 * A request during another one is refused, not queued; a client in lock step never sends one.
 * While an episode runs, the robot belongs to the client that began it. A request that would begin another one is
-  refused, even from a client of the same name, which may be another program; with ``takeover`` it is accepted from
+  refused, even from a client of the same name: it may be another program; with ``takeover`` it is accepted from
   any client.
 * Numbered requests (``sequence`` > 0) can be repeated: the same number with the same content gets the same answer and
-  moves nothing; a repeat during the request waits for its answer. A lower number is refused. Numbers begin anew with
+  moves nothing; a repeat during the request waits for its answer. A lower number is refused. Numbers restart with
   an episode.
 * If the connection is lost during a request, a request without a number is cancelled, because its answer cannot be
   retrieved; a numbered one is finished, and its answer is stored for the repeat.
@@ -30,8 +30,8 @@ class Refused(RuntimeFault):
 
     Args:
         message: the reason.
-        remedy: for the client.
-        status: of the HTTP answer.
+        remedy: fix for the client.
+        status: status of the HTTP answer.
     """
 
     def __init__(self, message: str, remedy: str, status: HTTPStatus = HTTPStatus.BAD_REQUEST) -> None:
@@ -81,7 +81,7 @@ class RequestQueue:
     """Request queue, see the module. ``ask`` and ``stop`` are for any thread, the other methods for the robot's.
 
     Args:
-        takeover: whether any client may begin an episode while another one runs, which ends that one.
+        takeover: whether any client may begin an episode while another one runs, and thereby end that one.
     """
 
     def __init__(self, takeover: bool = False) -> None:
@@ -127,7 +127,7 @@ class RequestQueue:
         call.done.set()
 
     def release(self) -> None:
-        """Free the robot after an episode that ended without a request; numbers begin anew."""
+        """Free the robot after an episode that ended without a request; numbers restart."""
         with self._changed:
             self._owner = self._last = None
 

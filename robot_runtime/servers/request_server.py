@@ -1,7 +1,7 @@
 """HTTP server of ``POST /step`` with a token, within limits of size and time, and of ``GET /ping``.
 
 Python's ``http.server`` suffices for one route and one client, and needs no further package on a robot. The limits
-that it lacks are added here: the time of a whole request, the length of a body, and the number of connections.
+that it lacks are added here: the time of a complete request, the length of a body, and the number of connections.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MAX_BODY = 64 * 1024
 """Largest body in bytes. An action with all its arguments has a few hundred."""
 
 READ_S = 5.0
-"""Seconds for a whole request, from the connection to its last byte, and again for sending the answer."""
+"""Seconds for a complete request, from the connection to its last byte, and again for sending the answer."""
 
 MAX_CONNECTIONS = 16
 
@@ -45,7 +45,7 @@ class RequestServer(socketserver.ThreadingMixIn, HTTPServer):
 
     Args:
         address: host and port; port 0 for any free one.
-        token: of every request, as the password of HTTP's basic authentication or as bearer token.
+        token: token of every request, as the password of HTTP's basic authentication or as bearer token.
         handle: called in the connection's thread.
         refusal: converts an error to an answer's body.
 
@@ -86,7 +86,7 @@ class RequestServer(socketserver.ThreadingMixIn, HTTPServer):
 
     @override
     def server_bind(self) -> None:
-        # HTTPServer's own asks DNS for the host's name, which can take long in a robot's network.
+        # HTTPServer's own asks DNS for the host's name; that can take long in a robot's network.
         socketserver.TCPServer.server_bind(self)
         self.server_name, self.server_port = str(self.server_address[0]), self.port
 

@@ -87,19 +87,19 @@ class RobothorServer(Subscriber):
 
     Args:
         robot: connected; the caller closes it. Used only in the thread that calls :meth:`serve`.
-        task: of the episodes.
-        scene: in which the robot is.
-        episodes: in the order in which they are offered.
-        token: that every request must have.
+        task: task of the episodes.
+        scene: scene in which the robot is.
+        episodes: episodes in the order in which they are offered.
+        token: token that every request must have.
         address: host and port to listen on; port 0 for any free one.
-        subscribers: of the environment.
+        subscribers: subscribers of the environment.
         client_timeout_s: time without requests after which a client loses its episode.
-        seed: of the environment.
-        robot_config: of the environment.
-        dataset: of the environment.
+        seed: seed of the environment.
+        robot_config: robot configuration of the environment.
+        dataset: dataset of the environment.
         on_refused: called with the error of every refused request.
-        localization_patience_s: of the environment.
-        takeover: whether a client can begin an episode while another one runs, which ends as interrupted.
+        localization_patience_s: longest pause of localization in the environment.
+        takeover: whether a client can begin an episode while another one runs; that one ends as interrupted.
 
     Raises:
         ConfigError: as :class:`Env`, or the address is not available.

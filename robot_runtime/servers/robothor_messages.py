@@ -45,7 +45,7 @@ def parse_request(body: bytes) -> Request:
         raise Refused("'action' is missing or not a short text", f"use one of {', '.join(ROBOTHOR.spellings)}")
     sequence = document.get("sequenceId", 0)
     if isinstance(sequence, bool) or not isinstance(sequence, int) or not 0 <= sequence < 2**53:
-        raise Refused("'sequenceId' is not a whole number from 0", "count requests from 1, or leave it at 0")
+        raise Refused("'sequenceId' is not an integer >= 0", "count requests from 1, or leave it at 0")
     if document.get("agentId", 0) != 0:
         raise Refused("there is one agent, 0", "leave agent_id at 0")
     images = document.get("renderImage", True)
@@ -72,7 +72,7 @@ def check_size(name: str, value: object, own: float, task: Task) -> None:
 
 
 def event(camera: TrainingCamera, action: str, success: bool, code: str, message: str) -> dict[str, Any]:
-    """Fields of every event, which the client and the challenge's code read."""
+    """Fields of every event that the client and the challenge's code read."""
     return {
         "agentId": 0,
         "screenWidth": camera.width,
@@ -115,7 +115,7 @@ def pack(sequence: int, agent_event: dict[str, Any], camera: TrainingCamera, obs
 
 
 def _buffer(array: NDArray[Any]) -> memoryview:
-    """Bytes of an array, which msgpack copies once."""
+    """Bytes of an array; msgpack copies them once."""
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
 
 

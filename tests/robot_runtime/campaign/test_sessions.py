@@ -132,7 +132,7 @@ def test_what_people_say_on_the_page_or_the_command_line_is_in_the_ledger(tmp_pa
     assert run_command(["verdict", str(log), "--by", "Ada", "--fail"]) == 0
     assert run_command(["campaign", "judge", str(folder), first.name, "--by", "Ben", "--fail"]) == 0
     assert run_command(["campaign", "note", str(folder), first.name, "near the door", "--by", "Ben"]) == 0
-    with pytest.raises(ConfigError, match="no place for poses"):
+    with pytest.raises(ConfigError, match="do not record poses"):
         annotate(log, "Ada", objects={"mug": ObjectPose((0.0, 0.0, 0.0))})
 
     assert run_campaign(plan, folder).reason == "undecided"
@@ -217,7 +217,7 @@ def test_messages_that_do_not_fit_are_written_down_and_change_nothing(tmp_path: 
     (folder / "inbox").mkdir(parents=True)
     (folder / "inbox" / "0.json").write_text("{]")
     send(folder, {"kind": "verdict", "attempt": "0000-P9-1", "by": "Eve", "success": True})
-    with pytest.raises(ConfigError, match="no message"):
+    with pytest.raises(ConfigError, match="not a message"):
         send(folder, {"kind": "bribe"})
     run_campaign(plan, folder)
     refused = [entry["why"] for entry in read_ledger(folder) if entry.kind == "refused_message"]

@@ -58,7 +58,7 @@ def test_a_key_of_somebody_else_does_not_sign(tmp_path: Path) -> None:
 
 def test_a_head_is_a_number_and_a_hash() -> None:
     assert read_heads([f"3:{'a' * 64}"]) == {3: "a" * 64}
-    with pytest.raises(ConfigError, match="no head"):
+    with pytest.raises(ConfigError, match="not a head"):
         read_heads(["3:abc"])
 
 

@@ -334,7 +334,7 @@ CASES: tuple[tuple[str, Sabotage, str], ...] = (
     ("camera_delivers", frame(rgb=lambda f: f.rgb[..., :1]), r"rgb is uint8 \(H, W, 3\)"),
     ("camera_delivers", frame(depth_m=lambda f: f.depth_m.astype(np.float64)), "depth is float32"),
     ("camera_delivers", frame(depth_m=lambda f: f.depth_m * 1000), "within the sensor's range"),
-    ("camera_delivers", frame(depth_m=lambda f: f.depth_m * np.float32(0.9437)), "whole depth units"),
+    ("camera_delivers", frame(depth_m=lambda f: f.depth_m * np.float32(0.9437)), "multiple of the depth unit"),
     ("camera_delivers", frame(semantic=lambda f: f.rgb), "unless asked for"),
     ("camera_delivers", repeats_one_buffer, "never overwritten"),
     ("camera_gives_up", waits_forever, "respects its timeout"),

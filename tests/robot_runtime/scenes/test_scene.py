@@ -108,7 +108,7 @@ def test_no_folder_and_no_scene_file(tmp_path: Path) -> None:
 def test_a_scene_without_a_map_names_field_and_remedy(folder: Path) -> None:
     (folder / "map.yaml").unlink()
     error = refusal(folder)
-    assert "field 'map' names 'map.yaml', which is not there" in error.message
+    assert "field 'map' names 'map.yaml', a missing file" in error.message
     assert "map_saver" in error.remedy
 
 
@@ -120,7 +120,7 @@ def test_a_map_without_its_image(folder: Path) -> None:
 @pytest.mark.parametrize("name", FILES)
 def test_a_missing_mesh_or_texture_is_named(folder: Path, name: str) -> None:
     (folder / name).unlink()
-    assert f"names {name!r}, which is not there" in refusal(folder).message
+    assert f"names {name!r}, a missing file" in refusal(folder).message
 
 
 @pytest.mark.parametrize(
