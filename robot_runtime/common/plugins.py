@@ -13,7 +13,7 @@ from __future__ import annotations
 import difflib
 import sys
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib import metadata
 from typing import Generic, TypeVar
 
@@ -34,7 +34,7 @@ class Registry(Generic[T]):
         methods: names of the attributes that each object must have, for objects without a common class.
     """
 
-    def __init__(self, group: str, noun: str, base: type[T] | None = None, methods: Sequence[str] = ()) -> None:
+    def __init__(self, group: str, noun: str, base: type | None = None, methods: Sequence[str] = ()) -> None:
         self.group = group
         self.noun = noun
         self._base = base
@@ -82,10 +82,21 @@ class Registry(Generic[T]):
             raise ConfigError(f"there is no {self.noun} {name!r}", self.suggestion(name))
         return item
 
+    def usable(self) -> dict[str, T]:
+        """The objects by name, without those that cannot be loaded, which fail where they are asked for by name."""
+        items = {name: self._usable(name) for name in self.names()}
+        return {name: item for name, item in items.items() if item is not None}
+
     def suggestion(self, name: str) -> str:
         """Remedy for a name that nobody offers: the nearest name on offer, or all of them."""
         near = difflib.get_close_matches(name, self.names(), n=1)
         return f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(self.names())}"
+
+    def _usable(self, name: str) -> T | None:
+        try:
+            return self.find(name)
+        except PluginError:
+            return None
 
     def _offers(self) -> dict[str, list[metadata.EntryPoint]]:
         return _offers(self.group, tuple(sys.path))
@@ -109,6 +120,7 @@ class Registry(Generic[T]):
         return checked
 
 
+@cache  # reading a package's metadata takes a millisecond
 def _package(entry_point: metadata.EntryPoint) -> str:
     return entry_point.dist.name if entry_point.dist is not None else "an unknown package"
 

@@ -17,8 +17,7 @@ from robot_runtime.localization.smoother import smoother_name
 from robot_runtime.metrics.functional.collisions import collisions
 from robot_runtime.metrics.functional.path import path_length
 from robot_runtime.metrics.functional.spl import soft_spl, spl
-from robot_runtime.metrics.measures import KIND_METRICS, measures
-from robot_runtime.metrics.measures.base import Measures, Run
+from robot_runtime.metrics.measures import COMMON, Measures, Run, measures_of
 from robot_runtime.metrics.settings import Metrics, Rules
 from robot_runtime.metrics.step_times import Latency
 from robot_runtime.records import EndReason, EpisodeEnd, EpisodeHeader, StepRecord, Subscriber
@@ -50,7 +49,7 @@ class EpisodeScorer(Subscriber):
         geodesic = geodesic or GeodesicMap(scene.map, task.robot_radius_m)
         self.targets = task_module(task).targets(task, header.episode, scene)
         self._field: DistanceField = geodesic.field(self.targets)
-        self._measures = measures(header, self._rules, geodesic)
+        self._measures = measures_of(task)(header, self._rules, geodesic)
         self._poses: list[SE2] = []
         self._distances_m: list[float] = []
         self._collided: list[bool] = []
@@ -139,7 +138,7 @@ class EpisodeScorer(Subscriber):
         the task's kind, see :mod:`robot_runtime.metrics.measures`. All None before step 0.
         """
         if self._shortest_m is None:
-            return dict.fromkeys((*METRICS, *self._measures.names))
+            return dict.fromkeys(metric.name for metric in (*COMMON, *self._measures.defines))
         here = self._poses[-1]
         distance_m = self._field.at(here.x_m, here.y_m)
         travelled_m = path_length([(pose.x_m, pose.y_m) for pose in self._poses])
@@ -212,32 +211,3 @@ class EpisodeScorer(Subscriber):
     @property
     def _has_stopped(self) -> bool:
         return self._stopped and (self._end is None or self._end.reason is EndReason.STOP)
-
-
-METRICS = (
-    "success",
-    "spl",
-    "soft_spl",
-    "distance_to_goal",
-    "collisions",
-    "steps",
-    "path_length_m",
-    "shortest_path_m",
-)
-"""Keys of :meth:`EpisodeScorer.metrics` for every kind of task, in the order of tables."""
-
-ALL_METRICS = (*METRICS, *KIND_METRICS)
-"""The same, and the metrics that only some kinds of tasks have."""
-
-SHARES = frozenset(
-    {
-        "success",
-        "oracle_success",
-        "answer_accuracy",
-        "r_T",
-        "r_enter",
-        "stopped",
-        *(name for name in KIND_METRICS if name.startswith("criterion_")),
-    }
-)
-"""Metrics that are true or false; their means are shares of episodes."""

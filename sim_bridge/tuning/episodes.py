@@ -10,6 +10,7 @@ from pathlib import Path
 from robot_runtime.env import Env
 from robot_runtime.errors import PolicyError, RuntimeFault
 from robot_runtime.metrics.episode_metrics import EpisodeScorer
+from robot_runtime.metrics.measures import measures_of
 from robot_runtime.metrics.settings import Metrics
 from robot_runtime.policies import AGENTS, load_source
 from robot_runtime.policy import Policy, PolicySource
@@ -30,9 +31,6 @@ logged errors and favor the setting."""
 
 IMAGES = frozenset({"rgb", "depth", "semantic", "imagegoal"})
 """Sensors that need rendering."""
-
-SCORED_WITHOUT_IMAGES = ("pointnav", "vln")
-"""Kinds of task whose success needs no image."""
 
 
 class SceneCache:
@@ -96,7 +94,7 @@ class PolicyCache:
 def needs_no_images(policy: Policy, source: PolicySource, task: Task) -> bool:
     """Whether neither the policy, which must declare its sensors, nor the task's success needs images."""
     declared = bool(policy.needs) or source.spec in AGENTS
-    return declared and not IMAGES & set(policy.needs) and task.kind in SCORED_WITHOUT_IMAGES
+    return declared and not IMAGES & set(policy.needs) and not measures_of(task).needs_images(task)
 
 
 def rerun(

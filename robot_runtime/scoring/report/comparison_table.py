@@ -10,7 +10,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from robot_runtime.scoring.report.terminal_table import COLUMNS, cell, shown_path
+from robot_runtime.metrics.measures import all_metrics
+from robot_runtime.scoring.report.terminal_table import cell, shown_path
 from robot_runtime.scoring.statistics.comparison import POWER, Comparison, GroupComparison, MetricComparison
 from robot_runtime.scoring.statistics.intervals import CONFIDENCE
 from robot_runtime.scoring.summary import RobotSetting
@@ -50,13 +51,12 @@ def _block(group: GroupComparison) -> Group:
     rows.add_column("metric", no_wrap=True)
     for name in ("A", "B", "difference", "interval", "p", "more"):
         rows.add_column(name, justify="right", no_wrap=True)
-    shown = [metric for metric in group.metrics if metric.metric in COLUMNS]
+    shown = [metric for metric in group.metrics if all_metrics()[metric.metric].heading]
     for metric in shown:
-        label, unit, _, _ = COLUMNS[metric.metric]
         sign = _signed(metric.metric)
         low, high = sign(metric.difference.low), sign(metric.difference.high)
         rows.add_row(
-            f"{label} {unit}".strip(),
+            all_metrics()[metric.metric].title,
             cell(metric.metric, metric.mean_a),
             cell(metric.metric, metric.mean_b),
             Text(sign(metric.difference.mean), style="bold" if metric.differs else ""),
@@ -96,7 +96,7 @@ def robots_text(side: str, settings: Sequence[RobotSetting]) -> Text:
 
 def verdict(metric: MetricComparison) -> str:
     """A sentence about which side is higher, or how many more episodes are needed."""
-    label = COLUMNS[metric.metric][0]
+    label = all_metrics()[metric.metric].heading
     if metric.differs:
         higher = "B" if metric.difference.mean > 0 else "A"
         return f"{label}: {higher} is higher (p = {p_text(metric.p_value)})."
@@ -130,7 +130,7 @@ def _runs(runs: int, group: GroupComparison) -> str:
 
 
 def _left_out(metric: MetricComparison, group: GroupComparison) -> str:
-    label = COLUMNS[metric.metric][0]
+    label = all_metrics()[metric.metric].heading
     return f"{label}: of {group.episodes} episodes {metric.pairs} have a finite value on both sides"
 
 

@@ -10,7 +10,8 @@ from typing import Any
 
 from robot_runtime import __version__
 from robot_runtime.errors import ConfigError, writing
-from robot_runtime.metrics.episode_metrics import ALL_METRICS, SCORER_VERSION, SHARES
+from robot_runtime.metrics.episode_metrics import SCORER_VERSION
+from robot_runtime.metrics.measures import all_metrics
 from robot_runtime.recording.json_records import plain
 from robot_runtime.scoring.groups import summarize_groups
 from robot_runtime.scoring.judgments import judgments
@@ -81,7 +82,7 @@ def write_parquet(path: Path, scores: Sequence[EpisodeScore]) -> None:
             ("evidence", pyarrow.string()),
             ("cause", pyarrow.string()),
             ("cause_evidence", pyarrow.string()),
-            *((name, pyarrow.bool_() if name in SHARES else pyarrow.float64()) for name in ALL_METRICS),
+            *((m.name, pyarrow.bool_() if m.share else pyarrow.float64()) for m in all_metrics().values()),
         ]
     )
     choices, runs = _Numbered(), _Numbered()

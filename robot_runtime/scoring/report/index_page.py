@@ -8,13 +8,14 @@ from typing import Any
 
 from markupsafe import Markup
 
+from robot_runtime.metrics.measures import all_metrics
 from robot_runtime.scoring.groups import GroupSummary, grouped, known_values, summarize_groups
 from robot_runtime.scoring.report import group_charts
 from robot_runtime.scoring.report.outcome import outcome
 from robot_runtime.scoring.report.rendering import without_folders
 from robot_runtime.scoring.report.terminal_table import (
-    COLUMNS,
     cell,
+    columns,
     episode_cell,
     interval_text,
     intervals_text,
@@ -40,7 +41,7 @@ def index_context(scores: Sequence[EpisodeScore], categories: Sequence[str], clu
     numbers = {id(score): index for index, score in enumerate(scores)}
     groups: list[dict[str, Any]] = []
     for members, summary in zip(grouped(scores).values(), summarize_groups(scores, cluster), strict=True):
-        shown = [name for name in COLUMNS if name in summary.intervals]
+        shown = [metric.name for metric in columns() if metric.name in summary.intervals]
         names = [name for name in shown if name != "success"]
         rows = [_row(numbers[id(score)], score, categories[numbers[id(score)]], names) for score in members]
         groups.append(
@@ -49,7 +50,7 @@ def index_context(scores: Sequence[EpisodeScore], categories: Sequence[str], clu
                 "tiles": [_tile(name, summary) for name in shown],
                 "plots": _plots(members, summary),
                 "times": time_cells(summary.latency),
-                "headings": [_heading(name) for name in names],
+                "headings": [all_metrics()[name].title for name in names],
                 "rows": rows,
             }
         )
@@ -67,16 +68,11 @@ def index_context(scores: Sequence[EpisodeScore], categories: Sequence[str], clu
     }
 
 
-def _heading(name: str) -> str:
-    label, unit, _, _ = COLUMNS[name]
-    return f"{label} {unit}".strip()
-
-
 def _tile(name: str, group: GroupSummary) -> dict[str, str]:
     interval, count = group.intervals[name], group.counts[name]
     some = f"of {count}" if count < group.episodes else ""
     value = cell(name, interval.mean)
-    return {"label": _heading(name), "value": value, "interval": interval_text(name, interval), "some": some}
+    return {"label": all_metrics()[name].title, "value": value, "interval": interval_text(name, interval), "some": some}
 
 
 def _row(index: int, score: EpisodeScore, category: str, names: Sequence[str]) -> dict[str, Any]:
@@ -93,11 +89,13 @@ def _plots(members: Sequence[EpisodeScore], group: GroupSummary) -> list[Markup]
         (float(m["shortest_path_m"] or 0), bool(m["success"])) for m in scored if m["shortest_path_m"] is not None
     ]
     drawn = [group_charts.success_by_distance([pair for pair in lengths if math.isfinite(pair[0])])]
-    for name, high in (("spl", 1.0), ("ndtw", 1.0), ("completion", 1.0), ("d_T_m", None)):
-        if name in group.intervals:
-            values = known_values(metrics.get(name) for metrics in scored)
-            title = f"episodes by {_heading(name)}"
-            drawn.append(group_charts.distribution(title, values, group.intervals[name], high))
+    for metric in all_metrics().values():
+        if metric.histogram and metric.name in group.intervals:
+            values = known_values(metrics.get(metric.name) for metrics in scored)
+            high = None if metric.unit else 1.0
+            drawn.append(
+                group_charts.distribution(f"episodes by {metric.title}", values, group.intervals[metric.name], high)
+            )
     counts = [int(metrics["collisions"] or 0) for metrics in scored]
     drawn.append(group_charts.count_plot("episodes by collisions", counts))
     return [plot for plot in drawn if plot]

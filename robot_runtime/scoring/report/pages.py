@@ -32,7 +32,7 @@ from robot_runtime.scoring.report import episode_charts, map_drawing, outcome
 from robot_runtime.scoring.report.episode_data import EpisodeData, load_episode_data
 from robot_runtime.scoring.report.index_page import index_context
 from robot_runtime.scoring.report.rendering import render
-from robot_runtime.scoring.report.terminal_table import COLUMNS, episode_cell
+from robot_runtime.scoring.report.terminal_table import columns, episode_cell
 from robot_runtime.scoring.summary import ALONE, Cluster, EpisodeScore, Maps, lost_score
 from robot_runtime.task_kinds.rearrangement.report import object_changes, objects_overlay
 
@@ -227,9 +227,14 @@ def _episode_context(data: EpisodeData, drawn: _Map) -> dict[str, object]:
         "question_result": outcome.question_result(data),
         "strip": [_StripImage(f"{f.index} · {f.label}", f.contact, jpeg_uri(f.rgb)) for f in data.keyframes],
         "metrics": [
-            (label if unit == "%" else f"{label} {unit}".strip(), episode_cell(name, data.score.metrics[name]))
-            for name, (label, unit, _, _) in COLUMNS.items()
-            if data.score.metrics.get(name) is not None and not name.startswith("criterion_") and name != "success"
+            (
+                metric.episode_title,
+                episode_cell(metric.name, data.score.metrics[metric.name]),
+            )
+            for metric in columns()
+            if data.score.metrics.get(metric.name) is not None
+            and not metric.name.startswith("criterion_")
+            and metric.name != "success"
         ],
     }
 

@@ -12,6 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from robot_runtime.metrics.measures import COMMON, MetricDefinition, all_metrics
 from robot_runtime.metrics.step_times import PhaseTime
 from robot_runtime.scoring.failure_causes import cause_text
 from robot_runtime.scoring.groups import GroupSummary, grouped, metric_interval, summarize_groups
@@ -21,48 +22,17 @@ from robot_runtime.scoring.statistics.agreement import agreement_lines
 from robot_runtime.scoring.statistics.intervals import CONFIDENCE, Interval
 from robot_runtime.scoring.summary import Cluster, EpisodeScore
 
-COLUMNS = {
-    "success": ("success", "%", 100.0, 1),
-    "spl": ("SPL", "", 1.0, 3),
-    "soft_spl": ("SoftSPL", "", 1.0, 3),
-    "criterion_intentionality": ("stopped", "%", 100.0, 1),
-    "criterion_validity": ("valid place", "%", 100.0, 1),
-    "criterion_proximity": ("near object", "%", 100.0, 1),
-    "criterion_visibility": ("sees object", "%", 100.0, 1),
-    "completion": ("completion", "", 1.0, 3),
-    "targets_met": ("targets met", "", 1.0, 3),
-    "criterion_translation": ("positions", "%", 100.0, 1),
-    "criterion_angle": ("angles", "%", 100.0, 1),
-    "criterion_iou": ("overlaps", "%", 100.0, 1),
-    "criterion_openness": ("openness", "%", 100.0, 1),
-    "criterion_no_harm": ("no harm", "%", 100.0, 1),
-    "prop_fixed": ("fixed", "", 1.0, 3),
-    "prop_fixed_strict": ("fixed (strict)", "", 1.0, 3),
-    "prop_misplaced": ("misplaced", "", 1.0, 3),
-    "energy_prop": ("energy left", "", 1.0, 3),
-    "failed_grabs": ("failed grabs", "", 1.0, 1),
-    "oracle_success": ("oracle success", "%", 100.0, 1),
-    "ndtw": ("nDTW", "", 1.0, 3),
-    "sdtw": ("SDTW", "", 1.0, 3),
-    "cls": ("CLS", "", 1.0, 3),
-    "answer_rank": ("answer rank", "", 1.0, 2),
-    "d_T_m": ("d_T", "m", 1.0, 2),
-    "d_delta_m": ("d_Δ", "m", 1.0, 2),
-    "d_min_m": ("d_min", "m", 1.0, 2),
-    "r_T": ("r_T", "%", 100.0, 1),
-    "r_enter": ("r_→", "%", 100.0, 1),
-    "stopped": ("stopped", "%", 100.0, 1),
-    "distance_to_goal": ("distance", "m", 1.0, 2),
-    "collisions": ("collisions", "", 1.0, 1),
-    "steps": ("steps", "", 1.0, 1),
-}
-"""Metrics that tables show where a task has them: heading, unit, factor, digits."""
-
 _LISTED = 30
 """Logs without a score that are listed; the JSON lists all."""
 
 FEW_CLUSTERS = 20
 """Clusters below which tables warn that intervals are too narrow."""
+
+
+def columns() -> list[MetricDefinition]:
+    """Metrics that tables show where a task has them; those of single kinds of tasks stand between the common ones."""
+    common, kinds = list(COMMON), [metric for metric in all_metrics().values() if metric not in COMMON]
+    return [metric for metric in (*common[:3], *kinds, *common[3:]) if metric.heading]
 
 
 def table(scores: Sequence[EpisodeScore], cluster: Cluster = "none") -> Group:
@@ -116,12 +86,12 @@ def _block(group: GroupSummary) -> Group:
     rows.add_column("mean", justify="right", min_width=8, no_wrap=True)
     rows.add_column(f"{CONFIDENCE:.0%} interval", justify="right", no_wrap=True)
     rows.add_column("", no_wrap=True)
-    for name, (label, unit, _, _) in COLUMNS.items():
-        interval = group.intervals.get(name)
+    for metric in columns():
+        interval = group.intervals.get(metric.name)
         if interval is not None:
-            mean = Text(cell(name, interval.mean), style="bold")
-            some = f"of {group.counts[name]}" if group.counts[name] < group.episodes else ""
-            rows.add_row(f"{label} {unit}".strip(), mean, Text(interval_text(name, interval)), some)
+            count_text = f"of {group.counts[metric.name]}" if group.counts[metric.name] < group.episodes else ""
+            mean = Text(metric.text(interval.mean), style="bold")
+            rows.add_row(metric.title, mean, Text(interval_text(metric.name, interval)), count_text)
     robot = str(group.setting)
     return Group(
         heading,
@@ -242,8 +212,7 @@ def intervals_text(groups: Sequence[GroupSummary]) -> str:
 
 def cell(name: str, value: float) -> str:
     """A metric's value as tables print it, without unit."""
-    _, _, factor, digits = COLUMNS[name]
-    return f"{value * factor:.{digits}f}" if math.isfinite(value) else "∞"
+    return all_metrics()[name].text(value)
 
 
 def episode_cell(name: str, value: float | bool | int | None) -> str:

@@ -9,7 +9,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from robot_runtime.scoring.report.terminal_table import COLUMNS, cell, interval_text
+from robot_runtime.metrics.measures import all_metrics
+from robot_runtime.scoring.report.terminal_table import cell, interval_text
 from robot_runtime.scoring.simulated_twins import TwinEstimate
 from robot_runtime.scoring.statistics.control_variate import ControlVariate
 from robot_runtime.scoring.statistics.intervals import CONFIDENCE
@@ -32,9 +33,8 @@ def _block(estimate: TwinEstimate) -> list[Text | Padding]:
     for heading in ("mean", f"{CONFIDENCE:.0%} interval", "at any time", "r", "weight"):
         rows.add_column(heading, justify="right", no_wrap=True)
     for name, found in estimate.metrics.items():
-        label, unit, _, _ = COLUMNS[name]
         for heading, mean, once, any_time, more in _lines(name, found):
-            rows.add_row(heading or f"{label} {unit}".strip(), mean, once, any_time, *more)
+            rows.add_row(heading or all_metrics()[name].title, mean, once, any_time, *more)
     first = next(iter(estimate.metrics.values()))
     heading = " · ".join(filter(None, (estimate.task, estimate.split, estimate.agent or "no agent")))
     basis = (

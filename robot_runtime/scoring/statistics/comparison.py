@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Literal
 
 from robot_runtime.errors import ConfigError, RecordingError
-from robot_runtime.metrics.episode_metrics import ALL_METRICS, SCORER_VERSION
+from robot_runtime.metrics.episode_metrics import SCORER_VERSION
+from robot_runtime.metrics.measures import all_metrics
 from robot_runtime.recording.json_records import write_json
 from robot_runtime.scoring.contradictions import mixed_settings
 from robot_runtime.scoring.statistics.hypothesis_tests import further_episodes, paired_permutation_test
@@ -177,7 +178,7 @@ def _group(task: str, split: str, keys: Sequence[_Key], runs_a: _Runs, runs_b: _
         )
     metrics = [
         _metric(name, [_mean(name, runs) for runs in a], [_mean(name, runs) for runs in b], clusters)
-        for name in ALL_METRICS
+        for name in all_metrics()
     ]
     return GroupComparison(
         task=task,

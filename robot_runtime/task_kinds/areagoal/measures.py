@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 from typing_extensions import override
 
 from robot_runtime.common.geometry import SE2
-from robot_runtime.metrics.measures.base import Measures, Run
-from robot_runtime.metrics.measures.rooms import in_rooms
+from robot_runtime.metrics.measures import Measures, MetricDefinition, Run
+from robot_runtime.metrics.rooms import ROOM_METRICS, in_rooms
 from robot_runtime.metrics.settings import Metrics, Rules
 from robot_runtime.records import EpisodeHeader
 from robot_runtime.scenes.geodesic import GeodesicMap
@@ -18,7 +18,8 @@ from robot_runtime.task_kinds.areagoal import task as areagoal
 class AreaMeasures(Measures):
     """Success by room. ``stopped`` is a metric of its own, because not every definition requires it."""
 
-    names: ClassVar[tuple[str, ...]] = ("r_T", "r_enter", "stopped")
+    rank = 4
+    defines: ClassVar[tuple[MetricDefinition, ...]] = ROOM_METRICS
 
     def __init__(self, header: EpisodeHeader, rules: Rules, geodesic: GeodesicMap) -> None:
         super().__init__(header, rules, geodesic)

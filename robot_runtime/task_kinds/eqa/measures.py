@@ -16,8 +16,8 @@ from typing_extensions import override
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import RecordingError
 from robot_runtime.metrics.functional.eqa import answer_rank, eqa_navigation
-from robot_runtime.metrics.measures.base import Measures, Run
-from robot_runtime.metrics.measures.rooms import in_rooms
+from robot_runtime.metrics.measures import Measures, MetricDefinition, Run
+from robot_runtime.metrics.rooms import ROOM_METRICS, in_rooms
 from robot_runtime.metrics.settings import Metrics, Rules
 from robot_runtime.records import ANSWER, EpisodeHeader, StepRecord
 from robot_runtime.scenes.geodesic import GeodesicMap
@@ -27,15 +27,14 @@ from robot_runtime.task_kinds.eqa import task as eqa
 class QuestionMeasures(Measures):
     """Success is the right answer; SPL and SoftSPL are not defined."""
 
-    names: ClassVar[tuple[str, ...]] = (
-        "answer_accuracy",
-        "answer_rank",
-        "d_T_m",
-        "d_delta_m",
-        "d_min_m",
-        "r_T",
-        "r_enter",
-        "stopped",
+    rank = 3
+    defines: ClassVar[tuple[MetricDefinition, ...]] = (
+        MetricDefinition("answer_accuracy", share=True),
+        MetricDefinition("answer_rank", "answer rank", digits=2),
+        MetricDefinition("d_T_m", "d_T", "m", 2, histogram=True),
+        MetricDefinition("d_delta_m", "d_Δ", "m", 2),
+        MetricDefinition("d_min_m", "d_min", "m", 2),
+        *ROOM_METRICS,
     )
 
     def __init__(self, header: EpisodeHeader, rules: Rules, geodesic: GeodesicMap) -> None:

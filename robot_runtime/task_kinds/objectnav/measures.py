@@ -17,12 +17,13 @@ from typing_extensions import override
 from robot_runtime.actions.discrete import Action
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import RecordingError
-from robot_runtime.metrics.measures.base import Measures, Run
+from robot_runtime.metrics.measures import Measures, MetricDefinition, Run
 from robot_runtime.metrics.settings import Metrics, Rules
 from robot_runtime.metrics.visibility import points_in_map, visible_pixels
 from robot_runtime.records import EpisodeHeader, StepRecord
 from robot_runtime.scenes.geodesic import GeodesicMap
 from robot_runtime.task_kinds.objectnav import task as objectnav
+from robot_runtime.tasks.task import Task
 from robot_runtime.verdicts import Verdicts
 
 PROXIMITY_M = 1.0
@@ -32,11 +33,12 @@ PROXIMITY_M = 1.0
 class ObjectMeasures(Measures):
     """Success by view points or by the frame at the stop, and the criteria."""
 
-    names: ClassVar[tuple[str, ...]] = (
-        "criterion_intentionality",
-        "criterion_validity",
-        "criterion_proximity",
-        "criterion_visibility",
+    rank = 1
+    defines: ClassVar[tuple[MetricDefinition, ...]] = (
+        MetricDefinition("criterion_intentionality", "stopped", share=True),
+        MetricDefinition("criterion_validity", "valid place", share=True),
+        MetricDefinition("criterion_proximity", "near object", share=True),
+        MetricDefinition("criterion_visibility", "sees object", share=True),
     )
 
     def __init__(self, header: EpisodeHeader, rules: Rules, geodesic: GeodesicMap) -> None:
@@ -48,6 +50,12 @@ class ObjectMeasures(Measures):
         self._verdict: bool | None = None
         self._verdict_by = ""
 
+    @classmethod
+    @override
+    def needs_images(cls, task: Task) -> bool:
+        return task.success.rule == "visible"
+
+    @override
     def on_verdicts(self, verdicts: Verdicts) -> None:
         """Use the verdict of a person or a judge on visibility in place of the computed one."""
         verdict = verdicts.on_visibility

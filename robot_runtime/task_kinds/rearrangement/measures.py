@@ -31,7 +31,7 @@ from robot_runtime.metrics.functional.rearrangement import (
 )
 from robot_runtime.metrics.functional.spl import spl
 from robot_runtime.metrics.functional.tours import MAX_OBJECTS
-from robot_runtime.metrics.measures.base import Measures, Run
+from robot_runtime.metrics.measures import Measures, MetricDefinition, Run
 from robot_runtime.metrics.settings import Metrics, Rules
 from robot_runtime.records import EpisodeHeader, StepRecord
 from robot_runtime.scenes.geodesic import GeodesicMap
@@ -41,6 +41,7 @@ from robot_runtime.task_kinds.rearrangement.crosshair import settings
 from robot_runtime.task_kinds.rearrangement.measures_path import PLACES, shortest_carry_m
 from robot_runtime.tasks.episode import RearrangedObject
 from robot_runtime.tasks.goal_program import Expression, Harm, subjects
+from robot_runtime.tasks.task import Task
 from robot_runtime.verdicts import Verdicts
 
 THINNEST_M = 1e-3
@@ -53,21 +54,22 @@ Criteria = dict[str, bool]
 class RearrangementMeasures(Measures):
     """Success by the objects' final poses; SPL by the shortest way to carry everything."""
 
-    names: ClassVar[tuple[str, ...]] = (
-        "completion",
-        "targets_met",
-        "criterion_translation",
-        "criterion_angle",
-        "criterion_iou",
-        "criterion_openness",
-        "criterion_no_harm",
-        "prop_fixed",
-        "prop_fixed_strict",
-        "prop_misplaced",
-        "energy_prop",
-        "grabs",
-        "failed_grabs",
-        "held_at_end",
+    rank = 5
+    defines: ClassVar[tuple[MetricDefinition, ...]] = (
+        MetricDefinition("completion", "completion", histogram=True),
+        MetricDefinition("targets_met", "targets met"),
+        MetricDefinition("criterion_translation", "positions", share=True),
+        MetricDefinition("criterion_angle", "angles", share=True),
+        MetricDefinition("criterion_iou", "overlaps", share=True),
+        MetricDefinition("criterion_openness", "openness", share=True),
+        MetricDefinition("criterion_no_harm", "no harm", share=True),
+        MetricDefinition("prop_fixed", "fixed"),
+        MetricDefinition("prop_fixed_strict", "fixed (strict)"),
+        MetricDefinition("prop_misplaced", "misplaced"),
+        MetricDefinition("energy_prop", "energy left"),
+        MetricDefinition("grabs"),
+        MetricDefinition("failed_grabs", "failed grabs", digits=1),
+        MetricDefinition("held_at_end"),
     )
 
     def __init__(self, header: EpisodeHeader, rules: Rules, geodesic: GeodesicMap) -> None:
@@ -86,6 +88,11 @@ class RearrangementMeasures(Measures):
         self._held: tuple[str, ...] = ()
         self._grabs = self._failed_grabs = 0
         self._shortest_m: float | None = None
+
+    @classmethod
+    @override
+    def needs_images(cls, task: Task) -> bool:
+        return True  # the hand aims with the camera
 
     @override
     def on_verdicts(self, verdicts: Verdicts) -> None:

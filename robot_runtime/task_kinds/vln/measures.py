@@ -17,7 +17,7 @@ from robot_runtime.metrics.functional.distances import Euclidean
 from robot_runtime.metrics.functional.dtw import dtw_alignment
 from robot_runtime.metrics.functional.path import without_repeats
 from robot_runtime.metrics.functional.route import RouteRules, route_metrics
-from robot_runtime.metrics.measures.base import Measures, Run
+from robot_runtime.metrics.measures import Measures, MetricDefinition, Run
 from robot_runtime.metrics.settings import Metrics, Rules
 from robot_runtime.records import EpisodeHeader
 from robot_runtime.scenes.geodesic import GeodesicMap
@@ -47,14 +47,15 @@ def alignment(episode: Episode, poses: Sequence[SE2], rules: Rules) -> list[tupl
 class RouteMeasures(Measures):
     """Success by distance, and the metrics of a path against its reference; None without a reference."""
 
-    names: ClassVar[tuple[str, ...]] = (
-        "oracle_success",
-        "ndtw",
-        "sdtw",
-        "cls",
-        "oracle_navigation_error_m",
-        "average_deviation_m",
-        "max_deviation_m",
+    rank = 2
+    defines: ClassVar[tuple[MetricDefinition, ...]] = (
+        MetricDefinition("oracle_success", "oracle success", share=True),
+        MetricDefinition("ndtw", "nDTW", histogram=True),
+        MetricDefinition("sdtw", "SDTW"),
+        MetricDefinition("cls", "CLS"),
+        MetricDefinition("oracle_navigation_error_m"),
+        MetricDefinition("average_deviation_m"),
+        MetricDefinition("max_deviation_m"),
     )
 
     def __init__(self, header: EpisodeHeader, rules: Rules, geodesic: GeodesicMap) -> None:
@@ -65,13 +66,14 @@ class RouteMeasures(Measures):
 
     @override
     def metrics(self, run: Run) -> Metrics:
+        names = [metric.name for metric in self.defines]
         if not self._reference:
-            return dict.fromkeys(self.names)
+            return dict.fromkeys(names)
         path = [(pose.x_m, pose.y_m) for pose in run.poses]
         values = route_metrics(
             self._reference, path, run.shortest_m, run.stopped, self._route_rules, PLANE, run.distances_m()
         )
-        return {name: values[name] for name in self.names}
+        return {name: values[name] for name in names}
 
     @override
     def choices(self) -> dict[str, Any]:

@@ -86,7 +86,7 @@ class ExternalBackend(SimulatorBackend):
 
     def begin(self, header: EpisodeHeader, start: SE2, tilt_rad: float) -> SimulatedStep:
         self._task = header.task
-        if header.task.kind == "rearrangement":
+        if Action.GRAB_RELEASE in header.task.actions:
             raise self.unsupported("cannot move objects, which the task needs")
         self.place(start, tilt_rad)
         self._begun = True

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from robot_runtime.records import StepRecord
-from robot_runtime.scoring.report.terminal_table import COLUMNS, episode_cell
+from robot_runtime.scoring.report.terminal_table import columns, episode_cell
 from sim_bridge.replay.page import text
 from sim_bridge.replay.results import ActionReplay, ActionStep, Metrics, PoseReplay, RelativeMotion, Replay
 from sim_bridge.replay.summary import summarize_pose
@@ -127,10 +127,10 @@ def closed_rows(replay: Replay) -> list[tuple[str, str, str]]:
         ("ended by", "–" if closed.end_recorded is None else closed.end_recorded.value, closed.end_replayed.value),
         ("steps", str(closed.steps_recorded), str(closed.steps_replayed)),
     ]
-    for name, (label, unit, _, _) in COLUMNS.items():
-        one, other = (_metric(metrics, name) for metrics in (closed.metrics_recorded, closed.metrics_replayed))
-        if (one is not None or other is not None) and name != "steps":
-            rows.append((label if unit == "%" else f"{label} {unit}".strip(), one or "–", other or "–"))
+    for metric in columns():
+        one, other = (_metric(metrics, metric.name) for metrics in (closed.metrics_recorded, closed.metrics_replayed))
+        if (one is not None or other is not None) and metric.name != "steps":
+            rows.append((metric.episode_title, one or "–", other or "–"))
     return rows
 
 

@@ -16,14 +16,13 @@ from synthetic import FORWARD, LEFT, STOP
 from robot_runtime.actions.discrete import Action
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import RecordingError
-from robot_runtime.metrics.episode_metrics import ALL_METRICS, METRICS, SHARES, EpisodeScorer
-from robot_runtime.metrics.measures import KIND_METRICS, KINDS
+from robot_runtime.metrics.episode_metrics import EpisodeScorer
+from robot_runtime.metrics.measures import COMMON, MEASURES, Measures, all_metrics, measures_of
 from robot_runtime.metrics.settings import Metrics, Rules
 from robot_runtime.recording.json_records import plain
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import ANSWER, EndReason, EpisodeHeader
 from robot_runtime.scenes.scene import SceneObject
-from robot_runtime.scoring.report.terminal_table import COLUMNS
 from robot_runtime.scoring.summary import score_steps
 from robot_runtime.tasks.episode import Episode, Goal, Instruction, Question
 from robot_runtime.tasks.task import Category, Success, Task
@@ -51,11 +50,15 @@ def scored(
     return scorer.metrics(), scorer.choices()
 
 
-def test_names_are_told_apart_and_shown() -> None:
-    assert len(set(ALL_METRICS)) == len(ALL_METRICS)
-    assert set(COLUMNS) <= set(ALL_METRICS)
-    assert set(ALL_METRICS) >= SHARES
-    assert {name for kind in KINDS.values() for name in kind.names} == set(KIND_METRICS)
+def test_all_metrics_are_those_of_the_installed_kinds() -> None:
+    own = {metric.name for kind in MEASURES.usable().values() for metric in kind.defines}
+    assert set(all_metrics()) == own | {metric.name for metric in COMMON}
+    assert tuple(all_metrics())[: len(COMMON)] == tuple(metric.name for metric in COMMON)
+    assert "completion" in own
+
+
+def test_a_kind_without_measures_has_those_of_plain_navigation() -> None:
+    assert measures_of(synthetic.pointnav_task()) is Measures
 
 
 # --- ObjectNav ------------------------------------------------------------------------------------------------------
@@ -295,5 +298,5 @@ def test_words_come_back_from_the_log(record) -> None:
 
 def test_before_the_first_step_nothing_is_known() -> None:
     metrics = EpisodeScorer(eqa_header()).metrics()
-    assert set(metrics) == {*METRICS, *KINDS["eqa"].names}
+    assert set(metrics) == {metric.name for metric in (*COMMON, *MEASURES.load("eqa").defines)}
     assert set(metrics.values()) == {None}

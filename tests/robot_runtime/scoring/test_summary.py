@@ -14,7 +14,7 @@ from synthetic import FORWARD, LEFT, STOP
 
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import RecordingError
-from robot_runtime.metrics.episode_metrics import METRICS
+from robot_runtime.metrics.measures import COMMON
 from robot_runtime.metrics.settings import Rules
 from robot_runtime.parallel.map import Workers
 from robot_runtime.recording.writer import Recorder
@@ -126,7 +126,7 @@ class TestSummarise:
             ("pointnav_test", "other", 1, 0),
             ("objectnav_visible_test", "scripted", 1, 1),
         ]
-        assert tuple(groups[0].intervals) == METRICS
+        assert tuple(groups[0].intervals) == tuple(metric.name for metric in COMMON)
         assert groups[0].intervals["success"] == wilson(1, 2)
         assert groups[0].intervals["spl"].mean == pytest.approx(0.5)
         assert groups[0].intervals["steps"].mean == (13 + 4) / 2
@@ -150,7 +150,7 @@ class TestSummarise:
         ]
 
     def test_a_split_is_one_group_over_its_scenes_and_a_scene_without_split_is_its_own(self) -> None:
-        metrics = {**dict.fromkeys(METRICS, 1.0), "success": True}
+        metrics = {**{metric.name: 1.0 for metric in COMMON}, "success": True}
         made = [("val.json.gz", "a"), ("val.json.gz", "b"), ("", "a"), ("", "b"), ("train.json.gz", "a")]
         scores = [
             EpisodeScore(Path("x"), task="t", agent="g", scene=scene, dataset=dataset, metrics=metrics)

@@ -12,7 +12,7 @@ from raising import raises_naming
 from synthetic import FORWARD, STOP
 
 from robot_runtime.errors import ConfigError, RecordingError
-from robot_runtime.metrics.episode_metrics import METRICS
+from robot_runtime.metrics.measures import COMMON
 from robot_runtime.scoring.report.export import write_json, write_parquet
 from robot_runtime.scoring.summary import EpisodeScore, score_logs
 
@@ -59,7 +59,7 @@ def test_parquet_holds_a_row_per_log(scores: list[EpisodeScore], tmp_path: Path)
     for row, score in zip(rows, scores, strict=True):
         assert row["path"] == str(score.path)
         assert (row["robot"], row["localizer"], row["referee"]) == (score.robot, score.localizer, score.referee)
-        assert {name: row[name] for name in METRICS} == {name: score.metrics.get(name) for name in METRICS}
+        assert [row[metric.name] for metric in COMMON] == [score.metrics.get(metric.name) for metric in COMMON]
     about = json.loads(read.schema.metadata[b"robot_runtime"])
     assert about["choices"][rows[0]["choices"]] == scores[0].choices
     assert about["runs"][rows[0]["run"]]["commit"] == "1234567"

@@ -10,7 +10,7 @@ import synthetic
 from rich.console import Console
 from synthetic import FORWARD, LEFT, STOP
 
-from robot_runtime.metrics.episode_metrics import METRICS
+from robot_runtime.metrics.measures import COMMON
 from robot_runtime.records import EndReason, EpisodeEnd
 from robot_runtime.scoring.report.terminal_table import episode_cell, shown_path, table, unscored_line
 from robot_runtime.scoring.summary import EpisodeScore, score_logs
@@ -48,7 +48,7 @@ def test_every_block_names_its_robot(record) -> None:
 
 @pytest.mark.parametrize("width", [80, 120])
 def test_no_row_is_wrapped_whatever_the_heading(width: int) -> None:
-    metrics = {**dict.fromkeys(METRICS, 123.456), "success": True}
+    metrics = {**{metric.name: 123.456 for metric in COMMON}, "success": True}
     for task in ("t", "objectnav_robothor2021_with_a_long_name"):
         scores = [
             EpisodeScore(Path("x"), task=task, metrics=metrics),

@@ -1,0 +1,175 @@
+"""Measures of a kind of task: what decides success, and the metrics that only tasks of this kind have.
+
+The defaults are those of plain navigation: success by the distance at the end. A package offers the measures of a kind
+by an entry point of that kind's name, whose object is a subclass of :class:`Measures`::
+
+    [project.entry-points."robot_runtime.measures"]
+    gatenav = "gatenav.measures:GateMeasures"
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, ClassVar
+
+from robot_runtime.common.geometry import SE2
+from robot_runtime.common.plugins import Registry
+from robot_runtime.metrics.functional.success import success
+from robot_runtime.metrics.settings import Metrics, Rules
+from robot_runtime.records import EpisodeHeader, StepRecord
+from robot_runtime.scenes.geodesic import GeodesicMap
+from robot_runtime.tasks.task import Task
+from robot_runtime.verdicts import Verdicts
+
+
+@dataclass(frozen=True, slots=True)
+class MetricDefinition:
+    """A metric, and its form in tables.
+
+    Attributes:
+        name: key of the metric in scores and files.
+        heading: heading in tables; empty if tables do not show the metric.
+        unit: unit of the values; empty for a metric without one.
+        digits: digits after the decimal point in tables.
+        share: whether the metric is true or false, so that its mean is a share of episodes, which tables show in %.
+        histogram: whether reports draw its distribution over episodes, up to 1 if it has no unit.
+    """
+
+    name: str
+    heading: str = ""
+    unit: str = ""
+    digits: int = 3
+    share: bool = False
+    histogram: bool = False
+
+    @property
+    def title(self) -> str:
+        """Heading with the unit."""
+        return f"{self.heading} {'%' if self.share else self.unit}".strip()
+
+    @property
+    def episode_title(self) -> str:
+        """Heading with the unit, for the value of a single episode."""
+        return self.heading if self.share else self.title
+
+    def text(self, value: float) -> str:
+        """A mean as tables print it, without unit."""
+        if not math.isfinite(value):
+            return "∞"
+        return f"{100 * value:.1f}" if self.share else f"{value:.{self.digits}f}"
+
+
+COMMON = (
+    MetricDefinition("success", "success", share=True),
+    MetricDefinition("spl", "SPL", histogram=True),
+    MetricDefinition("soft_spl", "SoftSPL"),
+    MetricDefinition("distance_to_goal", "distance", "m", 2),
+    MetricDefinition("collisions", "collisions", digits=1),
+    MetricDefinition("steps", "steps", digits=1),
+    MetricDefinition("path_length_m"),
+    MetricDefinition("shortest_path_m"),
+)
+"""The metrics of all kinds of tasks, in the order of files."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """An episode up to its latest step.
+
+    Attributes:
+        poses: scored positions, the start first.
+        distance_m: geodesic distance from the last position to the nearest target; inf off the map.
+        distances_m: function that computes that distance for all positions.
+        stopped: whether the last action was ``stop``, and no fault followed.
+        succeeded: whether the episode succeeded, by the task's rule or by a person's verdict.
+        shortest_m: length of the shortest path, SPL's l.
+    """
+
+    poses: Sequence[SE2]
+    distance_m: float
+    distances_m: Callable[[], Sequence[float]]
+    stopped: bool
+    succeeded: bool
+    shortest_m: float
+
+
+class Measures:
+    """Measures of an episode.
+
+    Args:
+        header: header of the episode, with its scene and goals.
+        rules: choices that change scores.
+        geodesic: map of the header's scene and the task's robot radius.
+
+    Attributes:
+        defines: metrics besides the common ones, in the order of tables; none changes the meaning of a common one.
+        rank: place of these metrics among those of other kinds in tables and files, the lowest first.
+    """
+
+    defines: ClassVar[tuple[MetricDefinition, ...]] = ()
+    rank: ClassVar[int] = 100
+
+    def __init__(self, header: EpisodeHeader, rules: Rules, geodesic: GeodesicMap) -> None:
+        self.header, self.rules, self.geodesic = header, rules, geodesic
+
+    @classmethod
+    def needs_images(cls, task: Task) -> bool:
+        """Whether an episode of the task cannot be scored without the camera's images."""
+        return False
+
+    def needs_frame(self, record: StepRecord) -> bool:
+        """Whether :meth:`on_step` needs the record's images."""
+        return False
+
+    def on_verdicts(self, verdicts: Verdicts) -> None:
+        """Add the verdicts on the run, before the first step."""
+
+    def on_step(self, record: StepRecord) -> None:
+        """Add the next step."""
+
+    def holds(self, pose: SE2, distance_m: float) -> bool:
+        """Whether the task's success rule holds at the latest step."""
+        rule = self.header.task.success
+        return success(True, distance_m, rule.distance_m, rule.inclusive)
+
+    def metrics(self, run: Run) -> Metrics:
+        """The values of :attr:`defines`, and None for each common metric that is undefined for the task."""
+        return {}
+
+    def choices(self) -> dict[str, Any]:
+        """The choices that :meth:`metrics` depends on, to be stored beside them."""
+        return {}
+
+
+MEASURES: Registry[type[Measures]] = Registry("robot_runtime.measures", "measures of a kind of task", Measures)
+
+
+def measures_of(task: Task) -> type[Measures]:
+    """The measures of a task's kind; those of plain navigation if the kind has none.
+
+    Raises:
+        PluginError: the package that offers them cannot be used.
+    """
+    return MEASURES.find(task.kind) or Measures
+
+
+def all_metrics() -> Mapping[str, MetricDefinition]:
+    """The metrics of all installed kinds of tasks by name, in the order of files, the common ones first.
+
+    Measures that cannot be loaded are left out; scoring an episode of their kind says why.
+    """
+    return _all_metrics(tuple(sys.path))
+
+
+@lru_cache(maxsize=8)
+def _all_metrics(_path: tuple[str, ...]) -> Mapping[str, MetricDefinition]:
+    """The metrics; the search path is an argument because the answer depends on it."""
+    kinds = sorted(MEASURES.usable().values(), key=lambda kind: kind.rank)
+    by_name: dict[str, MetricDefinition] = {}
+    for metric in (*COMMON, *(metric for kind in kinds for metric in kind.defines)):
+        by_name.setdefault(metric.name, metric)
+    return by_name
