@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 FRAMEWORKS := .venv-frameworks
 DEMO := logs/demo
 
-.PHONY: help demo test test-all test-fast check docs format clean
+.PHONY: help demo test test-all test-fast bench check docs format clean
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -33,6 +33,9 @@ test-all: $(VENV)/.dev $(FRAMEWORKS)/.installed ## Run every variant of every te
 
 test-fast: $(VENV)/.dev ## Run the tests that take less than a second or two: most of them, in a few minutes
 	$(BIN)/pytest -m "not slow and not exhaustive"
+
+bench: $(VENV)/.dev ## Measure, and print a table: make bench NAME=sim ARGS="--count 10"
+	$(BIN)/python -m tests.benchmarks $(NAME) $(ARGS)
 
 check: $(VENV)/.dev $(FRAMEWORKS)/.installed ## What CI runs: format, lint, types, import table, tests
 	$(BIN)/ruff format --check .

@@ -11,7 +11,7 @@ rejected for a while and agree with each other, the filter is reinitialized wher
 (``localization.relocalization``), as it is at the start without prior knowledge.
 
 Against gtsam's ``IncrementalFixedLagSmoother`` (5 s, Cauchy kernel, the same noise and output smoothing) on the ten
-drives of ``robot-runtime bench localization``: 0.79 cm and 0.70° RMS here, 0.77 cm and 0.70° there; largest step 0.72
+drives of the benchmark ``localization``: 0.79 cm and 0.70° RMS here, 0.77 cm and 0.70° there; largest step 0.72
 and 0.60 cm; 110,000 and 2,100 out-of-sequence measurements per CPU second. The filter stays: it is as accurate within
 0.2 mm, 50 times as fast, needs no further library, and decides about each measurement.
 

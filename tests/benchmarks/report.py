@@ -1,4 +1,4 @@
-"""Results of ``robot-runtime bench NAME``: rows, their table, and the same rows as JSON."""
+"""Results of ``bench NAME``: rows, their table, and the same rows as JSON."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ class Row:
 
     Attributes:
         id: stable key in the JSON.
-        label: for people.
-        value: measured; None if it was not run, with the reason in ``note``.
-        unit: of ``value``.
-        target: that ``value`` must reach; None for none.
+        label: description of the figure.
+        value: measured value; None if it was not run, with the reason in ``note``.
+        unit: unit of ``value``.
+        target: bound that ``value`` must reach; None for none.
         sense: whether larger (``>=``) or smaller (``<=``) values are better.
         rival: name of the software that was measured in the same run.
-        rival_value: its figure.
+        rival_value: figure of the rival.
         low: lower end of the spread or 95 % interval of ``value``.
-        high: its upper end.
+        high: upper end of that spread or interval.
         note: conditions of the measurement.
     """
 

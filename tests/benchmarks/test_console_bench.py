@@ -1,4 +1,4 @@
-"""Rows of ``robot-runtime bench console``."""
+"""Rows of ``bench console``."""
 
 from __future__ import annotations
 

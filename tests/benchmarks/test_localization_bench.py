@@ -1,4 +1,4 @@
-"""Rows of ``robot-runtime bench localization``, except for speeds."""
+"""Rows of ``bench localization``, except for speeds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of ``robot-runtime bench score``, with and without its rivals."""
+"""Rows of ``bench score``, with and without its rivals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`robot-runtime bench ros` measures, and says what."""
+"""`bench ros` measures, and says what."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The recorder beside `rosbag record` in `robot-runtime bench console`."""
+"""The recorder beside `rosbag record` in `bench console`."""
 
 from __future__ import annotations
 

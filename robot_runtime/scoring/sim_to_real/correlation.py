@@ -3,7 +3,7 @@
 Errors of the policies' means attenuate the correlation (Spearman 1904). A percentile bootstrap adds errors to those in
 the data: for six policies in 25 episodes with coefficient 0.97, its 95 % interval covers the truth one time in three.
 So the interval inverts a test (Davison and Hinkley 1997, 5.5): it holds every coefficient under which the observed one
-is not in the tails. ``robot-runtime bench gap`` measures the coverage.
+is not in the tails. The benchmark ``gap`` measures the coverage.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rows of ``robot-runtime bench localization``: accuracy of poses from tags 3 m away."""
+"""Rows of ``bench localization``: accuracy of poses from tags 3 m away."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of ``robot-runtime bench camera``: reprojection compared with the SDK's transform, and recordings."""
+"""Rows of ``bench camera``: reprojection compared with the SDK's transform, and recordings."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ def compare_with_sdk(
 
     Args:
         reproject: this project's reprojection.
-        color: image to reproject.
-        depth: likewise.
+        color: color image to reproject.
+        depth: depth image to reproject.
     """
     from drivers.azure_kinect import sdk_transform
 

@@ -1,4 +1,4 @@
-"""Rows of ``robot-runtime bench camera``: reprojection compared with the SDK's ``rs.align``."""
+"""Rows of ``bench camera``: reprojection compared with the SDK's ``rs.align``."""
 
 from __future__ import annotations
 

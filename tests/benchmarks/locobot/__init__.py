@@ -1,1 +1,1 @@
-"""Rows of ``robot-runtime bench control``: reactions and motion of bases on serial ports, over ptys at their pace."""
+"""Rows of ``bench control``: reactions and motion of bases on serial ports, over ptys at their pace."""

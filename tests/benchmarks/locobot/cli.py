@@ -1,4 +1,4 @@
-"""The command ``robot-runtime bench control``: reactions, motion and decoding of bases on serial ports."""
+"""The command ``bench control``: reactions, motion and decoding of bases on serial ports."""
 
 from __future__ import annotations
 

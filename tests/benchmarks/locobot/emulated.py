@@ -41,10 +41,10 @@ class Measured:
     """Measurements of the emulated base.
 
     Attributes:
-        contact_ms: from the arrival of the message that tells of a contact to the arrival of zero at the firmware, last
-            bytes both: the 0.9 ms that a command takes on the line are in it.
+        contact_ms: time from the arrival of the message that tells of a contact to the arrival of zero at the firmware,
+            each at its last byte. The 0.9 ms that a command takes on the line are included.
         contact_ns: instants of those arrivals.
-        pressed_ms: from the contact itself to that arrival.
+        pressed_ms: time from the contact itself to that arrival.
         missed: contacts without a zero.
         response_ns: instants of the first command after each message.
         stopped_ns: instants at which a motion ended.
@@ -74,7 +74,7 @@ class MeasuringKobuki(EmulatedKobuki):
     """An emulated Kobuki that presses its own bumper, and notes when commands arrive.
 
     Args:
-        body: of the robot.
+        body: body of the robot.
         contacts: number of contacts.
     """
 

@@ -62,7 +62,7 @@ class Emulated:
     """The emulated base's process.
 
     Args:
-        folder: of its port.
+        folder: folder of its port.
         contacts: number of contacts.
     """
 

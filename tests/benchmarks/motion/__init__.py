@@ -1,1 +1,1 @@
-"""Benchmark of motion: ``robot-runtime bench motion``."""
+"""Benchmark of motion: ``bench motion``."""

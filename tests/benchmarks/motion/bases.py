@@ -54,8 +54,8 @@ class RandomBase:
     """One base.
 
     Attributes:
-        number: from 0.
-        motors: true ones.
+        number: index of the base, starting at 0.
+        motors: true motor parameters.
         battery_fraction: charge, which lowers the gain.
     """
 
@@ -104,9 +104,9 @@ class BenchRobot:
     """Clock, base and head of a fake robot in an open plane, connected.
 
     Args:
-        base: of the robot.
-        known: what its controller is told about its motors; None for nothing.
-        faults: of the base.
+        base: base of the robot.
+        known: motor parameters that its controller is given; None for none.
+        faults: faults of the base.
 
     Attributes:
         random_base: what it is made of.

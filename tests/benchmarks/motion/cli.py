@@ -1,4 +1,4 @@
-"""The command ``robot-runtime bench motion``: actions of random bases, beside other software's laws of motion."""
+"""The command ``bench motion``: actions of random bases, beside other software's laws of motion."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 def motion(
     bases: Annotated[int, typer.Option(min=1, help="Random bases.")] = 200,
-    actions: Annotated[int, typer.Option(min=4, help="Of each base under each law.")] = 20,
-    seed: Annotated[int, typer.Option(min=0, help="Of the bases.")] = 0,
+    actions: Annotated[int, typer.Option(min=4, help="Actions of each base under each law.")] = 20,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of the bases.")] = 0,
     workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
     picture: Annotated[
         Path | None, typer.Option(help="Instead: draw a step of 0.25 m on five bases to this PNG.")

@@ -40,12 +40,12 @@ class Actions:
     """Results of the actions of one base under one law.
 
     Attributes:
-        reached: of each action.
+        reached: success of each action.
         forward_mm: error of the distance of each step.
         turn_deg: error of each turn.
-        seconds: of each action, to rest.
-        over_bound: the same over the shortest possible time.
-        details: of those that were not reached.
+        seconds: duration of each action, until rest.
+        over_bound: duration of each action divided by the shortest possible one.
+        details: descriptions of the actions that failed.
     """
 
     reached: list[bool] = field(default_factory=list)
@@ -66,10 +66,10 @@ class BaseResult:
     """Of one base.
 
     Attributes:
-        base: whose.
+        base: base that was measured.
         laws: actions by the name of the law.
         found: identified model; None where the drive or the fit failed.
-        failure: of the identification; empty where it succeeded.
+        failure: reason why the identification failed; empty where it succeeded.
         drive_s: duration of its drive.
         extent_m: greatest distance from its start.
     """
@@ -87,8 +87,8 @@ class Plan:
     """Settings of a measurement.
 
     Attributes:
-        seed: of the bases.
-        actions: of each base.
+        seed: random seed of the bases.
+        actions: number of actions of each base.
     """
 
     seed: int
@@ -167,10 +167,10 @@ class Trace:
     """Way of a robot at every step of its clock.
 
     Args:
-        robot: in the plane.
+        robot: robot in the plane.
 
     Attributes:
-        forward_m: along x of the world.
+        forward_m: positions along the world's x axis.
     """
 
     def __init__(self, robot: BenchRobot) -> None:
@@ -187,7 +187,7 @@ def contacts(delay_s: float, seed: int) -> list[float]:
 
     Args:
         delay_s: dead time and lag of its motors, half of it each, which its controller knows.
-        seed: of the instants of contact.
+        seed: random seed of the instants of contact.
     """
     random = np.random.default_rng(seed)
     motors = MotorOptions(dead_time_s=delay_s / 2, lag_s=delay_s / 2)

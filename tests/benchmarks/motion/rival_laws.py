@@ -26,7 +26,7 @@ class ProportionalSpeed:
         way: signed distance or angle.
         max_speed: 0.5 m/s or 1 rad/s.
         arrived: 1 cm or 1 degree: also what counts as motion.
-        ramp_share: of the way that must be left for the speed to grow: 0.6 or 0.5.
+        ramp_share: share of the way that must be left for the speed to grow: 0.6 or 0.5.
     """
 
     STEP = 0.01
@@ -70,7 +70,7 @@ class ThresholdSpeed:
     https://github.com/gramuah/ros4vsn, ``discrete_move``.
 
     Args:
-        way_m: of the move.
+        way_m: distance of the move.
     """
 
     TOP_M_S, SHARE, OFFSET_M = 0.5, 0.3, 0.5 / 6

@@ -1,1 +1,1 @@
-"""Benchmarks over a real roscore: ``robot-runtime bench ros``."""
+"""Benchmarks over a real roscore: ``bench ros``."""

@@ -1,4 +1,4 @@
-"""The command ``robot-runtime bench ros``: reaction times, image transport and motion of the LoCoBot over rospy.
+"""The command ``bench ros``: reaction times, image transport and motion of the LoCoBot over rospy.
 
 Every group of rows is a function of the network and a number of trials, in a module of its own.
 """
@@ -14,7 +14,7 @@ from tests.benchmarks.report import JsonFile, report
 
 
 def ros(
-    trials: Annotated[int, typer.Option(min=1, help="Of each kind of stop and of motion, and pairs of images.")] = 200,
+    trials: Annotated[int, typer.Option(min=1, help="Stops and motions of each kind, and pairs of images.")] = 200,
     json: JsonFile = None,
 ) -> None:
     """Measure the LoCoBot over ROS: stops of the robot-side guard, images, and the time and accuracy of motion.

@@ -1,1 +1,1 @@
-"""Benchmarks of the runtime, one module per ``robot-runtime bench`` table."""
+"""Benchmarks of the runtime, one module per table."""

@@ -1,4 +1,4 @@
-"""``robot-runtime bench camera``: speed and accuracy of the reprojection of raw color and depth.
+"""``bench camera``: speed and accuracy of the reprojection of raw color and depth.
 
 Speeds are by the CPU time of one thread, so that other programs on the computer do not count.
 """
@@ -31,8 +31,8 @@ ROUND = 20
 
 
 def camera(
-    frames: Annotated[int, typer.Option(min=100, help="Over which memory is watched; speeds take fewer.")] = 10_000,
-    seed: Annotated[int, typer.Option(min=0, help="Of rooms and noise.")] = 0,
+    frames: Annotated[int, typer.Option(min=100, help="Frames over which memory is watched.")] = 10_000,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of rooms and noise.")] = 0,
     json: JsonFile = None,
 ) -> None:
     """Measure cameras: speed, exactness and memory of reprojection, recordings, and the SDKs' own ways beside them."""

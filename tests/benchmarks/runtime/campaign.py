@@ -1,4 +1,4 @@
-"""``robot-runtime bench campaign``: how soon campaigns end, how often they err, and what they withstand."""
+"""``bench campaign``: how soon campaigns end, how often they err, and what they withstand."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ EPISODES, KILLS, CAMPAIGNS = 200, 66, 200
 
 
 def campaign(
-    seed: Annotated[int, typer.Option(min=0, help="Of the simulated campaigns.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of the simulated campaigns.")] = 0,
     runs: Annotated[
         bool, typer.Option(help="Run, kill, forge and verify simulated campaigns, too; takes about ten minutes.")
     ] = True,

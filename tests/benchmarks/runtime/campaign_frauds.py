@@ -30,10 +30,10 @@ class Forger:
     """A campaign's folder under the hands of a forger.
 
     Args:
-        folder: that is changed.
+        folder: campaign folder that is changed.
 
     Attributes:
-        lines: of the ledger; :meth:`write` numbers and chains them anew.
+        lines: lines of the ledger; :meth:`write` renumbers and rechains them.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -313,8 +313,8 @@ class Fraud:
     """A fraud.
 
     Attributes:
-        name: in words.
-        commit: carries it out.
+        name: description of the fraud.
+        commit: function that carries it out.
         published: whether it can be found only with the plan as it was published.
         witnessed: whether it can be found only with a head of the ledger that others kept.
     """
@@ -358,9 +358,9 @@ def is_found(fraud: Fraud, honest: Path, folder: Path) -> bool:
     """Commit a fraud on a copy of an honest campaign, and return whether the verification finds it.
 
     Args:
-        fraud: to commit.
+        fraud: fraud to commit.
         honest: folder of the campaign.
-        folder: of the copy; must not exist.
+        folder: folder of the copy; must not exist.
     """
     shutil.copytree(honest, folder)
     before = Forger(honest)

@@ -35,8 +35,9 @@ def kill_rows(episodes: int, kills: int, seed: int) -> list[Row]:
 
     Args:
         episodes: runs of two policies together, an even number.
-        kills: of the campaign's, the robot's and the policies' processes, at random moments spread over the runs.
-        seed: of victims and moments.
+        kills: number of kills of the campaign's, the robot's and the policies' processes, at random moments spread
+            over the runs.
+        seed: random seed of victims and moments.
     """
     with TemporaryDirectory() as name:
         folder = Path(name)
@@ -117,7 +118,7 @@ class Disturbed:
     Args:
         plan: sealed; its key is ``key.yaml`` in the folder.
         folder: the campaign is in ``disturbed`` below it.
-        kills: to be done.
+        kills: number of kills.
         chance: random numbers.
     """
 

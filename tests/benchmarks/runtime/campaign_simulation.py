@@ -1,4 +1,4 @@
-"""Rows of ``robot-runtime bench campaign`` about simulation as a control variate, on synthetic realities."""
+"""Rows of ``bench campaign`` about simulation as a control variate, on synthetic realities."""
 
 from __future__ import annotations
 

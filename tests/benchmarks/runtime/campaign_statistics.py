@@ -1,4 +1,4 @@
-"""Rows of ``robot-runtime bench campaign`` about statistics, on campaigns drawn from a model of two policies.
+"""Rows of ``bench campaign`` about statistics, on campaigns drawn from a model of two policies.
 
 The model is a probit: a start's difficulty is common to both policies, and ``correlation`` is its share of the
 variance. A positive latent value is a success. The graded score is like SPL: 0 for a failure, and for a success from

@@ -1,4 +1,4 @@
-"""``robot-runtime bench console``: time from STOP to resting wheels, cost of pages and of logs."""
+"""``bench console``: time from STOP to resting wheels, cost of pages and of logs."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from tests.benchmarks.report import JsonFile, report
 
 
 def console(
-    presses: Annotated[int, typer.Option(min=2, help="Of STOP.")] = 400,
-    seed: Annotated[int, typer.Option(min=0, help="Of the times of the presses.")] = 0,
+    presses: Annotated[int, typer.Option(min=2, help="Number of presses of STOP.")] = 400,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of the times of the presses.")] = 0,
     log_s: Annotated[float, typer.Option("--log-s", min=1, help="Duration of each recording.")] = 20.0,
     json: JsonFile = None,
 ) -> None:

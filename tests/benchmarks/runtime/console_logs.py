@@ -54,9 +54,9 @@ def record(folder: Path, frames: list[RgbdFrame], count: int, dropping: bool = T
     """Record a task whose policy gives a velocity per frame.
 
     Args:
-        folder: of the log.
-        frames: of the camera, again and again.
-        count: of frames, at ``HZ``.
+        folder: folder of the log.
+        frames: camera frames, repeated in turn.
+        count: number of frames, at ``HZ``.
         dropping: whether frames that come late are left out.
 
     Returns:

@@ -29,8 +29,8 @@ class Address:
 
     Attributes:
         page: URL of the page, without its last slash.
-        control_port: of the operator's server on 127.0.0.1.
-        token: of both.
+        control_port: port of the operator's server on 127.0.0.1.
+        token: access token of page and server.
     """
 
     page: str

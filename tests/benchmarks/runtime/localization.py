@@ -1,4 +1,4 @@
-"""``robot-runtime bench localization``: accuracy of fused poses, beside other implementations of fusion."""
+"""``bench localization``: accuracy of fused poses, beside other implementations of fusion."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _ABOUT = "beacons at 8 Hz, 2 cm noise, 80 ms late, 5 % outliers of up to 1.5 m, 
 
 def localization(
     drives: Annotated[int, typer.Option(min=1, help="Imagined drives of 80 actions each.")] = 10,
-    seed: Annotated[int, typer.Option(min=0, help="Of drives and errors.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of drives and errors.")] = 0,
     rows: Annotated[bool, typer.Option("--all/--fusion", help="Whether rows of other parts are run, too.")] = True,
     json: JsonFile = None,
 ) -> None:
@@ -60,7 +60,7 @@ def fused_rows(drives: int, seed: int) -> list[Row]:
     if all(track is not None for track in library):
         other = _pooled([_errors(drive, track or []) for drive, track in zip(made, library, strict=True)])
     way = "robot_localization's way (an EKF with the same gate, measurements taken as of now)"
-    missing = "filterpy is not installed: pip install 'robot-runtime[bench]'"
+    missing = "filterpy is not installed: pip install filterpy"
     rmse_cm, heading_deg = _pooled(errors)
     about = f"{drives} drives of 80 actions, {_ABOUT}"
     return [

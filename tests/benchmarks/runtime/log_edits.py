@@ -29,7 +29,7 @@ class LogEdit:
 
     Attributes:
         entries: messages in file order.
-        attachments: by name.
+        attachments: contents of the attachments by name.
     """
 
     def __init__(self, path: Path) -> None:

@@ -1,4 +1,4 @@
-"""``robot-runtime bench score``: speed of the metrics, and of DTW beside the usual libraries."""
+"""``bench score``: speed of the metrics, and of DTW beside the usual libraries."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ DTW_NODES = 1000
 ROUNDS = 5
 """Equal parts of a measurement; a speed is their median, because other load slows some of them."""
 
-RIVALS_EXTRA = "not installed: pip install 'robot-runtime[bench]'"
+NOT_INSTALLED = "not installed: pip install fastdtw dtaidistance"
 
 
 def score(
     count: Annotated[int, typer.Option(min=ROUNDS, help="Generated trajectories to score.")] = 2000,
     pairs: Annotated[int, typer.Option(min=1, help="Pairs of paths of 1,000 nodes to align.")] = 20,
-    seed: Annotated[int, typer.Option(min=0, help="Of trajectories and pairs.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of trajectories and pairs.")] = 0,
     logs: Annotated[bool, typer.Option(help="Write and score 2,000 logs, too; takes about a minute.")] = True,
     json: JsonFile = None,
 ) -> None:
@@ -155,7 +155,7 @@ def dtw_rows(count: int, seed: int) -> list[Row]:
     for name, measure, limit in (("fastdtw", _fastdtw(), 3), ("dtaidistance", _dtaidistance(), count)):
         row_id, label = f"dtw_vs_{name}", f"times faster than {name}, same pairs"
         if measure is None:
-            rows.append(Row(row_id, label, None, "times", 1, note=RIVALS_EXTRA))
+            rows.append(Row(row_id, label, None, "times", 1, note=NOT_INSTALLED))
             continue
         rival_ms, rival_costs = _time_ms(measure, pairs[:limit])
         mine_ms, its_ms = statistics.median(ours_ms[:limit]), statistics.median(rival_ms)

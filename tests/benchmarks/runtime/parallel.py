@@ -1,4 +1,4 @@
-"""``robot-runtime bench workers``: cost of worker processes, beside a Ray on the same machine."""
+"""``bench workers``: cost of worker processes, beside a Ray on the same machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of ``robot-runtime bench localization``: error of SPL's path length, from noisy poses.
+"""Rows of ``bench localization``: error of SPL's path length, from noisy poses.
 
 Scores sum straight lines between the poses at the ends of actions, where the robot rests. The sum over a stream of
 poses would include their noise: 2 cm at 10 Hz turn 5 m into 20.

@@ -357,9 +357,9 @@ def plant(folder: Path, count: int, seed: int) -> Iterator[Planted]:
     """Write logs, the causes in turn, half of them of ObjectNav (all that never see the goal).
 
     Args:
-        folder: to write to.
+        folder: folder to write to.
         count: number of logs.
-        seed: of starts, goals, noise and variants.
+        seed: random seed of starts, goals, noise and variants.
     """
     recorder = Recorder(folder)
     for number in range(count):

@@ -1,4 +1,4 @@
-"""``robot-runtime bench policy``: overhead of the runtime around a network, and the network beside eager PyTorch.
+"""``bench policy``: overhead of the runtime around a network, and the network beside eager PyTorch.
 
 The network is DD-PPO's depth policy with ResNet-50 and two layers of LSTM, with random weights, on which time does not
 depend. The bench needs torch to make the network and as the rival; processes that it measures run without torch.
@@ -37,7 +37,7 @@ _TORCH_MISSING = "torch is not installed: pip install 'robot-runtime[torch]' onn
 
 def policy(
     steps: Annotated[int, typer.Option(min=30, help="Decisions per measurement.")] = 300,
-    seed: Annotated[int, typer.Option(min=0, help="Of weights and observations.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of weights and observations.")] = 0,
     json: JsonFile = None,
 ) -> None:
     """Measure a ResNet50-LSTM depth policy at 640x480: overhead, ONNX and PyTorch, jitter, memory, start, bridges."""
@@ -108,7 +108,7 @@ def bench_manifest(network: object) -> Manifest:
         native_actions=tuple(action.value for action in task.actions),
         stop_id=0,
         sources=(m.Source("random weights", "MIT"),),
-        converter=m.Converter("robot-runtime bench policy", __version__),
+        converter=m.Converter("bench policy", __version__),
         proof=UNPROVEN,
         model=m.Model("model.onnx", "onnx", UNKNOWN_SHA256, "1.20.1", OPSET),
         inputs=(

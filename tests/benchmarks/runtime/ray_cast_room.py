@@ -21,12 +21,12 @@ class Room:
     """A room in the optical frame of the camera in it: x right, y down, z forward, meters.
 
     Attributes:
-        corner: of the room.
+        corner: corner of the room.
         opposite: the opposite corner.
         box: corner of a box, axis-aligned as the room.
         box_opposite: the opposite corner.
         ball: center of a sphere.
-        radius_m: of the sphere.
+        radius_m: radius of the sphere.
     """
 
     corner: Point = (-2.4, -1.6, -1.0)

@@ -1,4 +1,4 @@
-"""Overhead of the RoboTHOR protocol per action: a row of ``robot-runtime bench policy``."""
+"""Overhead of the RoboTHOR protocol per action: a row of ``bench policy``."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ class InlineRobot(RobotProcess):
     """A robot within the campaign's own process; a run has ended when its request returns.
 
     Attributes:
-        operate: of the operator's devices; None for none.
+        operate: function that connects the operator's devices during a run; None for none.
     """
 
     operate: Operate | None = None
@@ -223,8 +223,8 @@ def run_judged_campaign(folder: Path, starts: int = 4) -> Path:
     """Run a campaign with a judge and one report of help to its end, and return its folder.
 
     Args:
-        folder: for plan and campaign; exists.
-        starts: in the plan.
+        folder: existing folder for plan and campaign.
+        starts: number of starts in the plan.
     """
     plan = write_plan(folder, starts, judging={"judges": 1}, limits={"steps": 40})
     campaign = folder / "campaign"

@@ -35,7 +35,7 @@ class Drive:
     """One drive, sampled at odometry's rate.
 
     Attributes:
-        stamps_ns: of the samples.
+        stamps_ns: stamps of the samples.
         truth: base_link in map.
         odometry: base_link in odom.
         moving: per sample, whether the robot moves.
@@ -62,7 +62,7 @@ class Beacons:
     """Errors of an absolute localizer.
 
     Attributes:
-        rate_hz: of measurements.
+        rate_hz: rate of measurements.
         noise_m: standard deviation of positions.
         noise_deg: standard deviation of headings; None if it measures none.
         latency_s: smallest delay of a measurement.
@@ -162,8 +162,8 @@ class ReplayedLocalizer(Localizer):
     """Localizer whose estimates and events arrive at listed times.
 
     Args:
-        clock: of the times.
-        info: of the localizer.
+        clock: clock of the times.
+        info: description of the localizer.
         arrivals: times of arrival (Clock nanoseconds) with estimates or events, in order, in the frame of ``info``.
     """
 

@@ -1,1 +1,1 @@
-"""Benchmarks of the simulator: ``robot-runtime bench sim``, ``replay`` and ``gap``."""
+"""Benchmarks of the simulator: ``bench sim``, ``replay`` and ``gap``."""

@@ -1,4 +1,4 @@
-"""``robot-runtime bench eqa``: the table of embodied question answering, and its rows."""
+"""``bench eqa``: the table of embodied question answering, and its rows."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def eqa(
     asked: Annotated[
         int, typer.Option(min=1, help="Generated flats, the first ones among them, in which the answerers are asked.")
     ] = 24,
-    seed: Annotated[int, typer.Option(min=0, help="Of flats, questions and robot.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of flats, questions and robot.")] = 1,
     json: JsonFile = None,
 ) -> None:
     """Measure the agents of embodied question answering on the simulated robot: navigation and answers.

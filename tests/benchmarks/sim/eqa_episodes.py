@@ -42,12 +42,12 @@ class Outcome:
     """One episode of one agent.
 
     Attributes:
-        episode: with the question.
-        metrics: as scored.
-        answer: as given; None for none.
+        episode: episode with the question.
+        metrics: scored metrics.
+        answer: answer of the agent; None for none.
         seen: whether an image showed the target.
-        steps: of the episode.
-        infer_ms: of each step, the policy's own time.
+        steps: number of steps.
+        infer_ms: policy's computing time of each step.
     """
 
     episode: Episode

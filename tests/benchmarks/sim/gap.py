@@ -1,4 +1,4 @@
-"""``robot-runtime bench gap``: accuracy of fitted robot parameters and of predicted correlations.
+"""``bench gap``: accuracy of fitted robot parameters and of predicted correlations.
 
 A simulated robot with random parameters stands for the real one: actions end short or long, the camera is tilted, walls
 stop it or it slides, poses are late. From the logs of 50 episodes ``robot-runtime fit`` makes a simulated robot, and

@@ -1,4 +1,4 @@
-"""One trial of ``robot-runtime bench gap``: a campaign on a randomized robot, a fit of its logs, a further campaign."""
+"""One trial of ``bench gap``: a campaign on a randomized robot, a fit of its logs, a further campaign."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Trial:
         tilt_deg: error of the fitted tilt.
         sliding: whether sliding was identified correctly.
         before: SRCC of SPL in the further campaign, of the simulator that slides and has no errors.
-        after: the same of the fitted simulator.
+        after: SRCC of SPL in the further campaign, of the fitted simulator.
         low: lower limit of the predicted interval of ``after``.
         high: upper limit of it.
     """
@@ -122,9 +122,9 @@ def campaign(options: Options, episodes: int, seed: int, logs: Path | None = Non
     """SPL (policies, episodes) of the zoo in the bundled arena on a simulated robot.
 
     Args:
-        options: of the simulated robot.
+        options: options of the simulated robot.
         episodes: number of each policy.
-        seed: of the episodes, which are the same for all policies and in both worlds, and of the errors.
+        seed: random seed of the errors and of the episodes, which all policies share in both worlds.
         logs: folder to record to, with small images; None for neither logs nor images.
         simulated: whether the campaign is the simulator's, which has other errors.
     """

@@ -1,4 +1,4 @@
-"""Overhead of habitat-lab per action: a row of ``robot-runtime bench policy``, where habitat-lab is installed."""
+"""Overhead of habitat-lab per action: a row of ``bench policy``, where habitat-lab is installed."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ habitat:
 def rows(steps: int, seed: int) -> list[Row]:
     """The row, measured in one episode on the robot without physics, with a camera of 640x480."""
     if importlib.util.find_spec("habitat") is None:
-        how = "in a checkout: .venv-frameworks/bin/python -m robot_runtime bench policy"
+        how = ".venv-frameworks/bin/python -m tests.benchmarks policy"
         return [Row(_ID, _LABEL, None, "ms", 5, "<=", note=f"habitat-lab is not installed here; {how}")]
     import sim_bridge.habitat.simulator  # noqa: F401  # first: it makes habitat-lab importable
 

@@ -1,4 +1,4 @@
-"""A simulated robot with random parameters, which stands for the real one in ``robot-runtime bench gap``."""
+"""A simulated robot with random parameters, which stands for the real one in ``bench gap``."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class RandomizedParameters:
     Attributes:
         forward_m: error of a move of 0.25 m.
         turn_rad: error of a turn of 30 degrees, in its direction.
-        tilt_deg: of the camera, up positive.
+        tilt_deg: tilt of the camera, up positive.
         slides: whether the robot slides along walls.
-        latency_s: of poses.
+        latency_s: latency of poses.
         spread_m: standard deviation of an action's end along its direction.
         spread_rad: standard deviation of an action's final heading.
     """

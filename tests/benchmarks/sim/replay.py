@@ -1,4 +1,4 @@
-"""``robot-runtime bench replay``: time of action replay, and speedup by a second worker."""
+"""``bench replay``: time of action replay, and speedup by a second worker."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.benchmarks.report import JsonFile, Row, report
 def replay(
     count: Annotated[int, typer.Option(min=2, help="Episodes of 100 actions to record and replay.")] = 24,
     rounds: Annotated[int, typer.Option(min=1, help="Times that one worker and two are measured, in turns.")] = 3,
-    seed: Annotated[int, typer.Option(min=0, help="Of episodes and actions.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of episodes and actions.")] = 0,
     json: JsonFile = None,
 ) -> None:
     """Measure action replay in the bundled apartment: episodes of 100 actions by an agent that is always moving.

@@ -1,4 +1,4 @@
-"""Timed work of ``robot-runtime bench replay``: recording logs, and replaying them in one process and by workers."""
+"""Timed work of ``bench replay``: recording logs, and replaying them in one process and by workers."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ def record(folder: Path, count: int, seed: int, images: bool) -> list[Path]:
     """Record logs of episodes of :data:`STEPS` actions in the bundled apartment, by an exact robot.
 
     Args:
-        folder: of the logs.
+        folder: folder of the logs.
         count: number of episodes.
-        seed: of episodes and actions.
+        seed: random seed of episodes and actions.
         images: whether the camera renders.
     """
     scene = load_scene(find_scene("apartment"))

@@ -1,4 +1,4 @@
-"""``robot-runtime bench sim``: speed and memory of the simulated robot, and scores of the classical agent."""
+"""``bench sim``: speed and memory of the simulated robot, and scores of the classical agent."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def sim(
     motors: Annotated[
         int, typer.Option(min=0, help="PointNav episodes of the shipped policy with a Kobuki's motors and without.")
     ] = 0,
-    seed: Annotated[int, typer.Option(min=0, help="Of episodes and robot.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of episodes and robot.")] = 0,
     json: JsonFile = None,
 ) -> None:
     """Measure the simulated LoCoBot in the bundled apartment, and the classical agent there and in an imported house.
@@ -279,13 +279,13 @@ def run_agent(
     The goal follower never gives up, so it has 150 steps; shortest paths in these flats take fewer than 100.
 
     Args:
-        agent: its name.
-        scene_name: of the episodes.
+        agent: name of the agent.
+        scene_name: name of the scene.
         count: number of episodes.
-        seed: of episodes and robot.
-        where: for the progress bar.
+        seed: random seed of episodes and robot.
+        where: name of the place in the progress bar.
         robot_name: preset; by default the one without noise.
-        options: of the robot, which replace those of the preset.
+        options: robot options that replace those of the preset.
     """
     from robot_runtime.common.console import progress_bar
     from robot_runtime.datasets.generate import generate_episodes
