@@ -37,11 +37,12 @@ test-fast: $(VENV)/.dev ## Run the tests that take less than a second or two: mo
 bench: $(VENV)/.dev ## Measure, and print a table: make bench NAME=sim ARGS="--count 10"
 	$(BIN)/python -m tests.benchmarks $(NAME) $(ARGS)
 
-check: $(VENV)/.dev $(FRAMEWORKS)/.installed ## What CI runs: format, lint, types, import table, tests
+check: $(VENV)/.dev $(FRAMEWORKS)/.installed ## What CI runs: format, lint, types, import layers, structure, tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m tests.structure --check
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	$(BIN)/pytest
 	$(FRAMEWORKS)/bin/python -m pytest tests/frameworks
