@@ -22,5 +22,9 @@ class DocstringRoles(Extension):
             kwargs: not used.
         """
         if obj.docstring is not None:
-            text = _ROLE.sub(lambda role: f"`{role[1]}`", obj.docstring.value)
-            obj.docstring.value = _LITERAL_BLOCK.sub(":", text)
+            obj.docstring.value = markdown_of(obj.docstring.value)
+
+
+def markdown_of(docstring: str) -> str:
+    """A docstring with its marks as Markdown."""
+    return _LITERAL_BLOCK.sub(":", _ROLE.sub(lambda role: f"`{role[1]}`", docstring))

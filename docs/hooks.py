@@ -7,9 +7,12 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
+from docstring_roles import markdown_of
+from griffe import Docstring, DocstringSectionKind
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
@@ -154,7 +157,8 @@ def _channels() -> Iterator[str]:
     yield (
         "# Log channels\n\nA log is one MCAP file per episode. Color, poses, transforms and path carry "
         "Foxglove's protobuf schemas, depth and map ROS 2's; everything else is JSON with a JSON schema, in which null "
-        "stands for what a record lacks. Stamps are nanoseconds of the robot's clock.\n"
+        "stands for what a record lacks, and the strings Infinity, -Infinity and NaN for these numbers. Stamps are "
+        "nanoseconds of the robot's clock.\n"
     )
     for channel in (*CHANNELS, poses_channel("/localizer/SOURCE")):
         yield f"\n## `{channel.topic}`\n\n`{channel.schema_name}`, {channel.message_encoding}."
@@ -165,11 +169,39 @@ def _channels() -> Iterator[str]:
         if channel.message_encoding == "json":
             schema = json.loads(channel.schema)
             yield f"\n{schema['description']}\n\n| field | type | |\n|---|---|---|"
-            yield from _fields(schema["properties"])
+            yield from _fields(schema["properties"], () if channel.record is None else (channel.record,))
 
 
-def _fields(properties: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+def _fields(properties: Mapping[str, Any], classes: tuple[type, ...], prefix: str = "") -> Iterator[str]:
+    """Rows of the fields of a record.
+
+    Args:
+        properties: JSON schemas of the fields by name.
+        classes: classes whose attributes are the fields; several where the record has one of them.
+        prefix: names of the fields around them.
+    """
+    documented = {name: text for cls in classes for name, text in _attributes(cls).items()}
+    hints = {name: hint for cls in classes for name, hint in get_type_hints(cls).items()}
     for name, schema in properties.items():
         kind = f"array of {schema['items']['type']}" if schema["type"] == "array" else schema["type"]
-        yield f"| `{prefix}{name}` | {kind} | {schema.get('description', '')} |"
-        yield from _fields(schema.get("properties", {}), f"{prefix}{name}.")
+        own = schema.get("description", "") if schema["type"] != "number" else ""
+        about = "; ".join(filter(None, (documented.get(name, "").rstrip("."), own)))
+        yield f"| `{prefix}{name}` | {kind} | {about} |"
+        hint = hints.get(name)
+        inner = tuple(part for part in (hint, *get_args(hint)) if is_dataclass(part))
+        yield from _fields(schema.get("properties", {}), inner, f"{prefix}{name}.")
+
+
+def _attributes(cls: Any) -> dict[str, str]:
+    """Descriptions of a class's attributes, from its docstring."""
+    docstring = Docstring(markdown_of(cls.__doc__ or ""))
+    sections = [
+        section.value for section in docstring.parse("google") if section.kind is DocstringSectionKind.attributes
+    ]
+    # Of `x_m, y_m: position`, Griffe takes the second name for a type.
+    texts: dict[str, str] = {}
+    for item in (item for items in sections for item in items):
+        # Griffe takes the second name of `x_m, y_m: position` for a type.
+        names = (item.name.rstrip(","), *([str(item.annotation)] if item.name.endswith(",") else []))
+        texts |= dict.fromkeys(names, " ".join(item.description.split()))
+    return texts

@@ -93,7 +93,7 @@ PHASES: dict[str, str] = {
 """Phases of a step's host time, in order. The motion of a simulated robot counts the time that computing it takes."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StepRecord:
     """One step: an action, how it ended, and what was observed afterwards. Step 0 is the reset: no action.
 
@@ -115,6 +115,7 @@ class StepRecord:
 
     index: int
     action: Action | None
+    command: Command | None = None
     result: ActionResult | None
     observation: Observation
     frame: RgbdFrame
@@ -129,7 +130,6 @@ class StepRecord:
     held: tuple[str, ...] = ()
     grab: Grab | None = None
     phase: str = ""
-    command: Command | None = None
 
 
 class EndReason(str, Enum):

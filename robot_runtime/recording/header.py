@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -14,38 +15,66 @@ from robot_runtime.errors import SceneError
 from robot_runtime.hal import Intrinsics
 from robot_runtime.policy import PolicySource
 from robot_runtime.recording import json_records
-from robot_runtime.recording.channels import LOG_FORMAT
-from robot_runtime.recording.json_values import finite, integer, loads, mapping, text, texts
+from robot_runtime.recording.codec import (
+    INTEGER,
+    NUMBER,
+    TEXT,
+    Codec,
+    Special,
+    codec_of,
+    described,
+    object_codec,
+    optional,
+    parts_of,
+)
+from robot_runtime.recording.json_records import SPECIAL
+from robot_runtime.recording.json_values import finite, loads, text
 from robot_runtime.records import EpisodeHeader
-from robot_runtime.scenes.objects import ObjectSource
 from robot_runtime.scenes.occupancy_map import MapFile, OccupancyMap
 from robot_runtime.scenes.scene import Scene, SceneFile
 from robot_runtime.tasks.episode import Episode
 from robot_runtime.tasks.task import Task
 
+LOG_FORMAT = 1
+"""Version of the layout of a log, written in its ``/episode`` record."""
+
+
+def _document(cls: type) -> Codec:
+    """The codec of what is also written in YAML files, in which a misspelled field is an error."""
+    return Codec(lambda data: config.parse(data, cls, f"/episode: {cls.__name__.lower()}"), {"type": "object"})
+
+
+def _intrinsics(data: Mapping[str, Any]) -> Intrinsics:
+    intrinsics: Intrinsics = _CAMERA.decode(data)
+    if not 0 < intrinsics.width * intrinsics.height <= image_files.MAX_IMAGE_PIXELS:
+        raise ValueError(f"a camera of {intrinsics.width} x {intrinsics.height} pixels")
+    return intrinsics
+
+
+_FINITE = replace(NUMBER, decode=finite)
+_CAMERA = codec_of(Intrinsics, {float: _FINITE})
+_SCENE = {"type": "object", "properties": {"name": TEXT.schema, "digest": TEXT.schema}}
+_OLDER_LACK = ("dataset", "object_source", "origin", "placement", "localizers", "policy")
+_SPECIAL: Special = {
+    **SPECIAL,
+    Episode: _document(Episode),
+    Task: _document(Task),
+    PolicySource: described("what the agent can be loaded from again")(_document(PolicySource)),
+    Scene: Codec(lambda data: text(data["digest"]), _SCENE, lambda scene: {"name": scene.name, "digest": scene.digest}),
+    Intrinsics: replace(_CAMERA, decode=_intrinsics),
+    (EpisodeHeader, "depth_unit_m"): _FINITE,
+    (EpisodeHeader, "mount"): codec_of(tuple[float, float, float], {float: _FINITE}),
+    **{(EpisodeHeader, name): optional for name in _OLDER_LACK},
+}
+HEADER = object_codec({name: part for name, part in parts_of(EpisodeHeader, _SPECIAL).items() if name != "provenance"})
+"""A header's fields without provenance, and with the scene's name and digest only."""
+
+HEADER_SCHEMA: dict[str, Any] = {"format": INTEGER.schema, **HEADER.properties}
+
 
 def header_to_json(header: EpisodeHeader) -> dict[str, Any]:
-    """The header as JSON without provenance, and with the scene's name and digest only."""
-    return {
-        "format": LOG_FORMAT,
-        "episode": json_records.plain(header.episode),
-        "task": json_records.plain(header.task),
-        "scene": {"name": header.scene.name, "digest": header.scene.digest},
-        "robot": header.robot,
-        "robot_config": json_records.plain(header.robot_config),
-        "agent": header.agent,
-        "seed": header.seed,
-        "intrinsics": json_records.plain(header.intrinsics),
-        "depth_unit_m": header.depth_unit_m,
-        "mount": list(header.mount),
-        "start_ns": header.start_ns,
-        "dataset": header.dataset,
-        "object_source": json_records.plain(header.object_source),
-        "origin": json_records.plain(header.origin),
-        "placement": json_records.plain(header.placement),
-        "localizers": json_records.plain(header.localizers),
-        "policy": json_records.plain(header.policy),
-    }
+    """The header for ``json_records.dumps`` without provenance, and with the scene's name and digest only."""
+    return {"format": LOG_FORMAT, **HEADER.encode(header)}
 
 
 def scene_files(header: EpisodeHeader) -> list[tuple[str, str, bytes]]:
@@ -86,36 +115,11 @@ def header_from_json(
     Raises:
         ConfigError, SceneError: a value is malformed; so do the errors of ``json_values.MALFORMED``.
     """
-    where = f"{path}: /episode"
     values = {key: _value(text) for key, text in provenance.items()}
-    x, y, z = data["mount"]
-    return EpisodeHeader(
-        episode=config.parse(data["episode"], Episode, f"{where}: episode"),
-        task=config.parse(data["task"], Task, f"{where}: task"),
-        scene=_scene(path, text(data["scene"]["digest"]), files, Path(values.get("scene_folder", path.parent))),
-        robot=text(data["robot"]),
-        robot_config=mapping(data["robot_config"]),
-        agent=text(data["agent"]),
-        seed=integer(data["seed"]),
-        intrinsics=_intrinsics(data["intrinsics"]),
-        depth_unit_m=finite(data["depth_unit_m"]),
-        mount=(finite(x), finite(y), finite(z)),
-        start_ns=integer(data["start_ns"]),
-        provenance=values,
-        dataset=text(data.get("dataset", "")),  # the oldest logs have none
-        object_source=ObjectSource(data["object_source"]) if data.get("object_source") else None,
-        origin=json_records.pose_from_json(data["origin"]) if data.get("origin") else None,
-        placement=json_records.placement_from_json(data["placement"]) if data.get("placement") else None,
-        localizers={role: texts(names) for role, names in data.get("localizers", {}).items()},
-        policy=config.parse(data["policy"], PolicySource, f"{where}: policy") if data.get("policy") else None,
-    )
-
-
-def _intrinsics(data: Mapping[str, Any]) -> Intrinsics:
-    width, height = integer(data["width"]), integer(data["height"])
-    if not 0 < width * height <= image_files.MAX_IMAGE_PIXELS:
-        raise ValueError(f"a camera of {width} x {height} pixels")
-    return Intrinsics(width, height, *(finite(data[name]) for name in ("fx", "fy", "cx", "cy")))
+    fields = HEADER.decode(data)
+    folder = Path(values.get("scene_folder", path.parent))
+    fields["scene"] = _scene(path, fields["scene"], files, folder)
+    return EpisodeHeader(**fields, provenance=values)
 
 
 def _scene(path: Path, digest: str, files: Mapping[str, bytes], folder: Path) -> Scene:

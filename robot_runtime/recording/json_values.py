@@ -55,11 +55,18 @@ def text(value: Any) -> str:
     return value
 
 
-def texts(value: Any) -> tuple[str, ...]:
-    """Strings. Raises ``ValueError``."""
+def boolean(value: Any) -> bool:
+    """True or false. Raises ``ValueError``."""
+    if not isinstance(value, bool):
+        raise ValueError(f"{value!r:.50} is neither true nor false")
+    return value
+
+
+def items(value: Any) -> list[Any]:
+    """A JSON array. Raises ``ValueError``."""
     if not isinstance(value, list):
         raise ValueError(f"{value!r:.50} is not a list")
-    return tuple(map(text, value))
+    return value
 
 
 def mapping(value: Any) -> dict[str, Any]:

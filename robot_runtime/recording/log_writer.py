@@ -46,7 +46,7 @@ from robot_runtime.recording.header import header_to_json, provenance_to_text, s
 from robot_runtime.recording.images import encode_depth, encode_rgb, encode_semantic, encode_streamed_rgb
 from robot_runtime.recording.integrity import attachment_parts
 from robot_runtime.recording.mcap_writer import Buffer, McapWriter
-from robot_runtime.recording.pose_streams import poses_to_json, topic_of
+from robot_runtime.recording.pose_streams import poses_to_columns, topic_of
 from robot_runtime.records import EpisodeEnd, EpisodeHeader, SentCommand, StepRecord
 from robot_runtime.scenes.objects import ObjectPose
 
@@ -139,7 +139,7 @@ class LogWriter:
         self._path.extend((record.referee.pose.x_m, record.referee.pose.y_m))
         if not self._streams or index % STREAM_PATH_STEPS == 0:
             self._protobuf("path", record.referee.stamp_ns, index, messages.path(self._path, record))
-        self._json("host", stamp_ns, index, {"index": index, "phase_s": record.phase_s})
+        self._json("host", stamp_ns, index, json_records.HOST.encode(record))
         objects = self._write_objects(record)
         self._chained("step", stamp_ns, index, json_records.step_to_json(record, self._objects_since), objects)
         self._last_pose = record.referee.pose
@@ -161,7 +161,7 @@ class LogWriter:
 
     def write_base_state(self, state: BaseState) -> None:
         """Write a base state; its chunk ends ``BASE_CHUNK_S`` after it began."""
-        self._json("base", state.stamp_ns, 0, json_records.base_to_json(state))
+        self._json("base", state.stamp_ns, 0, json_records.BASE.encode(state))
         if self._chunk_start_ns is None:
             self._chunk_start_ns = state.stamp_ns
         if state.stamp_ns - self._chunk_start_ns >= seconds_to_ns(BASE_CHUNK_S):
@@ -169,8 +169,7 @@ class LogWriter:
 
     def write_commands(self, commands: Sequence[SentCommand]) -> None:
         """Write one or more commands by columns; the next step ends their chunk."""
-        columns = dict(zip(SentCommand._fields, zip(*commands, strict=True), strict=True))
-        self._json("commands", commands[-1].stamp_ns, 0, columns)
+        self._json("commands", commands[-1].stamp_ns, 0, json_records.COMMANDS.encode(commands))
 
     def write_event(self, event: Event) -> None:
         """Write an event at once."""
@@ -182,7 +181,7 @@ class LogWriter:
         topic, last_ns = topic_of(source), estimates[-1].stamp_ns
         if topic not in self._channels:
             self._register(poses_channel(topic))
-        self._message(topic, last_ns, 0, json_records.dumps(poses_to_json(source, estimates)))
+        self._message(topic, last_ns, 0, json_records.dumps(poses_to_columns(source, estimates)))
 
     def write_end(self, end: EpisodeEnd) -> None:
         """Write the last record."""

@@ -17,11 +17,6 @@ from robot_runtime.task_kinds.objectnav import task as objectnav
 from robot_runtime.tasks.sensor import Moment
 
 
-def numbers_of(observation: Mapping[str, Any]) -> Observation:
-    """The observation in a step's JSON, without its images."""
-    return {name: json_records.array_from_json(array) for name, array in observation.items() if "data" in array}
-
-
 def digests_of(observation: Mapping[str, Any]) -> dict[str, Any]:
     """The digests of an observation's images in a step's JSON."""
     return {name: array for name, array in observation.items() if "crc32" in array}

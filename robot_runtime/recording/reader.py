@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
 from google.protobuf.message import DecodeError
 from mcap.opcode import Opcode
 from mcap.records import Attachment, Channel, McapRecord, Message, Metadata
@@ -17,12 +16,13 @@ from robot_runtime.errors import ConfigError, RecordingError, SceneError
 from robot_runtime.hal import BaseState, PoseEstimate, RgbdFrame
 from robot_runtime.hal.events import Event
 from robot_runtime.hal.streams import STREAMS
-from robot_runtime.recording import images, json_records, observations
+from robot_runtime.recording import images, observations
 from robot_runtime.recording.chain import stated_digest
-from robot_runtime.recording.channels import IMAGE_TOPICS, LOG_FORMAT
-from robot_runtime.recording.header import header_from_json
+from robot_runtime.recording.channels import IMAGE_TOPICS
+from robot_runtime.recording.header import LOG_FORMAT, header_from_json
 from robot_runtime.recording.integrity import POSE_STREAMS, Integrity
-from robot_runtime.recording.json_values import MALFORMED, finite, integer, loads
+from robot_runtime.recording.json_records import BASE, COMMANDS, END, EVENT, HOST, OBJECTS, step_from_json
+from robot_runtime.recording.json_values import MALFORMED, loads
 from robot_runtime.recording.mcap_scan import ChunkSpan, Damaged, LogFile
 from robot_runtime.recording.pose_streams import poses_from_json
 from robot_runtime.records import EpisodeEnd, EpisodeHeader, SentCommand, StepRecord
@@ -34,7 +34,6 @@ _STEP, _HOST, _OBJECTS, _END = (_TOPICS[name] for name in ("step", "host", "obje
 _STEP_TOPICS = frozenset((_STEP, _HOST, _OBJECTS))
 _POSE_TOPICS = {_TOPICS[name]: name for name in POSE_STREAMS}
 _VERIFIED_TOPICS = _STEP_TOPICS | _POSE_TOPICS.keys() | {_END}
-_NO_RGB, _NO_DEPTH = np.empty((0, 0, 3), np.uint8), np.empty((0, 0), np.float32)
 R = TypeVar("R")
 
 
@@ -137,7 +136,7 @@ class LogReader:
                     if integrity is not None:
                         integrity.on_objects(message.data)
                 elif topic == _END and integrity is not None:
-                    end = self._decode(message, "the end after step", json_records.end_from_json)
+                    end = self._decode(message, "the end after step", END.decode)
                     integrity.on_end(message.data, end)
 
     def with_images(self, record: StepRecord) -> StepRecord:
@@ -180,19 +179,19 @@ class LogReader:
         """Yield the base states between the steps, at the logged rate. Raises ``RecordingError``."""
         for topic, message in self._records():
             if topic == _TOPICS["base"]:
-                yield self._decode(message, "a base state", json_records.base_from_json)
+                yield self._decode(message, "a base state", BASE.decode)
 
     def commands(self) -> Iterator[SentCommand]:
         """Yield the velocities that were sent to the base. Raises ``RecordingError``."""
         for topic, message in self._records():
             if topic == _TOPICS["commands"]:
-                yield from self._decode(message, "commands", json_records.commands_from_json)
+                yield from self._decode(message, "commands", COMMANDS.decode)
 
     def events(self) -> Iterator[Event]:
         """Yield the events between the steps, in the order in which they were reported. Raises ``RecordingError``."""
         for topic, message in self._records():
             if topic == _TOPICS["events"]:
-                yield self._decode(message, "an event", json_records.event_from_json)
+                yield self._decode(message, "an event", EVENT.decode)
 
     def poses(self) -> dict[str, list[PoseEstimate]]:
         """All raw poses by source (``LocalizerInfo.name``), in the order of arrival. Raises ``RecordingError``."""
@@ -307,7 +306,7 @@ class LogReader:
         for chunk in reversed(self._chunks):
             if not self._holds_images_only(chunk):
                 ends = [message for topic, message in self._messages(chunk) if topic == _END]
-                return self._decode(ends[-1], "the end after step", json_records.end_from_json) if ends else None
+                return self._decode(ends[-1], "the end after step", END.decode) if ends else None
         return None
 
     def _decode(self, message: Message, what: str, decode: Callable[[dict[str, Any]], R]) -> R:
@@ -331,22 +330,21 @@ def _step(
     data: dict[str, Any], phase_s: dict[str, float], objects: Mapping[int | None, Mapping[str, ObjectPose]]
 ) -> tuple[StepRecord, dict[str, Any]]:
     """A step, and the digests of its images, from its JSON and what is beside it in the log."""
-    observation = observations.numbers_of(data["observation"])
-    frame = RgbdFrame(integer(data["frame"]["stamp_ns"]), _NO_RGB, _NO_DEPTH)
     since = (data.get("objects") or {}).get("since")
     if since not in objects:
         # A log that was torn and recovered: poses written with other steps are not valid here.
         raise ValueError(f"the objects' poses that were written with step {since} are lost")
-    record = json_records.step_from_json(data, observation, frame, phase_s, objects[since])
-    return record, observations.digests_of(data["observation"])
+    return step_from_json(data, phase_s, objects[since]), observations.digests_of(data["observation"])
 
 
 def _phase_s(data: dict[str, Any]) -> dict[str, float]:
-    return {name: finite(seconds) for name, seconds in data["phase_s"].items()}
+    phase_s: dict[str, float] = HOST.decode(data)["phase_s"]
+    return phase_s
 
 
 def _objects(data: dict[str, Any]) -> dict[str, ObjectPose]:
-    return json_records.objects_from_json(data["poses"])
+    poses: dict[str, ObjectPose] = OBJECTS.decode(data["poses"])
+    return poses
 
 
 _DECODERS: dict[str, tuple[str, Any]] = {

@@ -375,9 +375,9 @@ def test_the_action_that_a_fault_cut_short_is_kept_with_the_end() -> None:
     result = ActionResult(Outcome.FAULT, Displacement(forward_m=0.25), still, Zone.NONE, 0.7, "base: silent")
     end = EpisodeEnd(EndReason.FAULT, 3, 9, "base: silent", Action.MOVE_FORWARD, result, of_policy=True)
     written = json.loads(json_records.dumps(end))
-    assert json_records.end_from_json(written) == end
+    assert json_records.END.decode(written) == end
     older = {key: written[key] for key in ("reason", "steps", "stamp_ns", "detail")}
-    assert json_records.end_from_json(older) == EpisodeEnd(EndReason.FAULT, 3, 9, "base: silent")
+    assert json_records.END.decode(older) == EpisodeEnd(EndReason.FAULT, 3, 9, "base: silent")
 
 
 def test_enum_members_are_written_by_name_and_unknown_objects_refused() -> None:
