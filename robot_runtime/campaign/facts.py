@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from robot_runtime.campaign.plan import Kind, Plan, finite
+from robot_runtime.campaign.plan import Kind, Plan
 from robot_runtime.common import config
 from robot_runtime.errors import RecordingError, RuntimeFault
 from robot_runtime.metrics.settings import Rules
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import EndReason, EpisodeEnd
 from robot_runtime.scoring.failure_causes import CONTACT_LIMIT
-from robot_runtime.scoring.summary import EpisodeScore, Maps, score_log
+from robot_runtime.scoring.summary import Maps, score_log
 
 METRICS = ("success", "spl", "soft_spl", "distance_to_goal", "collisions", "steps", "path_length_m", "shortest_path_m")
 RULES = Rules(policy_faults="failure", evidence="ignore")
@@ -83,32 +83,25 @@ def facts_of(plan: Plan, path: Path, maps: Maps | None = None) -> Facts:
     """
     try:
         with LogReader(path) as log:
-            found = _read(plan, log)
+            facts = _read(plan, log)
     except RecordingError as error:
         return Facts(None, error.message.replace(str(path), path.name), "damaged")
-    if found.kind in ("killed", "damaged"):
-        return found
+    if facts.kind in ("killed", "damaged"):
+        return facts
     score = score_log(path, RULES, maps)
     if score.scorable:
-        metrics = {name: _number(score, name) for name in METRICS}
+        metrics = {name: finite(score.metrics.get(name)) for name in METRICS}
         limit, count = plan.limits.contacts, metrics["collisions"]
-        over = found.kind is None and limit is not None and count is not None and count >= limit
-        kind: Kind | None = "contact_limit" if over else found.kind
-        return _with(found, kind=kind, metrics=metrics)
-    return (
-        found
-        if found.kind is not None
-        else _with(found, kind="damaged", detail=score.reason.replace(str(path), path.name))
-    )
+        over = facts.kind is None and limit is not None and count is not None and count >= limit
+        return replace(facts, kind="contact_limit" if over else facts.kind, metrics=metrics)
+    if facts.kind is not None:
+        return facts
+    return replace(facts, kind="damaged", detail=score.reason.replace(str(path), path.name))
 
 
-def _with(facts: Facts, **changes: Any) -> Facts:
-    return Facts(**{**asdict(facts), **changes})
-
-
-def _number(score: EpisodeScore, name: str) -> float | None:
-    value = score.metrics.get(name)
-    return None if value is None else finite(float(value))
+def finite(value: float | None) -> float | None:
+    """A number for JSON: None for what is not finite."""
+    return None if value is None or not math.isfinite(value) else float(value)
 
 
 def _read(plan: Plan, log: LogReader) -> Facts:

@@ -1,8 +1,9 @@
 """Ledger of a campaign: what happened, one JSON line each, appended, chained by hash, and on the disk before the next.
 
 Each line holds its number ``n``, the time ``at`` (UTC), the seconds ``up_s`` since the computer was started and the id
-``boot`` of that start, ``kind``, the content, a signature where the plan names a signer, and ``chain``
-(:class:`robot_runtime.recording.chain.Chain`). Nothing is ever changed or removed.
+``boot`` of that start, ``kind``, the content, a signature (Ed25519) where the plan names a signer, and ``chain``
+(:class:`robot_runtime.recording.chain.Chain`). Nothing is ever changed or removed. The hash chain is not a signature:
+anyone can recompute it. Without the signer's private key, nobody can write another history.
 """
 
 from __future__ import annotations
@@ -11,12 +12,11 @@ import fcntl
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from typing_extensions import Self
 
@@ -25,6 +25,13 @@ from robot_runtime.errors import ConfigError, RecordingError, writing
 from robot_runtime.recording.chain import Chain
 
 FILE = "ledger.jsonl"
+LOGS = "logs"
+"""Folder of the logs in a campaign's, with a folder for each attempt."""
+
+START, OVERLAY = "start.png", "overlay.png"
+"""Pictures in an attempt's folder: of the run's start, and the same over the live image during placement."""
+
+
 CLOCK_TOLERANCE_S = 2.0
 """Largest step back of the computer's clock between two lines: time servers correct less than that."""
 
@@ -149,15 +156,8 @@ class Ledger:
             )
 
     def _lock(self) -> None:
-        def locked() -> bool | None:
-            try:
-                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                return None
-            return True
-
         # Others hold it for moments only: to see whether it is held, or to add a verdict.
-        if wait_for(SystemClock(), locked, LOCK_S, 0.05) is None:
+        if not take_lock(self._file, LOCK_S):
             raise ConfigError(
                 f"{self.folder}: another process runs this campaign", "wait until it ends, or stop it with Ctrl-C"
             )
@@ -226,6 +226,19 @@ def read_ledger(folder: Path) -> list[Entry]:
     return parse_ledger(path, data[: data.rfind(b"\n") + 1])[0]
 
 
+def take_lock(file: int | IO[Any], limit_s: float) -> bool:
+    """Lock an open file for this process alone; False if another process still has it locked after ``limit_s``."""
+
+    def locked() -> bool | None:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return None
+        return True
+
+    return wait_for(SystemClock(), locked, limit_s, 0.05) is not None
+
+
 def is_running(folder: Path) -> bool:
     """Whether a process has the campaign open."""
     try:
@@ -274,10 +287,64 @@ def _sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-@contextmanager
-def replaced(path: Path) -> Iterator[Path]:
-    """A file to write that replaces ``path`` at the end, completely or not at all. Raises ``RecordingError``."""
-    part = path.with_name(f"{path.name}.part")
-    with writing(path):
-        yield part
-        part.replace(path)
+def write_secret(path: Path, text: str) -> None:
+    """Write a new file for its owner's eyes only. Raises ``RecordingError``, also if it is there already."""
+    with writing(path, "give another file"):
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+
+
+def create_key(path: Path) -> str:
+    """Write a new private key, for its owner's eyes only, and return the public one as 64 hexadecimal digits.
+
+    Raises:
+        ConfigError: the library is not installed.
+        RecordingError: the file cannot be written, or is there already.
+    """
+    key = _ed25519().Ed25519PrivateKey.generate()
+    write_secret(path, key.private_bytes_raw().hex() + "\n")
+    return str(key.public_key().public_bytes_raw().hex())
+
+
+def signer(path: Path, public: str) -> Sign:
+    """The signing function of a private key.
+
+    Args:
+        path: path of the key.
+        public: key that the plan names.
+
+    Raises:
+        ConfigError: the file is not a key, or another than the plan's.
+    """
+    library = _ed25519()
+    try:
+        key = library.Ed25519PrivateKey.from_private_bytes(bytes.fromhex(path.read_text(encoding="ascii").strip()))
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            f"{path}: not a private key: {error}", "make one with `robot-runtime campaign key`"
+        ) from error
+    if key.public_key().public_bytes_raw().hex() != public:
+        raise ConfigError(f"{path}: is not the key of the plan's signer", "give that key, or name this one in the plan")
+    return lambda data: str(key.sign(data).hex())
+
+
+def is_signed(data: bytes, signature: str, public: str) -> bool:
+    """Whether a signature over ``data`` is of the owner of a public key. Raises ``ConfigError`` without the library."""
+    from cryptography.exceptions import InvalidSignature
+
+    try:
+        _ed25519().Ed25519PublicKey.from_public_bytes(bytes.fromhex(public)).verify(bytes.fromhex(signature), data)
+    except (InvalidSignature, ValueError):
+        return False
+    return True
+
+
+def _ed25519() -> Any:
+    try:
+        from cryptography.hazmat.primitives.asymmetric import ed25519
+    except ImportError as error:
+        raise ConfigError(
+            "signatures need the package cryptography; it is not installed", "pip install 'robot-runtime[signature]'"
+        ) from error
+    return ed25519

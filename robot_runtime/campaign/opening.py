@@ -21,8 +21,6 @@ from robot_runtime.tasks.episode import Episode
 from robot_runtime.tasks.registry import check_episode
 
 CAMPAIGNS = Path("campaigns")
-LOGS = "logs"
-"""Folder of the logs in a campaign's, with a folder for each attempt."""
 
 
 def folder_of(plan: Plan, out: Path | None = None) -> Path:
@@ -47,13 +45,14 @@ def check_plan(plan: Plan) -> list[Episode]:
     for policy in plan.policies.values():
         check_source(policy.source)
     episodes = load_episodes(Path(plan.episodes))[: plan.count]
-    scenes = {folder: load_scene(find_scene(folder)) for folder in {plan.scene(one.scene) for one in episodes}}
-    maps = {folder: GeodesicMap(scene.map, task.robot_radius_m) for folder, scene in scenes.items()}
     if not episodes:
         raise ConfigError(f"no episode in {plan.episodes}", "generate some with `robot-runtime episodes generate`")
     folders = [plan.scene(episode.scene) for episode in episodes]
+    scenes = {folder: load_scene(find_scene(folder)) for folder in set(folders)}
+    maps = {folder: GeodesicMap(scene.map, task.robot_radius_m) for folder, scene in scenes.items()}
     return [
-        check_episode(task, scenes[folder], one, maps[folder]) for one, folder in zip(episodes, folders, strict=True)
+        check_episode(task, scenes[folder], episode, maps[folder])
+        for episode, folder in zip(episodes, folders, strict=True)
     ]
 
 
@@ -118,4 +117,4 @@ def check_same(plan: Plan, stored: Plan, folder: Path) -> None:
 
 
 def _names(plan: Plan) -> list[EpisodeName]:
-    return [EpisodeName(n, one.id, one.scene, one.key) for n, one in enumerate(check_plan(plan))]
+    return [EpisodeName(n, episode.id, episode.scene, episode.key) for n, episode in enumerate(check_plan(plan))]

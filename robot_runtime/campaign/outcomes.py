@@ -6,24 +6,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from robot_runtime.campaign.attempts import Attempt
 from robot_runtime.campaign.plan import Plan
-from robot_runtime.campaign.state import State
+from robot_runtime.campaign.state import Attempt, State
 from robot_runtime.scoring.statistics.sequential import SequentialPairedTest
 
 View = Literal["strict", "lenient"]
 VIEWS: tuple[View, ...] = ("strict", "lenient")
 
 
-def value(plan: Plan, attempts: Sequence[Attempt], counted: Attempt, view: View) -> float:
-    """The metric of a policy's runs from one start, between 0 and 1.
+def value(state: State, counted: Attempt, view: View) -> float:
+    """The metric of a policy's runs from a start, between 0 and 1.
 
     Args:
-        plan: plan whose metric and rules hold.
-        attempts: all of the policy from this start, repeated ones included.
-        counted: the one that was not repeated.
+        state: state of the campaign.
+        counted: the run that was not repeated.
         view: where a kind counts as a failure, the value is 0, also if the run with it was repeated.
     """
+    plan = state.plan
+    attempts = [attempt for attempt in state.by_start[counted.start] if attempt.policy == counted.policy]
     if any(plan.counting.rule(kind, view) == "failure" for attempt in attempts for kind in attempt.kinds):
         return 0.0
     facts = counted.facts
@@ -46,11 +46,8 @@ def value(plan: Plan, attempts: Sequence[Attempt], counted: Attempt, view: View)
 def values(state: State, view: View) -> list[dict[str, float]]:
     """The values of every finished start by policy, in the order in which the starts were finished."""
     return [
-        {
-            policy: value(state.plan, [one for one in state.by_start[number] if one.policy == policy], counted, view)
-            for policy, counted in sorted(progress.valid.items())
-        }
-        for number, progress in state.finished
+        {policy: value(state, counted, view) for policy, counted in sorted(progress.valid.items())}
+        for _, progress in state.finished
     ]
 
 
@@ -95,18 +92,22 @@ class RunningAnswer:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._test = self._new_test()
-        self._found: list[Mapping[str, float]] = []
+        self._begin()
+
+    def _begin(self) -> None:
+        rule = self._plan.test
+        self._test = SequentialPairedTest(rule.metric, alpha=rule.alpha, sides=rule.sided, max_pairs=rule.largest)
+        self._starts: list[Mapping[str, float]] = []
         self._totals: dict[str, tuple[float, int]] = {}
         self._decision = "continue"
         self._pairs = 0
 
     def add(self, start: Mapping[str, float]) -> Answer:
         """Add the values of the next finished start, by policy, and return the answer."""
-        self._found.append(start)
-        for policy, one in start.items():
+        self._starts.append(start)
+        for policy, metric in start.items():
             total, count = self._totals.get(policy, (0.0, 0))
-            self._totals[policy] = total + one, count + 1
+            self._totals[policy] = total + metric, count + 1
         if self._plan.compared is None:
             self._pairs += 1
         elif self._decision == "continue" or self._pairs < self._plan.test.least:
@@ -115,11 +116,11 @@ class RunningAnswer:
             self._pairs += 1
         return self.answer
 
-    def after(self, found: Sequence[Mapping[str, float]]) -> Answer:
+    def after(self, starts: Sequence[Mapping[str, float]]) -> Answer:
         """The answer after these starts; quick if they begin with those of the last call."""
-        if found[: len(self._found)] != self._found:
-            self._test, self._found, self._totals, self._decision, self._pairs = self._new_test(), [], {}, "continue", 0
-        for start in found[len(self._found) :]:
+        if starts[: len(self._starts)] != self._starts:
+            self._begin()
+        for start in starts[len(self._starts) :]:
             self.add(start)
         return self.answer
 
@@ -138,14 +139,10 @@ class RunningAnswer:
         interval = test.interval
         return Answer(named, pairs, test.p_value, interval.low, interval.mean, interval.high, means)
 
-    def _new_test(self) -> SequentialPairedTest:
-        rule = self._plan.test
-        return SequentialPairedTest(rule.metric, alpha=rule.alpha, sides=rule.sided, max_pairs=rule.largest)
 
-
-def answer(plan: Plan, found: Sequence[Mapping[str, float]]) -> Answer:
+def answer(plan: Plan, starts: Sequence[Mapping[str, float]]) -> Answer:
     """The answer of the plan's test to the values of finished starts, in order."""
-    return RunningAnswer(plan).after(found)
+    return RunningAnswer(plan).after(starts)
 
 
 def rounded(part: Any) -> Any:
@@ -153,8 +150,8 @@ def rounded(part: Any) -> Any:
     if isinstance(part, float):
         return float(f"{part:.12g}")
     if isinstance(part, Mapping):
-        return {key: rounded(one) for key, one in part.items()}
-    return [rounded(one) for one in part] if isinstance(part, (list, tuple)) else part
+        return {key: rounded(value) for key, value in part.items()}
+    return [rounded(item) for item in part] if isinstance(part, (list, tuple)) else part
 
 
 def same(a: Any, b: Any) -> bool:
@@ -162,22 +159,22 @@ def same(a: Any, b: Any) -> bool:
     if isinstance(a, Mapping) and isinstance(b, Mapping):
         return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
     if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
-        return len(a) == len(b) and all(same(one, other) for one, other in zip(a, b, strict=True))
+        return len(a) == len(b) and all(same(left, right) for left, right in zip(a, b, strict=True))
     if isinstance(a, float) or isinstance(b, float):
         numbers = isinstance(a, (int, float)) and isinstance(b, (int, float))
         return numbers and abs(a - b) <= 1e-9 * max(1.0, abs(a), abs(b))
     return bool(a == b)
 
 
-def sentence(plan: Plan, found: Answer) -> str:
+def sentence(plan: Plan, result: Answer) -> str:
     """The answer in words."""
-    means = ", ".join(f"{name} {mean:.3f}" for name, mean in found.means.items())
-    what = f"{plan.test.metric} after {found.pairs} starts: {means}" if found.means else "no start is finished"
-    if found.decision == "continue":
+    means = ", ".join(f"{name} {mean:.3f}" for name, mean in result.means.items())
+    what = f"{plan.test.metric} after {result.pairs} starts: {means}" if result.means else "no start is finished"
+    if result.decision == "continue":
         return f"not yet; {what}"
-    if found.decision in ("single", "several"):
+    if result.decision in ("single", "several"):
         return what
-    tail = "" if found.p_value is None else f" (p = {found.p_value:.2g}, valid at any time)"
-    if found.decision == "undecided":
+    tail = "" if result.p_value is None else f" (p = {result.p_value:.2g}, valid at any time)"
+    if result.decision == "undecided":
         return f"no answer; {what}{tail}"
-    return f"{found.decision} is better; {what}{tail}"
+    return f"{result.decision} is better; {what}{tail}"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import re
-from collections.abc import Mapping
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 from pydantic import Field
 
@@ -248,6 +248,11 @@ class Counting:
         """The effect of a kind."""
         return (STRICT | self.strict if view == "strict" else LENIENT | self.lenient)[kind]
 
+    def repeated(self, kinds: Iterable[Kind]) -> Kind | None:
+        """The first kind for which the strict or the lenient result needs another run; None for none."""
+        repeating = (kind for kind in kinds if "repeat" in (self.rule(kind, "strict"), self.rule(kind, "lenient")))
+        return next(repeating, None)
+
 
 @dataclass(frozen=True)
 class Battery:
@@ -264,6 +269,26 @@ class Battery:
     first_run: Fraction = 0.1
 
     __pydantic_config__ = config.STRICT
+
+    def expected(self, taken: Sequence[float]) -> float:
+        """Charge that a run takes at most, with a probability of about 0.98: mean and two standard deviations."""
+        if len(taken) < 2:
+            return max([self.first_run, *taken])
+        return statistics.fmean(taken) + 2 * statistics.stdev(taken)
+
+    def must_charge(self, charge: float | None, runs: int, taken: Sequence[float]) -> bool:
+        """Whether a robot must charge before it begins; one that is charged enough to go on never must.
+
+        Args:
+            charge: present charge, 0 to 1; None if unknown, and then it never must.
+            runs: number of runs that follow each other from the next start.
+            taken: charge that each run has taken so far.
+        """
+        return charge is not None and not self.is_charged(charge) and charge - runs * self.expected(taken) < self.least
+
+    def is_charged(self, charge: float | None) -> bool:
+        """Whether a robot that was paused goes on."""
+        return charge is None or charge >= self.resume
 
 
 @dataclass(frozen=True)
@@ -354,12 +379,12 @@ class Plan:
 
     def scene(self, name: str) -> str:
         """The folder of an episode's scene. Raises ``ConfigError``."""
-        found = self.scenes.get(name, self.scenes.get(ANY_SCENE))
-        if found is None:
+        folder = self.scenes.get(name, self.scenes.get(ANY_SCENE))
+        if folder is None:
             raise ConfigError(
                 f"plan {self.name!r} has no scene {name!r}", f"add it to 'scenes', or a default as '{ANY_SCENE}'"
             )
-        return found
+        return folder
 
     def limited_task(self) -> Task:
         """The task with the plan's limits. Raises ``ConfigError``."""
@@ -372,8 +397,7 @@ class Plan:
 
     def document(self) -> dict[str, Any]:
         """The plan as JSON, every default written out."""
-        found: dict[str, Any] = config.unparse(self)
-        return found
+        return cast("dict[str, Any]", config.unparse(self))
 
     @property
     def digest(self) -> str:
@@ -403,11 +427,11 @@ def load_plan(path: Path) -> Plan:
 
 def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
     """Both mappings, and the mappings in them, where ``above`` goes first."""
-    found = dict(below)
+    result = dict(below)
     for key, value in above.items():
-        old = found.get(key)
-        found[key] = merged(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
-    return found
+        old = result.get(key)
+        result[key] = merged(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
+    return result
 
 
 def digest(value: Any) -> str:
@@ -418,8 +442,3 @@ def digest(value: Any) -> str:
 def changed(here: Mapping[str, Any], there: Mapping[str, Any]) -> list[str]:
     """Names whose values differ between two mappings."""
     return sorted(name for name in {*here, *there} if here.get(name) != there.get(name))
-
-
-def finite(value: float | None) -> float | None:
-    """A number for JSON: None for what is not finite."""
-    return None if value is None or not math.isfinite(value) else value

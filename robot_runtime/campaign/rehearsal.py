@@ -113,10 +113,10 @@ def _first_run_after_a_start(run: subprocess.Popen[str], campaign: Path) -> str:
         later = dropwhile(lambda entry: entry.kind != "decision", entries)
         return next((entry["attempt"] for entry in later if entry.kind == "begun"), "" if ended else None)
 
-    found = wait_for(SystemClock(), name, START_S, 0.05)
-    if found is None:
+    running = wait_for(SystemClock(), name, START_S, 0.05)
+    if running is None:
         raise _failure(run)
-    return found
+    return running
 
 
 def _failure(process: subprocess.Popen[str], printed: str = "") -> DeviceFault:

@@ -15,10 +15,9 @@ from typing import Any
 import yaml
 from markupsafe import Markup
 
-from robot_runtime.campaign.attempts import Attempt
 from robot_runtime.campaign.facts import METRICS
-from robot_runtime.campaign.outcomes import VIEWS, Answer, RunningAnswer, View, answer, sentence, value, values
-from robot_runtime.campaign.state import State
+from robot_runtime.campaign.outcomes import VIEWS, Answer, RunningAnswer, answer, sentence, value, values
+from robot_runtime.campaign.state import Attempt, State
 from robot_runtime.campaign.verification import Verification
 from robot_runtime.errors import ConfigError, RecordingError, writing
 from robot_runtime.metrics.settings import Rules
@@ -57,14 +56,14 @@ def write_report(folder: Path, out: Path) -> list[str]:
     with writing(out / PAGE, "give another folder"):
         (out / PAGE).write_text(_page(verified, scores), encoding="utf-8")
     missing: list[str] = []
-    for policy, found in scores.items():
-        missing += _write_scores(folder, out, state, policy, found)
+    for policy, scored in scores.items():
+        missing += _write_scores(folder, out, state, policy, scored)
     return missing
 
 
 def _scores(folder: Path, state: State, policy: str) -> list[EpisodeScore]:
     """Scores of a policy's runs that count, with paths relative to the campaign's folder."""
-    counted = [found.valid[policy] for _, found in state.finished if policy in found.valid]
+    counted = [progress.valid[policy] for _, progress in state.finished if policy in progress.valid]
     paths = [folder / attempt.ended["log"] for attempt in counted if attempt.ended is not None and attempt.ended["log"]]
     return [replace(score, path=score.path.relative_to(folder)) for score in score_logs(paths, RULES)]
 
@@ -108,7 +107,7 @@ def _csv(state: State) -> str:
         metrics: Mapping[str, Any] = {} if facts is None else facts.metrics
         row: list[Any] = [attempt.start, state.starts[attempt.start].episode.id, attempt.policy, attempt.name]
         row += [attempt.robot, counts, " ".join(attempt.kinds)]
-        row += [_value(state, attempt, view) if counts else None for view in VIEWS]
+        row += [value(state, attempt, view) if counts else None for view in VIEWS]
         row += [metrics.get(name) for name in METRICS]
         row += [None if facts is None else getattr(facts, name) for name in conditions]
         row += [None if attempt.ended is None else attempt.ended["log"]]
@@ -116,14 +115,11 @@ def _csv(state: State) -> str:
     return text.getvalue()
 
 
-def _value(state: State, attempt: Attempt, view: View) -> float:
-    tries = [one for one in state.by_start[attempt.start] if one.policy == attempt.policy]
-    return value(state.plan, tries, attempt, view)
-
-
 def _page(verified: Verification, scores: Mapping[str, list[EpisodeScore]]) -> str:
     state, plan = verified.state, verified.plan
-    causes = {one.path.parent.name: one.cause for found in scores.values() for one in found if one.cause is not None}
+    causes = {
+        score.path.parent.name: score.cause for listed in scores.values() for score in listed if score.cause is not None
+    }
     names = sorted(plan.policies)
     answers = {view: answer(plan, values(state, view)) for view in VIEWS}
     tested = answers[plan.test.counts]
@@ -142,7 +138,7 @@ def _page(verified: Verification, scores: Mapping[str, list[EpisodeScore]]) -> s
         findings=verified.findings,
         document=verified.document(),
         names=[_named(state, name) for name in names],
-        results=[_result(state, view, one, names) for view, one in answers.items()],
+        results=[_result(state, view, result, names) for view, result in answers.items()],
         difference="-" if compared is None else _named(state, f"{compared[1]} less {compared[0]}"),
         plots=_plots(state) if compared is not None and state.finished else [],
         policies=[(name, _policy(state, name)) for name in names],
@@ -151,7 +147,7 @@ def _page(verified: Verification, scores: Mapping[str, list[EpisodeScore]]) -> s
         causes=_causes(state, causes, names),
         kinds=_kinds(state, names),
         judges=_judges(state),
-        remarks=[(one.name, by, text) for one in state.attempts.values() for by, text in one.remarks],
+        remarks=[(attempt.name, by, text) for attempt in state.attempts.values() for by, text in attempt.remarks],
         starts=[_start(state, number, names, causes) for number in sorted(state.by_start)],
         plan_text=yaml.safe_dump(plan.document(), sort_keys=False, allow_unicode=True),
     )
@@ -161,24 +157,24 @@ def _named(state: State, text: str) -> str:
     """A text with the names of unblinded policies next to their sealed ones."""
     if state.unblinded is None:
         return text
-    who = {name: one["name"] for name, one in state.unblinded["policies"].items()}
+    who = {name: unsealed["name"] for name, unsealed in state.unblinded["policies"].items()}
     sealed = "|".join(sorted(map(re.escape, who), key=len, reverse=True))
-    return re.sub(rf"(?<![\w.-])({sealed})(?![\w-])", lambda found: f"{who[found[1]]} ({found[1]})", text)
+    return re.sub(rf"(?<![\w.-])({sealed})(?![\w-])", lambda match: f"{who[match[1]]} ({match[1]})", text)
 
 
-def _result(state: State, view: str, found: Answer, names: list[str]) -> dict[str, Any]:
+def _result(state: State, view: str, result: Answer, names: list[str]) -> dict[str, Any]:
     plan = state.plan
-    interval = "-" if found.low is None or found.high is None else f"{found.low:+.3f} .. {found.high:+.3f}"
+    interval = "-" if result.low is None or result.high is None else f"{result.low:+.3f} .. {result.high:+.3f}"
     return {
         "view": view,
         "tested": view == plan.test.counts and plan.compared is not None,
-        "starts": found.pairs,
-        "means": [f"{found.means[name]:.3f}" if name in found.means else "-" for name in names],
-        "difference": "-" if found.mean is None else f"{found.mean:+.3f}",
+        "starts": result.pairs,
+        "means": [f"{result.means[name]:.3f}" if name in result.means else "-" for name in names],
+        "difference": "-" if result.mean is None else f"{result.mean:+.3f}",
         "interval": interval,
-        "p": "-" if found.p_value is None else f"{found.p_value:.2g}",
+        "p": "-" if result.p_value is None else f"{result.p_value:.2g}",
         "answer": {"continue": "not yet", "single": "-", "several": "-"}.get(
-            found.decision, _named(state, found.decision)
+            result.decision, _named(state, result.decision)
         ),
     }
 
@@ -188,52 +184,53 @@ def _plots(state: State) -> list[Markup]:
     plan = state.plan
     running = RunningAnswer(plan)
     after = [running.add(start) for start in values(state, plan.test.counts)]
-    xs = [float(one.pairs) for one in after]
+    xs = [float(result.pairs) for result in after]
     last = max(2.0, xs[-1])
     difference = Chart(f"difference in {plan.test.metric}, and its interval at any time", (1.0, last), (-1.0, 1.0))
     difference.y_ticks()
     difference.x_ticks(whole=True, title="starts")
     for css, line in (
-        ("shortest", [one.low for one in after]),
-        ("track", [one.mean for one in after]),
-        ("shortest", [one.high for one in after]),
+        ("shortest", [result.low for result in after]),
+        ("track", [result.mean for result in after]),
+        ("shortest", [result.high for result in after]),
     ):
         difference.curve(css, xs, line)
     p_value = Chart("p at any time, and alpha", (1.0, last), (0.0, 1.0))
     p_value.y_ticks()
     p_value.x_ticks(whole=True, title="starts")
     p_value.level("contact", plan.test.alpha)
-    p_value.curve("track", xs, [one.p_value for one in after])
+    p_value.curve("track", xs, [result.p_value for result in after])
     return [difference.svg(), p_value.svg()]
 
 
 def _policy(state: State, name: str) -> str:
     planned = state.plan.policies[name]
     if state.unblinded is not None:
-        one = state.unblinded["policies"][name]
-        arguments = " ".join(f"{key}={value}" for key, value in one["policy"].get("arguments", {}).items())
-        return f"{one['name']}: {one['policy']['spec']} {arguments}".rstrip()
+        unsealed = state.unblinded["policies"][name]
+        arguments = " ".join(f"{key}={value}" for key, value in unsealed["policy"].get("arguments", {}).items())
+        return f"{unsealed['name']}: {unsealed['policy']['spec']} {arguments}".rstrip()
     return f"sealed, commitment {planned.commitment}" if planned.commitment else str(planned.source)
 
 
 def _kinds(state: State, names: list[str]) -> list[dict[str, Any]]:
-    found = sorted({kind for attempt in state.attempts.values() for kind in attempt.kinds})
+    kinds = sorted({kind for attempt in state.attempts.values() for kind in attempt.kinds})
     return [
         {
             "kind": kind.replace("_", " "),
             "counts": [
-                sum(kind in one.kinds for one in state.attempts.values() if one.policy == name) for name in names
+                sum(kind in attempt.kinds for attempt in state.attempts.values() if attempt.policy == name)
+                for name in names
             ],
             **{view: state.plan.counting.rule(kind, view) for view in VIEWS},
         }
-        for kind in found
+        for kind in kinds
     ]
 
 
 def _causes(state: State, causes: Mapping[str, FailureCause], names: list[str]) -> list[tuple[str, list[int]]]:
     """Number of each policy's failed runs by cause, the most frequent first."""
     counts = Counter((cause.name, state.attempts[name].policy) for name, cause in causes.items())
-    rows = [(cause_text(cause), [counts[cause, name] for name in names]) for cause in {one for one, _ in counts}]
+    rows = [(cause_text(cause), [counts[cause, name] for name in names]) for cause in {name for name, _ in counts}]
     return sorted(rows, key=lambda row: (-sum(row[1]), row[0]))
 
 
@@ -242,7 +239,9 @@ def _judges(state: State) -> str:
     if not judged:
         return ""
     who = ", ".join(sorted({by for attempt in judged for by in attempt.judges}))
-    given = [{by: said.success for by, said in one.judges.items() if said.success is not None} for one in judged]
+    given = [
+        {by: said.success for by, said in attempt.judges.items() if said.success is not None} for attempt in judged
+    ]
     return ". ".join([f"{len(judged)} runs were judged by {who}", *agreement_lines(given)]) + "."
 
 
@@ -261,7 +260,7 @@ def _start(state: State, number: int, names: list[str], causes: Mapping[str, Fai
 def _run(state: State, attempt: Attempt | None, causes: Mapping[str, FailureCause]) -> dict[str, str]:
     if attempt is None or attempt.facts is None:
         return {"css": "", "text": "-", "detail": "", "why": ""}
-    strict, lenient = (_value(state, attempt, view) for view in VIEWS)
+    strict, lenient = (value(state, attempt, view) for view in VIEWS)
     text = f"{strict:.2f}" if strict == lenient else f"{strict:.2f} / {lenient:.2f}"
     facts = attempt.facts
     placed = "" if facts.placement_m is None else f", placed {100 * facts.placement_m:.0f} cm off"

@@ -12,7 +12,6 @@ ends), ``asks`` (a person), ``answered``, each with ``battery`` where it is know
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import queue
@@ -27,12 +26,12 @@ from typing import Any, Protocol
 
 from typing_extensions import override
 
-from robot_runtime.campaign.placing import placer_of
-from robot_runtime.campaign.plan import Plan, PlannedRobot, finite
-from robot_runtime.campaign.start_picture import StartPicture
+from robot_runtime.campaign.facts import finite
+from robot_runtime.campaign.ledger import take_lock
+from robot_runtime.campaign.placing import StartPicture, placer_of
+from robot_runtime.campaign.plan import Plan, PlannedRobot
 from robot_runtime.campaign.supervision import ContactCount, SupervisedPolicy
 from robot_runtime.common import config
-from robot_runtime.common.clock import SystemClock, wait_for
 from robot_runtime.common.signals import interrupted_by_signals
 from robot_runtime.datasets import load_episodes
 from robot_runtime.env import Env
@@ -269,14 +268,7 @@ def _lock(path: Path) -> Any:
     path.parent.mkdir(parents=True, exist_ok=True)
     file = path.open("a")
 
-    def locked() -> bool | None:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return None
-        return True
-
-    if wait_for(SystemClock(), locked, LOCK_S, 0.1) is None:
+    if not take_lock(file, LOCK_S):
         raise ConfigError(f"{path}: another process still drives the robot", "end it, and repeat the command")
     return file
 

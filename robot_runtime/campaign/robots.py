@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import subprocess
@@ -13,9 +12,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from robot_runtime.campaign.ledger import take_lock
 from robot_runtime.campaign.plan import Plan
 from robot_runtime.campaign.robot_process import RunRequest
-from robot_runtime.common.clock import Stopwatch, SystemClock, wait_for
+from robot_runtime.common.clock import Stopwatch
 from robot_runtime.errors import ConfigError
 
 COMMAND = (sys.executable, "-m", "robot_runtime.campaign.robot_process")
@@ -108,12 +108,12 @@ class RobotProcess:
                 self._rest += data
                 gone = not data
         *lines, self._rest = self._rest.split(b"\n")
-        found: list[Mapping[str, Any]] = [json.loads(line) for line in lines]
-        self._take(found)
+        replies: list[Mapping[str, Any]] = [json.loads(line) for line in lines]
+        self._take(replies)
         if gone:
             self._reap()
-            found.append({"is": "gone"})
-        return found
+            replies.append({"is": "gone"})
+        return replies
 
     def _take(self, answers: Sequence[Mapping[str, Any]]) -> None:
         for answer in answers:
@@ -179,17 +179,9 @@ def wait_until_free(folder: Path, number: int, limit_s: float = 2 * END_S) -> No
     path = lock_of(folder, number)
     if not path.exists():
         return
-
-    def free() -> bool | None:
-        with path.open("a") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                return None
-        return True
-
-    if wait_for(SystemClock(), free, limit_s, 0.05) is None:
-        raise ConfigError(
-            f"robot {number} is still driven by the process of an earlier session",
-            "stop it with `robot-runtime stop`, end it with `kill`, and repeat the command",
-        )
+    with path.open("a") as file:
+        if not take_lock(file, limit_s):
+            raise ConfigError(
+                f"robot {number} is still driven by the process of an earlier session",
+                "stop it with `robot-runtime stop`, end it with `kill`, and repeat the command",
+            )

@@ -13,19 +13,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from robot_runtime.campaign import charging
-from robot_runtime.campaign.asking import Notifier
-from robot_runtime.campaign.attempts import Attempt
 from robot_runtime.campaign.facts import Facts, facts_of
-from robot_runtime.campaign.intake import take_messages
-from robot_runtime.campaign.ledger import Entry, Ledger, check_space, sha256_of
-from robot_runtime.campaign.opening import LOGS
+from robot_runtime.campaign.ledger import LOGS, START, Entry, Ledger, check_space, sha256_of
+from robot_runtime.campaign.messages import Notifier, take_messages
 from robot_runtime.campaign.outcomes import VIEWS, Answer, RunningAnswer, View, values
 from robot_runtime.campaign.plan import Plan
 from robot_runtime.campaign.robot_process import RunRequest
 from robot_runtime.campaign.robots import RobotProcess, wait_until_free
-from robot_runtime.campaign.start_picture import START
-from robot_runtime.campaign.state import State
+from robot_runtime.campaign.state import Attempt, State
 from robot_runtime.common.clock import Stopwatch, SystemClock
 from robot_runtime.common.provenance import provenance
 from robot_runtime.errors import ConfigError, DeviceFault, RuntimeFault
@@ -123,17 +118,18 @@ class Runner:
             for robot in self._robots:
                 self._take_replies(robot)
             self._take_messages()
-            found = self._answer()
+            answer = self._answer()
             idle = not any(robot.attempt for robot in self._robots)
-            if (found.ends or self._stop) and idle:
-                return Ending(self._stop or ("undecided" if found.decision == "undecided" else "decided"), found)
-            if not (found.ends or self._stop):
+            if (answer.ends or self._stop) and idle:
+                return Ending(self._stop or ("undecided" if answer.decision == "undecided" else "decided"), answer)
+            if not (answer.ends or self._stop):
                 busy = [self._assign(robot) for robot in self._robots]
                 if idle and not any(busy):
                     if not self.state.to_judge:
-                        return Ending("all_run", replace(found, decision="undecided") if self.plan.compared else found)
+                        answer = replace(answer, decision="undecided") if self.plan.compared else answer
+                        return Ending("all_run", answer)
                     if not (self._judged and self._may_wait_for_judges()):
-                        return Ending("to_judge", found)
+                        return Ending("to_judge", answer)
             self._check_patience()
             self._wait()
 
@@ -149,13 +145,13 @@ class Runner:
 
     def _assign(self, robot: RobotProcess) -> bool:
         """Give the robot its next run if it can take one; whether there is one for it, now or later."""
-        found = self.state.next_run(robot.number)
-        if found is None:
+        due = self.state.next_run(robot.number)
+        if due is None:
             return False
         if robot.attempt or robot.number in self._waiting:
             self._look_at_charge(robot)
             return True
-        start, policy = found
+        start, policy = due
         if robot.may_start:
             if robot.deaths >= MOST_DEATHS:
                 text = f"robot {robot.number}: its process died {robot.deaths} times; see {self.folder}/robots"
@@ -168,10 +164,7 @@ class Runner:
             return True
         begun = self.state.by_start.get(start.number)
         runs = len(start.policies) - len(self.state.progress(start.number).valid)
-        taken = charging.consumptions(
-            (one.robot, one.facts) for one in self.state.attempts.values() if one.facts is not None
-        )
-        if charging.must_charge(robot.battery, runs, taken, self.plan.battery):
+        if self.plan.battery.must_charge(robot.battery, runs, self.state.consumptions):
             percent = 100 * (robot.battery or 0.0)
             self._ask(robot.number, f"robot {robot.number}: charge it, its battery is at {percent:.0f} %", "charge")
             return True
@@ -264,7 +257,7 @@ class Runner:
         stated: dict[str, Any] = {view: self._answer_in(view).document() for view in VIEWS}
         stated["starts"] = done
         self._decided_after = len(self._ledger.entries)
-        if done == 0 if last is None else all(last[name] == one for name, one in stated.items()):
+        if done == 0 if last is None else all(last[name] == answer for name, answer in stated.items()):
             return
         entry = self._append("decision", **stated)
         self._notifier.post({"campaign": self.plan.name, "line": entry.n, "head": self._ledger.head})
@@ -278,7 +271,7 @@ class Runner:
     def _take_messages(self) -> None:
         for taken in take_messages(self._ledger, self.state, self._append, self._tell):
             if taken.kind == "answered":
-                self._waiting = {robot: one for robot, one in self._waiting.items() if one[0] != taken["ask"]}
+                self._waiting = {robot: waits for robot, waits in self._waiting.items() if waits[0] != taken["ask"]}
             if taken.kind == "end":
                 self._stop = "stopped"
         self._decide()
@@ -296,7 +289,7 @@ class Runner:
         waits = self._waiting.get(robot.number)
         if waits is None or self.state.asks[waits[0]]["what"] != "charge":
             return
-        if charging.charged(robot.battery, self.plan.battery):
+        if self.plan.battery.is_charged(robot.battery):
             del self._waiting[robot.number]
             self._append("answered", ask=waits[0], by="the battery")
         elif self._since_status.elapsed_s() >= STATUS_S and robot.ready:

@@ -7,7 +7,6 @@ sources and salts: anyone can then check the commitments.
 
 from __future__ import annotations
 
-import os
 import secrets
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
@@ -19,11 +18,13 @@ import yaml
 from typing_extensions import override
 
 from robot_runtime.actions.continuous import Decision
+from robot_runtime.campaign.ledger import Ledger, write_secret
 from robot_runtime.campaign.plan import Plan, PlannedPolicy, digest
+from robot_runtime.campaign.state import State, stored_plan
 from robot_runtime.campaign.supervision import ContactCount, SupervisedPolicy
 from robot_runtime.common import config
 from robot_runtime.common.clock import Clock, SystemClock, seconds_to_ns
-from robot_runtime.errors import ConfigError, writing
+from robot_runtime.errors import ConfigError
 from robot_runtime.policies import load_source
 from robot_runtime.policies.wrapper import PolicyWrapper
 from robot_runtime.policy import Answer, Observation, Policy, World
@@ -105,13 +106,10 @@ def seal(plan: Plan, key_path: Path, host: str = "127.0.0.1", first_port: int = 
             files = None if loaded.source is None else loaded.source.digest
         sealed[f"P{number}"] = SealedPolicy(name, policy, secrets.token_hex(32), files)
     key = Key(plan.name, plan.task, sealed)
-    with writing(key_path, "give another file"):
-        descriptor = os.open(key_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            yaml.safe_dump(config.unparse(key), file, sort_keys=False)
+    write_secret(key_path, yaml.safe_dump(config.unparse(key), sort_keys=False))
     public = {
-        name: PlannedPolicy(commitment=one.commitment, server=f"ws://{host}:{first_port + number}")
-        for number, (name, one) in enumerate(sealed.items())
+        name: PlannedPolicy(commitment=policy.commitment, server=f"ws://{host}:{first_port + number}")
+        for number, (name, policy) in enumerate(sealed.items())
     }
     return replace(plan, policies=public, blind=True)
 
@@ -178,15 +176,15 @@ def served(
     task = load_task(key.task)
     with ExitStack() as stack:
         policies = []
-        for name, one in key.policies.items():
-            source = replace(one.policy.source, digest=one.files)
+        for name, sealed in key.policies.items():
+            source = replace(sealed.policy.source, digest=sealed.files)
             loaded = stack.enter_context(closing(load_source(source)))
-            supervised = SupervisedPolicy(loaded, name, ContactCount(), commitment=one.commitment)
+            supervised = SupervisedPolicy(loaded, name, ContactCount(), commitment=sealed.commitment)
             policies.append(PacedPolicy(supervised, SystemClock()))
         needs = tuple(sorted({need for policy in policies for need in policy.needs}))
         servers = []
         for number, policy in enumerate(policies):
-            policy.needs = needs  # type: ignore[misc]  # the sensors that one asks for would tell which it is
+            policy.needs = needs  # type: ignore[misc]  # the sensors that it asks for would tell which it is
             address = (host, first_port + number if first_port else 0)
             server = PolicyServer(policy, task, address, token, on_error=on_error)
             servers.append(stack.enter_context(server))
@@ -195,14 +193,34 @@ def served(
 
 def check_commitments(plan: Plan, policies: Mapping[str, SealedPolicy]) -> list[str]:
     """Contradictions between the commitments of a plan and the statement of an unblinding; empty for none."""
-    found = [
+    problems = [
         f"policy {name}: is not the one to which the plan is committed"
         for name, planned in plan.policies.items()
         if name not in policies or policies[name].commitment != planned.commitment
     ]
-    return found + [f"policy {name}: is not in the plan" for name in policies if name not in plan.policies]
+    return problems + [f"policy {name}: is not in the plan" for name in policies if name not in plan.policies]
 
 
 def sealed_policies(document: Any, where: str) -> dict[str, SealedPolicy]:
     """The policies of an unblinding's line. Raises ``ConfigError``."""
-    return {str(name): config.parse(one, SealedPolicy, where) for name, one in dict(document).items()}
+    return {str(name): config.parse(policy, SealedPolicy, where) for name, policy in dict(document).items()}
+
+
+def unblind(folder: Path, key: Key) -> dict[str, SealedPolicy]:
+    """Write who is who into a campaign's ledger, and return it.
+
+    Raises:
+        ConfigError: the campaign is not blind, has not ended, or is not the key's; or its ledger is signed.
+        RuntimeFault: as :class:`Ledger`.
+    """
+    with Ledger(folder) as ledger:
+        plan = stored_plan(ledger.entries)
+        state = State(plan, ledger.entries)
+        problems = check_commitments(plan, key.policies)
+        if problems:
+            raise ConfigError(f"{folder}: {problems[0]}", "give the key with which this plan was sealed")
+        if state.closed is None:
+            raise ConfigError(f"{folder}: the campaign has not ended", "unblind it when it has")
+        if state.unblinded is None:
+            ledger.append("unblinded", policies={name: config.unparse(sealed) for name, sealed in key.policies.items()})
+    return key.policies

@@ -14,7 +14,6 @@ from typing import Any
 
 from typing_extensions import Self
 
-from robot_runtime.campaign.attempts import must_repeat
 from robot_runtime.campaign.facts import kind_of
 from robot_runtime.campaign.ledger import FILE, Entry, Ledger
 from robot_runtime.campaign.plan import Counting, Kind, changed, digest
@@ -48,7 +47,7 @@ class RunLedger:
         self, folder: Path, settings: Mapping[str, Any], episodes: Sequence[str], tell: Callable[[str], None]
     ) -> None:
         self._folder, self._tell, self._count = folder, tell, len(episodes)
-        self._settings = {name: digest(plain(one)) for name, one in {**settings, "episodes": episodes}.items()}
+        self._settings = {name: digest(plain(value)) for name, value in {**settings, "episodes": episodes}.items()}
         self._ledger: Ledger | None = None
         self.logs: dict[int, str] = {}
         if (folder / FILE).is_file():
@@ -138,13 +137,15 @@ class RunLedger:
 
 def _is_void(what: Kind | None) -> bool:
     """Whether an episode that ended so is run again."""
-    return what is not None and bool(must_repeat(Counting(), [what]))
+    return what is not None and Counting().repeated([what]) is not None
 
 
 def _in_place(ledger: Ledger) -> list[Entry]:
     """The ``ended`` lines whose logs are where they were written."""
     moved = {entry["ended"] for entry in ledger.entries if entry.kind == "set_aside"}
-    return [one for one in ledger.entries if one.kind == "ended" and one["log"] is not None and one.n not in moved]
+    return [
+        entry for entry in ledger.entries if entry.kind == "ended" and entry["log"] is not None and entry.n not in moved
+    ]
 
 
 def _read_end(log: Path) -> tuple[str | None, Kind | None]:

@@ -2,18 +2,83 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import combinations
 from typing import Any
 
-from robot_runtime.campaign.attempts import Attempt, Verdict, completing_line, must_repeat
 from robot_runtime.campaign.facts import Facts
 from robot_runtime.campaign.ledger import Entry
-from robot_runtime.campaign.pairing import mismatch
-from robot_runtime.campaign.plan import Plan
+from robot_runtime.campaign.plan import Kind, Plan
 from robot_runtime.campaign.schedule import EpisodeName, Start, schedule
 from robot_runtime.common import config
 from robot_runtime.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A judge's word on an attempt; None where nothing was said."""
+
+    by: str
+    success: bool | None = None
+    invalid: bool = False
+    line: int = 0
+
+
+@dataclass
+class Attempt:
+    """One try to run a policy from a start.
+
+    Attributes:
+        name: ``0012-P1-2``: start, policy, try.
+        start: number of the start.
+        policy: its name.
+        robot: number of the robot in the plan.
+        begun: line at its beginning.
+        ended: line at its end; None while it runs, and after a crash until the next session has looked for its log.
+        facts: facts of its log; None as long as there is no line at its end.
+        events: kinds of interventions that people reported.
+        verdicts: verdicts on the run, in order.
+        remarks: remarks that people wrote on it, each with its author.
+    """
+
+    name: str
+    start: int
+    policy: str
+    robot: int
+    begun: Entry
+    ended: Entry | None = None
+    facts: Facts | None = None
+    events: list[Kind] = field(default_factory=list)
+    verdicts: list[Verdict] = field(default_factory=list)
+    remarks: list[tuple[str, str]] = field(default_factory=list)
+
+    @property
+    def judges(self) -> dict[str, Verdict]:
+        """Each judge's last word."""
+        return {verdict.by: verdict for verdict in self.verdicts}
+
+    @property
+    def kinds(self) -> list[Kind]:
+        """Interventions and faults, from the log, the reports and the judges."""
+        kinds: list[Kind] = [] if self.facts is None or self.facts.kind is None else [self.facts.kind]
+        kinds += self.events
+        kinds += ["invalid"] if any(verdict.invalid for verdict in self.judges.values()) else []
+        return list(dict.fromkeys(kinds))
+
+    @property
+    def judged(self) -> int:
+        """Number of people who have judged its success."""
+        return sum(verdict.success is not None or verdict.invalid for verdict in self.judges.values())
+
+    def completing_line(self, judges: int) -> int:
+        """Line of the ledger with which it was complete: its end, or the first word of the last of its judges."""
+        first: dict[str, int] = {}
+        for verdict in self.verdicts:
+            first.setdefault(verdict.by, verdict.line)
+        ended = 0 if self.ended is None else self.ended.n
+        return max([ended, *sorted(first.values())[:judges]])
 
 
 @dataclass(frozen=True)
@@ -106,21 +171,38 @@ class State:
     def to_judge(self) -> list[Attempt]:
         """Attempts that count and lack a judge."""
         wanted = self.plan.judging.judges
-        valid = (self.progress(number).valid.values() for number in sorted(self.by_start))
-        return [attempt for found in valid for attempt in found if attempt.judged < wanted] if wanted else []
+        valid = (attempt for number in sorted(self.by_start) for attempt in self.progress(number).valid.values())
+        return [attempt for attempt in valid if attempt.judged < wanted]
 
     @property
     def finished(self) -> list[tuple[int, Progress]]:
         """Starts that count and are judged, with their numbers, in the order in which that came about."""
         wanted = self.plan.judging.judges
-        found = []
-        for number in self.by_start:
-            progress = self.progress(number)
-            if progress.done and all(attempt.judged >= wanted for attempt in progress.valid.values()):
-                found.append(
-                    (max(completing_line(attempt, wanted) for attempt in progress.valid.values()), number, progress)
-                )
-        return [(number, progress) for _, number, progress in sorted(found, key=lambda one: one[0])]
+
+        def line(start: tuple[int, Progress]) -> int:
+            return max(attempt.completing_line(wanted) for attempt in start[1].valid.values())
+
+        starts = [(number, self.progress(number)) for number in self.by_start]
+        return sorted((start for start in starts if start[1].done and self.is_judged(start[1])), key=line)
+
+    def is_judged(self, progress: Progress) -> bool:
+        """Whether every run of a start that counts has its judges."""
+        return all(attempt.judged >= self.plan.judging.judges for attempt in progress.valid.values())
+
+    @property
+    def consumptions(self) -> list[float]:
+        """Charge that each run took, with the way to its start, parts of 1, where it is known."""
+        taken: list[float] = []
+        last: dict[int, float] = {}
+        for attempt in self.attempts.values():
+            facts = attempt.facts
+            if facts is None or facts.battery is None or facts.battery_end is None:
+                continue
+            # Less than the last run's end where the robot was charged since.
+            before = max(facts.battery, last.get(attempt.robot, 0.0))
+            taken.append(max(0.0, before - facts.battery_end))
+            last[attempt.robot] = facts.battery_end
+        return taken
 
     def _on_plan(self, entry: Entry) -> None:
         episodes = [EpisodeName(n, id_, scene, key) for n, (id_, scene, key) in enumerate(entry["episodes"])]
@@ -175,6 +257,32 @@ class State:
         return attempt
 
 
+def mismatch(plan: Plan, runs: Sequence[Facts]) -> str:
+    """The first condition that differs by more than the plan allows; empty if none does.
+
+    What a log does not tell (charge, brightness, measured start) is not compared; the map always is.
+    """
+    limits = plan.pairs
+    for a, b in combinations(runs, 2):
+        if a.map != b.map:
+            return "the map is another version"
+        if a.battery is not None and b.battery is not None and abs(a.battery - b.battery) > limits.battery:
+            return f"the charges differ by {100 * abs(a.battery - b.battery):.0f} %"
+        if a.light is not None and b.light is not None and _ratio(a.light, b.light) > limits.light:
+            return f"the first images differ by {100 * _ratio(a.light, b.light):.0f} % in brightness"
+        if a.x_m is not None and a.y_m is not None and b.x_m is not None and b.y_m is not None:
+            apart_m = math.hypot(a.x_m - b.x_m, a.y_m - b.y_m)
+            if apart_m > limits.apart_m:
+                return f"the starts are {100 * apart_m:.0f} cm apart"
+    return ""
+
+
+def _ratio(a: float, b: float) -> float:
+    """The brighter one over the darker one, less 1; images are never quite black."""
+    low, high = sorted((max(a, 1 / 255), max(b, 1 / 255)))
+    return high / low - 1
+
+
 def _fold(plan: Plan, start: Start, attempts: Sequence[Attempt]) -> Progress:
     """Apply the rules of repetition to the attempts from a start, in order."""
     valid: dict[str, Attempt] = {}
@@ -184,7 +292,7 @@ def _fold(plan: Plan, start: Start, attempts: Sequence[Attempt]) -> Progress:
     for attempt in attempts:
         if attempt.facts is None or attempt.ended is None:
             return Progress(valid, None, False, "", tuple(repeats))
-        reason = must_repeat(plan.counting, attempt.kinds)
+        reason = plan.counting.repeated(attempt.kinds)
         if reason:
             repeats.append(f"{attempt.name}: {reason}")
             if attempt.ended["recovered"]:  # the campaign's own end is not a try of the policy
@@ -197,7 +305,7 @@ def _fold(plan: Plan, start: Start, attempts: Sequence[Attempt]) -> Progress:
             continue
         valid[attempt.policy] = attempt
         if len(valid) == len(start.policies):
-            difference = mismatch(plan, [found.facts for found in valid.values() if found.facts is not None])
+            difference = mismatch(plan, [counted.facts for counted in valid.values() if counted.facts is not None])
             if difference:
                 repeats.append(f"start {start.number}: {difference}")
                 if rounds == plan.pairs.rounds:

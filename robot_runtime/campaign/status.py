@@ -7,10 +7,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from robot_runtime.campaign.ledger import Entry, is_running, read_ledger
-from robot_runtime.campaign.opening import LOGS
+from robot_runtime.campaign.ledger import LOGS, OVERLAY, Entry, is_running, read_ledger
 from robot_runtime.campaign.outcomes import answer, sentence, values
-from robot_runtime.campaign.start_picture import OVERLAY
 from robot_runtime.campaign.state import State, stored_plan
 from robot_runtime.common.clock import utc_now_iso
 
@@ -100,14 +98,14 @@ def status_of(state: State, entries: list[Entry], folder: Path, running: bool) -
     plan = state.plan
     progress = {start.number: state.progress(start.number) for start in state.starts}
     done = len(state.finished)
-    given_up = sum(bool(found.given_up) for found in progress.values())
+    given_up = sum(bool(start.given_up) for start in progress.values())
     elapsed_s = elapsed(entries, running)
     left = len(state.starts) - done - given_up
     over = state.closed is not None
-    found = answer(plan, values(state, plan.test.counts))
+    result = answer(plan, values(state, plan.test.counts))
     if state.closed is not None:
-        found = replace(found, decision=state.closed["answer"]["decision"])
-    said = sentence(plan, found) if plan.show_scores or over else "not shown before the end"
+        result = replace(result, decision=state.closed["answer"]["decision"])
+    said = sentence(plan, result) if plan.show_scores or over else "not shown before the end"
     busy = {attempt.robot: attempt.name for attempt in state.unfinished} if running else {}
     return Status(
         name=plan.name,
@@ -119,12 +117,16 @@ def status_of(state: State, entries: list[Entry], folder: Path, running: bool) -
         starts_planned=len(state.starts),
         given_up=given_up,
         attempts=len(state.attempts),
-        repeated=sum(len(found.repeats) for found in progress.values()),
+        repeated=sum(len(start.repeats) for start in progress.values()),
         elapsed_s=elapsed_s,
         eta_s=0.0 if over else elapsed_s / (done + given_up) * left if done + given_up else None,
         answer=said,
         asks=tuple(Ask(number, entry["robot"], entry["text"]) for number, entry in sorted(state.asks.items())),
-        to_judge=tuple((one.name, str(folder / one.ended["log"])) for one in state.to_judge if one.ended is not None),
+        to_judge=tuple(
+            (attempt.name, str(folder / attempt.ended["log"]))
+            for attempt in state.to_judge
+            if attempt.ended is not None
+        ),
         robots=tuple(busy.get(number) for number in range(len(plan.robots))),
         rows=tuple(
             Row(f"{start.number}: {start.episode.id}", _word(state, start.number, running)) for start in state.starts
@@ -155,8 +157,7 @@ def _word(state: State, number: int, running: bool) -> str:
     if progress.given_up:
         return f"given up: {progress.given_up}"
     if progress.done:
-        judged = all(attempt.judged >= state.plan.judging.judges for attempt in progress.valid.values())
-        return "done" if judged else "to be judged"
+        return "done" if state.is_judged(progress) else "to be judged"
     attempts = state.by_start.get(number, [])
     if running and attempts and attempts[-1].ended is None:
         return f"{attempts[-1].policy} is running"
@@ -164,5 +165,5 @@ def _word(state: State, number: int, running: bool) -> str:
 
 
 def _overlay(folder: Path, busy: dict[int, str]) -> Path | None:
-    found = [path for name in busy.values() if (path := folder / LOGS / name / OVERLAY).is_file()]
-    return found[0] if found else None
+    paths = (folder / LOGS / name / OVERLAY for name in busy.values())
+    return next(filter(Path.is_file, paths), None)

@@ -196,15 +196,15 @@ def answer(
 
 def _submit(plan: Path, message: dict[str, Any]) -> None:
     """Enter a message in a campaign's ledger, and print what became of it."""
+    from robot_runtime.campaign.messages import submit
     from robot_runtime.campaign.opening import located
-    from robot_runtime.campaign.statements import submit
     from robot_runtime.common.console import console
 
     console.print(submit(located(plan), message), soft_wrap=True, markup=False)
 
 
 def _signer(key: Path | None, public: str) -> Any:
-    from robot_runtime.campaign.signing import signer
+    from robot_runtime.campaign.ledger import signer
 
     return None if key is None else signer(key, public)
 

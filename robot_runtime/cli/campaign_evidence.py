@@ -87,9 +87,9 @@ def unblind(plan: Campaign, key: KeyFile) -> None:
     Example:
         robot-runtime campaign unblind plan.yaml --key ../secret.yaml
     """
-    from robot_runtime.campaign.intake import unblind as publish
     from robot_runtime.campaign.opening import located
     from robot_runtime.campaign.sealing import read_key
+    from robot_runtime.campaign.sealing import unblind as publish
     from robot_runtime.common.console import console
 
     for name, one in publish(located(plan), read_key(key)).items():
@@ -102,7 +102,7 @@ def key(path: Annotated[Path, typer.Argument(metavar="FILE", help="File for the 
     Example:
         robot-runtime campaign key ../sign.key
     """
-    from robot_runtime.campaign.signing import create_key
+    from robot_runtime.campaign.ledger import create_key
     from robot_runtime.common.console import console
 
     console.print(f"signer: {create_key(path)}", soft_wrap=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from robot_runtime.campaign import robot_process
-from robot_runtime.campaign.statements import submit
+from robot_runtime.campaign.messages import submit
 from robot_runtime.campaign.status import read_status
 from robot_runtime.cli.operator import TOKEN_VARIABLE, ConsoleOptions, Operation, shown
 from robot_runtime.console.console import Console

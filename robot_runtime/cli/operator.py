@@ -133,7 +133,7 @@ class OperatorOptions(ConsoleOptions):
             yield Operation(console)
 
     def _notify(self) -> Callable[[str], None]:
-        from robot_runtime.campaign.asking import Notifier
+        from robot_runtime.campaign.messages import Notifier
         from robot_runtime.campaign.plan import Help
         from robot_runtime.common.config import parse
 

@@ -47,7 +47,7 @@ def verdict(
         robot-runtime verdict logs/run/0004_lab_mug.mcap --by Ada --not-visible --note "behind the bottle"
         robot-runtime verdict logs/run/0005_lab_tidy.mcap --by Ada --objects measured.yaml
     """
-    from robot_runtime.campaign.statements import annotate
+    from robot_runtime.campaign.messages import annotate
     from robot_runtime.common.console import console
     from robot_runtime.errors import ConfigError
     from robot_runtime.recording.verdict_files import read_objects

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import Self, override
 
-from robot_runtime.campaign.statements import annotate
+from robot_runtime.campaign.messages import annotate
 from robot_runtime.common.time_slices import SHORT_NS, ask_for_slices
 from robot_runtime.console.control import SILENCE_S, ControlServer
 from robot_runtime.console.feed import Feed

@@ -6,7 +6,7 @@ import threading
 from pathlib import Path
 from typing import Literal
 
-from robot_runtime.campaign.statements import annotate
+from robot_runtime.campaign.messages import annotate
 from robot_runtime.console.protocol import Message
 from robot_runtime.errors import ConfigError
 

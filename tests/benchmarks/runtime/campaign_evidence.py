@@ -9,9 +9,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from robot_runtime.campaign.inbox import send
-from robot_runtime.campaign.intake import take_alone
 from robot_runtime.campaign.ledger import FILE
+from robot_runtime.campaign.messages import send, take_alone
 from robot_runtime.campaign.plan import Plan
 from robot_runtime.campaign.state import State
 from robot_runtime.campaign.verification import Verification

@@ -12,8 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from robot_runtime.campaign.inbox import send
 from robot_runtime.campaign.ledger import FILE
+from robot_runtime.campaign.messages import send
 from robot_runtime.campaign.outcomes import VIEWS, values
 from robot_runtime.campaign.plan import Plan
 from robot_runtime.campaign.sealing import read_key, seal, served

@@ -14,9 +14,8 @@ from typing import Any, BinaryIO
 import yaml
 from typing_extensions import override
 
-from robot_runtime.campaign.inbox import send
-from robot_runtime.campaign.intake import take_alone
 from robot_runtime.campaign.ledger import read_ledger
+from robot_runtime.campaign.messages import send, take_alone
 from robot_runtime.campaign.opening import open_campaign
 from robot_runtime.campaign.plan import Plan, load_plan
 from robot_runtime.campaign.robot_process import Channel, Operate, RobotSession, RunRequest, carry_out, main

@@ -8,7 +8,7 @@ import yaml
 from small_campaign import plan, write_plan
 
 from robot_runtime.campaign.opening import check_plan, check_same
-from robot_runtime.campaign.plan import load_plan
+from robot_runtime.campaign.plan import Battery, load_plan
 from robot_runtime.common import config
 from robot_runtime.common.geometry import SE2
 from robot_runtime.datasets import load_episodes, native_yaml
@@ -123,3 +123,28 @@ def test_a_misspelled_policy_is_named_with_the_right_one(tmp_path: Path) -> None
     with pytest.raises(RuntimeFault, match="goal-folower") as raised:
         check_plan(load_plan(path))
     assert "goal-follower" in raised.value.remedy
+
+
+BATTERY = Battery(least=0.2, resume=0.8, first_run=0.1)
+
+
+def test_a_robot_begins_if_its_charge_lasts_for_all_runs_of_the_start() -> None:
+    assert not BATTERY.must_charge(0.41, 2, [])
+    assert BATTERY.must_charge(0.39, 2, [])
+    assert not BATTERY.must_charge(0.39, 1, [])
+    assert not BATTERY.must_charge(0.8, 9, [0.5])  # it was charged, and would ask for ever
+
+
+def test_the_expectation_follows_what_runs_took() -> None:
+    assert BATTERY.expected([0.05, 0.05, 0.05]) == pytest.approx(0.05)
+    assert BATTERY.expected([0.05, 0.15]) > 0.15
+
+
+def test_a_robot_that_does_not_know_its_charge_is_never_paused() -> None:
+    assert not BATTERY.must_charge(None, 2, [0.5])
+    assert BATTERY.is_charged(None)
+
+
+def test_a_paused_robot_goes_on_at_its_charge() -> None:
+    assert not BATTERY.is_charged(0.79)
+    assert BATTERY.is_charged(0.8)

@@ -12,10 +12,9 @@ from mcap.reader import make_reader
 from small_campaign import WrittenCampaign, plan
 from websockets.sync.client import connect
 
-from robot_runtime.campaign.intake import unblind
 from robot_runtime.campaign.plan import PlannedPolicy
 from robot_runtime.campaign.report import write_report
-from robot_runtime.campaign.sealing import PacedPolicy, SealedPolicy, check_commitments, read_key, seal, served
+from robot_runtime.campaign.sealing import PacedPolicy, SealedPolicy, check_commitments, read_key, seal, served, unblind
 from robot_runtime.campaign.supervision import ContactCount, SupervisedPolicy
 from robot_runtime.campaign.verification import Verification
 from robot_runtime.common.clock import SimulatedClock, seconds_to_ns

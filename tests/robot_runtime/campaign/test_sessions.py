@@ -16,15 +16,14 @@ from typing import Any
 import pytest
 
 from robot_runtime.actions.continuous import Decision
-from robot_runtime.campaign.inbox import send
 from robot_runtime.campaign.ledger import read_ledger
+from robot_runtime.campaign.messages import annotate, run_of, send
 from robot_runtime.campaign.opening import open_campaign
 from robot_runtime.campaign.outcomes import values
 from robot_runtime.campaign.report import write_report
 from robot_runtime.campaign.robot_process import RunRequest
 from robot_runtime.campaign.runner import Runner
 from robot_runtime.campaign.state import State
-from robot_runtime.campaign.statements import annotate, run_of
 from robot_runtime.campaign.status import read_status
 from robot_runtime.campaign.verification import Verification
 from robot_runtime.cli.main import run_command

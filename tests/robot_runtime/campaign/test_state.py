@@ -7,8 +7,7 @@ import pytest
 from small_campaign import WrittenCampaign, facts, plan
 
 from robot_runtime.campaign.outcomes import answer, sentence, values
-from robot_runtime.campaign.pairing import mismatch
-from robot_runtime.campaign.state import State
+from robot_runtime.campaign.state import State, mismatch
 from robot_runtime.errors import ConfigError
 
 
@@ -162,3 +161,13 @@ def test_two_robots_never_share_a_start(tmp_path: Path) -> None:
 def test_a_line_that_names_no_attempt_is_refused(campaign: WrittenCampaign) -> None:
     with pytest.raises(ConfigError, match="malformed"):
         campaign.append("event", attempt="9999-P1-1", what="help", by="Ada")
+
+
+def test_a_run_takes_what_its_robot_had_before_the_way_to_the_start(tmp_path: Path) -> None:
+    campaign = WrittenCampaign(tmp_path, plan(robots=[{"robot": "fake"}, {"robot": "fake"}]))
+    campaign.run_next(facts(battery=0.9, battery_end=0.8))
+    campaign.run_next(facts())
+    campaign.run_next(facts(battery=0.8, battery_end=0.75), robot=1)
+    campaign.run_next(facts(battery=0.7, battery_end=0.65))
+    campaign.run_next(facts(battery=0.95, battery_end=0.9))
+    assert campaign.state.consumptions == pytest.approx([0.1, 0.05, 0.15, 0.05])

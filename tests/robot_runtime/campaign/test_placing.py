@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from robot_runtime.campaign.start_picture import OVERLAY, StartPicture, blend
+from robot_runtime.campaign.ledger import OVERLAY
+from robot_runtime.campaign.placing import StartPicture, blend
 from robot_runtime.errors import DeviceFault
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from robot_runtime.campaign.asking import Notifier
+from robot_runtime.campaign.messages import Notifier
 from robot_runtime.campaign.plan import Help
 from tests.benchmarks.runtime.simulated_campaigns import wait_until
 
