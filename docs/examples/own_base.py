@@ -29,7 +29,7 @@ from robot_runtime.hal.stand_ins import FixedHead, HistoryLocalizer, MissingCame
 from robot_runtime.hal.streams import fresh
 from robot_runtime.placement.operator import OperatorPlacer
 from robot_runtime.robots.loader import RobotContext
-from robot_runtime.safety import Feedback, Guard, GuardLimits
+from robot_runtime.safety.guard import Feedback, Guard, GuardLimits
 
 TRACK_M = 0.28
 INFO = BaseInfo("pebble", 0.18, 0.5, 2.0, 1.0, 4.0, rate_hz=50.0)  # radius, largest speeds, largest accelerations

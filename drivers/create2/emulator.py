@@ -29,7 +29,7 @@ from drivers.create2.protocol import (
 )
 from drivers.serial_base.emulator import EmulatedBase, Sensed
 from robot_runtime.hal import Velocity, Zone
-from robot_runtime.safety import STILL
+from robot_runtime.safety.guard import STILL
 
 CAPACITY_MAH = 2696
 FULL_V, EMPTY_V = 16.5, 13.2

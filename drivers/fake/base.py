@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
-
 from drivers.fake.device import FakeDevice
 from drivers.fake.faults import Cliff, SilentBase, StuckBumper, WheelDrop, zones
 from drivers.fake.ground_truth import GroundTruth
 from robot_runtime.common.clock import SimulatedClock, ns_to_seconds
-from robot_runtime.hal import Base, BaseInfo, BaseState, Halt, Velocity
+from robot_runtime.hal import BaseInfo, BaseState, Velocity
 from robot_runtime.hal.fault_schedule import Script
 from robot_runtime.hal.simulated_motors import LateReports, MotorOptions, SimulatedMotors
 from robot_runtime.hal.streams import fresh
-from robot_runtime.safety import STILL, Feedback, Guard, GuardLimits
+from robot_runtime.safety.guard import STILL, Feedback
+from robot_runtime.safety.guarded_base import GuardedBase
 
 BATTERY_V = 16.5
 
 
-class FakeBase(FakeDevice, Base):
+class FakeBase(FakeDevice, GuardedBase):
     """Base that per clock step moves by the Guard's last velocity, reads its sensors, and runs the Guard."""
 
     def __init__(
@@ -30,69 +28,34 @@ class FakeBase(FakeDevice, Base):
         motors: MotorOptions,
         battery_fraction: float = 1.0,
     ) -> None:
-        super().__init__("base", clock, script)
+        FakeDevice.__init__(self, "base", clock, script)
+        GuardedBase.__init__(self, info, clock)
         self._truth = truth
-        self._info = info
         self._battery_fraction = battery_fraction
-        # Of the Guard, the wheels and the state: an emergency stop comes from any thread.
-        self._lock = threading.RLock()
-        self._guard = Guard(GuardLimits.of(info))
-        self._wheels = STILL
         self._motors = SimulatedMotors(motors)
         self.motors = motors.nominal
         self._reports = LateReports(motors.report_delay_s)
         self._stepped_ns = clock.now_ns()
-
-    @property
-    def info(self) -> BaseInfo:
-        return self._info
 
     def state(self, max_age_s: float) -> BaseState:
         self._require_connected()
         now_ns = self._clock.now_ns()
         return fresh("base", self._reports.newest(now_ns), now_ns, max_age_s)
 
-    def command(self, velocity: Velocity) -> Velocity:
-        self._require_connected()
-        with self._lock:
-            try:
-                self._guard.command(velocity, self._clock.now_ns())
-            finally:
-                self._decide()
-            return self._wheels
-
-    def stop(self) -> None:
-        self._require_connected()
-        with self._lock:
-            self._guard.stop()
-            self._decide()
-
-    def emergency_stop(self) -> None:
-        self._held(self._guard.emergency_stop)
-
-    def release_emergency_stop(self) -> None:
-        self._held(self._guard.release_emergency_stop)
-
-    def _held(self, change: Callable[[], None]) -> None:
-        """Change the Guard, and report at once what it holds the wheels for: the clock may stand still."""
-        self._require_connected()
-        with self._lock:
-            change()
-            halt = self._decide()
-            self._reports.hold(halt)
+    def _emergency_stop_changed(self) -> None:
+        self._reports.hold(self._guard.halt)  # the clock may stand still
 
     def _on_connected(self) -> None:
         self._sense(moved=STILL)
 
     def _clear(self) -> None:
         with self._lock:
-            self._guard.stop()
-            self._decide()
+            self._guard.restart()
             self._motors.restart()
             self._reports.clear()
 
     def _on_step(self, now_ns: int) -> None:
-        wheels, step_s = self._wheels, ns_to_seconds(now_ns - self._stepped_ns)
+        wheels, step_s = self._guard.velocity, ns_to_seconds(now_ns - self._stepped_ns)
         if step_s:
             driven = self._motors.drive(
                 wheels.linear_m_s, wheels.angular_rad_s, self._stepped_ns, step_s, self._battery_fraction
@@ -107,13 +70,13 @@ class FakeBase(FakeDevice, Base):
     def _sense(self, moved: Velocity) -> None:
         """Update the Guard and the state; neither during the fault ``silent_base``."""
         with self._lock:
-            self._sense_locked(moved)
+            now_ns = self._clock.now_ns()
+            if self._script.active(SilentBase, now_ns):
+                self._guard.poll(now_ns)
+            else:
+                self._measure(moved, now_ns)
 
-    def _sense_locked(self, moved: Velocity) -> None:
-        now_ns = self._clock.now_ns()
-        if self._script.active(SilentBase, now_ns):
-            self._decide()
-            return
+    def _measure(self, moved: Velocity, now_ns: int) -> None:
         feedback = Feedback(
             now_ns,
             bumper=self._truth.pressed_zone() | zones(f.zone for f in self._script.active(StuckBumper, now_ns)),
@@ -121,6 +84,7 @@ class FakeBase(FakeDevice, Base):
             wheel_drop=zones(f.zone for f in self._script.active(WheelDrop, now_ns)),
         )
         self._guard.feedback(feedback)
+        self._guard.poll(now_ns)
         self._reports.add(
             BaseState(
                 stamp_ns=now_ns,
@@ -129,13 +93,8 @@ class FakeBase(FakeDevice, Base):
                 bumper=feedback.bumper,
                 cliff=feedback.cliff,
                 wheel_drop=feedback.wheel_drop,
-                halt=self._decide(),
+                halt=self._guard.halt,
                 battery_v=BATTERY_V,
                 battery_fraction=self._battery_fraction,
             )
         )
-
-    def _decide(self) -> Halt:
-        decision = self._guard.tick(self._clock.now_ns())
-        self._wheels = decision.velocity
-        return decision.halt

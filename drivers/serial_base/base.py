@@ -20,7 +20,7 @@ from robot_runtime.hal import Base, BaseInfo, BaseState, Halt, Localizer, Locali
 from robot_runtime.hal.pose_history import PoseHistory
 from robot_runtime.hal.stand_ins import HistoryLocalizer
 from robot_runtime.hal.streams import fresh
-from robot_runtime.safety import STILL
+from robot_runtime.safety.guard import STILL
 
 FIRST_STATE_S = 4.0
 """Time limit from opening the port to the first state, with the version of the firmware."""

@@ -17,7 +17,7 @@ from robot_runtime.common import config
 from robot_runtime.common.config import Positive
 from robot_runtime.hal import BaseInfo, Robot
 from robot_runtime.hal.motors import KnownMotors, MotorModel
-from robot_runtime.safety import GuardLimits
+from robot_runtime.safety.guard import GuardLimits
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ from robot_runtime.hal import Velocity, Zone
 from robot_runtime.hal.fault_schedule import Script
 from robot_runtime.hal.simulated_motors import MotorOptions, SimulatedMotors
 from robot_runtime.hal.simulation import SimulatedChassis, Subscription, WheelSensors
-from robot_runtime.safety import STILL
+from robot_runtime.safety.guard import STILL
 
 
 @dataclass(frozen=True)

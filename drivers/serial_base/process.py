@@ -67,7 +67,7 @@ class GuardProcess:
         self._memory = EStopMemory(settings.e_stop_file)
         self._guard = WireGuard(self._wire, settings.limits, settings.stop_buttons, self._send, self._tell)
         if settings.e_stop or self._memory.engaged:
-            self._guard.emergency_stop()
+            self._guard.emergency_stop(0)
         self._port: Port | None = None
         self._written = 0
         self._clock = SystemClock()

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from importlib import import_module
 
 from drivers.serial_base.wire import BaseWire
-from robot_runtime.safety import GuardLimits
+from robot_runtime.safety.guard import GuardLimits
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import threading
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -16,11 +14,12 @@ from robot_runtime.common.clock import Clock, seconds_to_ns
 from robot_runtime.common.config import Positive
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import DeviceFault
-from robot_runtime.hal import Base, BaseInfo, BaseState, Halt, Velocity
+from robot_runtime.hal import BaseInfo, BaseState, Velocity
 from robot_runtime.hal.simulated_motors import LateReports, MotorOptions, SimulatedMotors
 from robot_runtime.hal.simulation import SimulatedChassis
 from robot_runtime.hal.streams import fresh
-from robot_runtime.safety import STILL, Feedback, Guard, GuardLimits
+from robot_runtime.safety.guard import STILL, Feedback
+from robot_runtime.safety.guarded_base import GuardedBase
 from sim_bridge.noise.drift import Drift
 from sim_bridge.physics.world import ZONES, World
 from sim_bridge.robot.battery import Battery
@@ -46,7 +45,7 @@ class BaseOptions:
     __pydantic_config__ = config.STRICT
 
 
-class SimBase(SimDevice, Base):
+class SimBase(SimDevice, GuardedBase):
     """A base in a :class:`World`.
 
     Args:
@@ -73,10 +72,8 @@ class SimBase(SimDevice, Base):
         contact: ContactOptions,
         motors: MotorOptions,
     ) -> None:
-        super().__init__("base")
-        self._clock = clock
-        self._world = world
-        self._info = BaseInfo(
+        SimDevice.__init__(self, "base")
+        info = BaseInfo(
             name="simulated LoCoBot",
             radius_m=world.scene_model.body.radius_m,
             max_linear_m_s=options.max_linear_m_s,
@@ -85,22 +82,16 @@ class SimBase(SimDevice, Base):
             max_angular_accel_rad_s2=options.max_angular_accel_rad_s2,
             rate_hz=options.rate_hz,
         )
-        # Of the Guard, the wheels and the state: an emergency stop comes from any thread.
-        self._lock = threading.RLock()
-        self._guard = Guard(GuardLimits.of(self._info))
+        self._clock = clock
+        GuardedBase.__init__(self, info, clock, interval_s=1 / options.rate_hz)
+        self._world = world
         self._chassis = Chassis(world, odometry, actuation, battery, slip, contact, SimulatedMotors(motors))
         self._period_ns = seconds_to_ns(1 / options.rate_hz)
-        self._decided_ns = self._reported_ns = clock.now_ns()
+        self._reported_ns = clock.now_ns()
         self._decision_pending = False
-        self._wheels = STILL
-        self._halt = Halt.NONE
         self._reports = LateReports(motors.report_delay_s)
         self._emulated = FirmwareChassis(self._chassis, motors.true.separation_m)
         self.motors = motors.nominal
-
-    @property
-    def info(self) -> BaseInfo:
-        return self._info
 
     @property
     def world(self) -> World:
@@ -126,8 +117,7 @@ class SimBase(SimDevice, Base):
 
     def close(self) -> None:
         with self._lock:
-            self._guard.stop()
-            self._wheels = STILL
+            self._guard.restart()
         super().close()
 
     def state(self, max_age_s: float) -> BaseState:
@@ -136,50 +126,24 @@ class SimBase(SimDevice, Base):
         return fresh("base", self._reports.newest(now_ns), now_ns, max_age_s)
 
     def command(self, velocity: Velocity) -> Velocity:
-        self._require_connected()
-        now_ns = self._clock.now_ns()
         # A second decision at one instant grants no acceleration; the next step must not wait a period for it.
-        self._decision_pending = self._decided_ns == now_ns
-        with self._lock:
-            try:
-                self._guard.command(velocity, now_ns)
-            finally:
-                self._decide(now_ns)
+        self._decision_pending = self._guard.decided_ns == self._clock.now_ns()
+        let_through = super().command(velocity)
         if self._chassis.battery.fraction == 0:
             self.stop()
             raise DeviceFault("simulated base: the battery is empty", "raise the robot's option battery.start_fraction")
-        return self._wheels
+        return let_through
 
-    def stop(self) -> None:
-        self._require_connected()
-        with self._lock:
-            self._guard.stop()
-            self._decide(self._clock.now_ns())
-
-    def emergency_stop(self) -> None:
-        self._held(self._guard.emergency_stop)
-
-    def release_emergency_stop(self) -> None:
-        self._held(self._guard.release_emergency_stop)
-
-    def _held(self, change: Callable[[], None]) -> None:
-        """Change the Guard, and report at once what it holds the wheels for: the clock may stand still.
-
-        Nothing is measured, because the world belongs to the clock's thread.
-        """
-        self._require_connected()
-        with self._lock:
-            change()
-            self._decide(self._clock.now_ns())
-            self._reports.hold(self._halt)
+    def _emergency_stop_changed(self) -> None:
+        # The clock may stand still, and the world belongs to its thread: nothing is measured.
+        self._reports.hold(self._guard.halt)
 
     def restart(self, random: np.random.Generator) -> None:
         """Start odometry at zero after the robot was placed, and draw errors from ``random``."""
         self._chassis.restart(random)
         self._emulated.restart()
         with self._lock:
-            self._guard.stop()
-            self._wheels = STILL
+            self._guard.restart()
         self._reports.clear()
         if self._connected:
             self._report(self._clock.now_ns())
@@ -190,36 +154,27 @@ class SimBase(SimDevice, Base):
             if not self._emulated.on_step(now_ns):
                 self._world.advance(0.0, 0.0)
             return
-        # Later than one period by the clock's step: a command that comes once per period decides by itself.
-        if self._decision_pending or now_ns - self._decided_ns > self._period_ns:
-            self._decision_pending = False
-            self._decide(now_ns)
-        self._chassis.drive(self._wheels, now_ns - self._world.step_ns)
+        with self._lock:
+            pending, self._decision_pending = self._decision_pending, False
+            (self._guard.decide if pending else self._guard.poll)(now_ns)
+        self._chassis.drive(self._guard.velocity, now_ns - self._world.step_ns)
         if now_ns - self._reported_ns >= self._period_ns:
             self._reported_ns = now_ns
             self._report(now_ns)
         elif self._chassis.pressed != self._chassis.bumper_bits:
             self._report(now_ns)
 
-    def _decide(self, now_ns: int) -> None:
-        with self._lock:
-            decision = self._guard.tick(now_ns)
-            self._decided_ns = now_ns
-            self._wheels, self._halt = decision.velocity, decision.halt
-
     def _report(self, now_ns: int) -> None:
         """Measure everything and tell the Guard, which decides at once if a level has changed."""
-        chassis = self._chassis
-        driving = self._wheels.linear_m_s != 0 or self._wheels.angular_rad_s != 0
-        changed = chassis.measure(now_ns, driving)
+        chassis, guard = self._chassis, self._guard
+        changed = chassis.measure(now_ns, guard.velocity != STILL)
         bumper, cliff = ZONES[chassis.bumper_bits], ZONES[chassis.cliff_bits]
         wheel_drop = ZONES[chassis.wheel_drop_bits]
         with self._lock:
-            self._guard.feedback(Feedback(now_ns, bumper, cliff, wheel_drop))
-            if changed:
-                self._decide(now_ns)
+            guard.feedback(Feedback(now_ns, bumper, cliff, wheel_drop))
+            (guard.decide if changed else guard.poll)(now_ns)
             battery = chassis.battery
-            halt, volts, fraction = self._halt, battery.voltage_v, battery.fraction
+            halt, volts, fraction = guard.halt, battery.voltage_v, battery.fraction
             self._reports.add(
                 BaseState(now_ns, chassis.odom, chassis.velocity, bumper, cliff, wheel_drop, halt, volts, fraction)
             )

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from robot_runtime.common.geometry import wrap_angle
 from robot_runtime.hal import Velocity, Zone
 from robot_runtime.hal.simulation import SimulatedChassis, Subscription
-from robot_runtime.safety import STILL
+from robot_runtime.safety.guard import STILL
 from sim_bridge.physics.world import ZONES
 from sim_bridge.robot.chassis import Chassis
 from sim_bridge.robot.odometry import Encoders

@@ -15,7 +15,7 @@ from sensor_msgs.msg import JointState
 from drivers.ros_locobot.protocol import Diagnosis
 from robot_runtime.common.clock import seconds_to_ns
 from robot_runtime.common.geometry import SE2, wrap_angle
-from robot_runtime.safety import STILL
+from robot_runtime.safety.guard import STILL
 from sim_bridge.robot.chassis import Chassis
 from sim_bridge.robot.odometry import Encoders, moved_between
 from sim_bridge.ros.context import SimContext

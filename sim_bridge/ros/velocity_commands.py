@@ -7,7 +7,7 @@ from collections import deque
 
 from robot_runtime.common.clock import seconds_to_ns
 from robot_runtime.hal import Velocity
-from robot_runtime.safety import STILL
+from robot_runtime.safety.guard import STILL
 from sim_bridge.ros.robot_variants import DriverTiming
 
 KOBUKI_WHEEL_BASE_MM = 230.0

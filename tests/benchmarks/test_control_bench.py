@@ -7,7 +7,7 @@ import pytest
 from drivers.kobuki.driver import KOBUKI_BASE, KobukiOptions
 from robot_runtime.hal import Velocity
 from robot_runtime.hal.simulated_motors import MotorOptions
-from robot_runtime.safety import STILL
+from robot_runtime.safety.guard import STILL
 from tests.benchmarks.locobot.decoding import decoding_rows
 from tests.benchmarks.locobot.emulated import MeasuringKobuki, PressableBody
 from tests.benchmarks.locobot.motion import GYRO, make_emulated_base

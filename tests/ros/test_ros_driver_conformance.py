@@ -22,7 +22,7 @@ from drivers.ros_locobot.driver import make_robot
 from robot_runtime.conformance import ContactConformance, Harness, HeadConformance, RobotConformance
 from robot_runtime.hal import Halt, Robot, Velocity, Zone
 from robot_runtime.robots.loader import RobotContext, read_robot_file
-from robot_runtime.safety import STILL
+from robot_runtime.safety.guard import STILL
 
 pytestmark = pytest.mark.slow
 

@@ -21,7 +21,7 @@ from drivers.serial_wire.pty_emulation import Pty, PtyServer
 from robot_runtime.common.clock import SystemClock, seconds_to_ns
 from robot_runtime.hal import BaseInfo, Velocity
 from robot_runtime.hal.simulated_motors import MotorOptions
-from robot_runtime.safety import GuardLimits
+from robot_runtime.safety.guard import GuardLimits
 
 INFO = BaseInfo("emulated base", 0.18, 0.7, 3.0, 1.0, 7.0, 50.0)
 STEP_NS = 1_000_000

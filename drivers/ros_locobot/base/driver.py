@@ -26,10 +26,11 @@ from drivers.ros_locobot.localizer.motion_history import MotionHistory
 from drivers.ros_locobot.options import RosOptions
 from drivers.ros_locobot.robot_variants import VARIANTS, base_info, topics_of
 from robot_runtime.errors import DeviceFault
-from robot_runtime.hal import Base, BaseInfo, BaseState, Halt, Velocity, Zone
+from robot_runtime.hal import BaseState, Halt, Velocity, Zone
 from robot_runtime.hal.motors import KnownMotors
 from robot_runtime.hal.streams import fresh
-from robot_runtime.safety import STILL, Feedback, Guard, GuardLimits
+from robot_runtime.safety.guard import Feedback
+from robot_runtime.safety.guarded_base import GuardedBase
 
 FINAL_ZEROS = 3
 """Number of zeros sent on closing: a single message may be lost with the connection."""
@@ -40,36 +41,33 @@ GUARD_STATUS_MAX_AGE_S = 3.0
 log = logging.getLogger(__name__)
 
 
-class RosBase(RosDevice, Base):
-    """A Kobuki or Create 2 behind ROS topics.
+class RosBase(RosDevice, GuardedBase):
+    """A Kobuki or Create 2 behind ROS topics. Its emergency stop is its own: that of the guard node is another.
 
     Args:
-        name: The robot's.
-        session: The connection to the ROS network.
-        options: Topics and limits.
-        motion: Gets the odometry.
+        name: name of the robot.
+        session: connection to the ROS network.
+        options: topics and limits.
+        motion: history that gets the odometry.
 
     Attributes:
-        site: Session, options and motion, for further devices on the same robot.
-        diagnostics: The diagnoses of the robot's drivers.
+        site: session, options and motion, for further devices on the same robot.
+        diagnostics: diagnoses of the robot's drivers.
     """
 
     def __init__(self, name: str, session: Session, options: RosOptions, motion: MotionHistory) -> None:
-        super().__init__("base", session)
+        RosDevice.__init__(self, "base", session)
+        GuardedBase.__init__(self, base_info(options, name), session.clock)
         self.site = session, options, motion
         self._motion = motion
         self._topics = topics_of(options)
         self._options = options.base
-        self._info = base_info(options, name)
         self.motors = KnownMotors(VARIANTS[options.family].motors)
-        self._guard = Guard(GuardLimits.of(self._info))
-        self._lock = threading.Lock()
         self._sensors = BaseSensors(options, session, self._lock, self._on_levels)
         self._odom = self._cache(self._topics.odom)
         self.diagnostics = Diagnostics()
         self._command_topic = f"{self._topics.guard}/command" if options.base.guard else self._topics.velocity
         self._guard_status = self._cache(f"{self._topics.guard}/status")
-        self._wheels, self._halt = STILL, Halt.NO_FEEDBACK
         self._feedback: Feedback | None = None
         self._touched = Zone.NONE
         self._publisher: rospy.Publisher | None = None
@@ -77,16 +75,12 @@ class RosBase(RosDevice, Base):
         self._stopping = threading.Event()
         self._updated = threading.Event()
 
-    @property
-    def info(self) -> BaseInfo:
-        return self._info
-
     def state(self, max_age_s: float) -> BaseState:
         self._require_working()
         odom = self._odom.read(max_age_s)
         self._sensors.check(max_age_s)
         with self._lock:
-            feedback, halt, now_ns = self._feedback, self._halt, self._clock.now_ns()
+            feedback, halt, now_ns = self._feedback, self._guard.halt, self._clock.now_ns()
         feedback = fresh("base", feedback, now_ns, max_age_s)
         if halt in (Halt.NONE, Halt.EXPIRED) and (remote := self._halt_of_guard_node()) is not Halt.NONE:
             halt = remote
@@ -111,36 +105,13 @@ class RosBase(RosDevice, Base):
     def command(self, velocity: Velocity) -> Velocity:
         self._require_working()
         self._require_subscriber()
-        with self._lock:
-            try:
-                self._guard.command(velocity, self._clock.now_ns())
-            finally:
-                self._decide()
+        let_through = super().command(velocity)
         try:
             self._sensors.check_battery()
         except DeviceFault:
             self.stop()
             raise
-        return self._wheels
-
-    def stop(self) -> None:
-        self._require_connected()
-        with self._lock:
-            self._guard.stop()
-            self._decide()
-
-    def emergency_stop(self) -> None:
-        self._require_connected()
-        with self._lock:
-            self._guard.emergency_stop()
-            self._decide()
-
-    def release_emergency_stop(self) -> None:
-        """Release this driver's emergency stop; the guard node's is separate and stays."""
-        self._require_connected()
-        with self._lock:
-            self._guard.release_emergency_stop()
-            self._decide()
+        return let_through
 
     # --- connection -------------------------------------------------------------------------------------------------
 
@@ -148,10 +119,7 @@ class RosBase(RosDevice, Base):
         session, topics = self._session, self._topics
         self._stopping.clear()
         with self._lock:
-            # A new Guard, because the clock may have a new origin; an emergency stop stays.
-            stopped, self._guard = self._guard.state.e_stop, Guard(GuardLimits.of(self._info))
-            if stopped:
-                self._guard.emergency_stop()
+            self._guard.restart()
         self._sensors.open(self._endpoints)
         self._endpoints.append(session.subscribe(topics.odom, Odometry, self._on_odom, acknowledged=True))
         self._endpoints.append(
@@ -181,9 +149,8 @@ class RosBase(RosDevice, Base):
         if watchdog is not None:
             watchdog.join(1.0)
         with self._lock:
-            self._guard.stop()
             for _ in range(FINAL_ZEROS if self._publisher is not None else 0):
-                self._decide()
+                self._guard.stop(self._clock.now_ns())
                 threading.Event().wait(1 / self._info.rate_hz)  # rospy sends from a thread of its own
             self._publisher = None
             self._feedback = None
@@ -236,16 +203,14 @@ class RosBase(RosDevice, Base):
                 self._on_levels()
 
     def _on_levels(self) -> None:
-        """Decide, because the levels have changed. Called under the lock."""
+        """Take the levels, which have changed. Called under the lock."""
         self._sense()
-        self._decide()
         self._updated.set()
 
     def _on_fault(self) -> None:
         log.error("%s", self._session.fault.message if self._session.fault else "")
         with self._lock:
-            self._guard.stop()
-            self._decide()
+            self._guard.stop(self._clock.now_ns())
 
     def _watch(self) -> None:
         """Decide when no message arrives: a command expires, feedback becomes stale."""
@@ -254,25 +219,24 @@ class RosBase(RosDevice, Base):
             if not self._updated.wait(1.5 * period_s):
                 with self._lock:
                     self._sense()
-                    self._decide()
             self._updated.clear()
 
     def _sense(self) -> None:
-        feedback = self._sensors.feedback(self._clock.now_ns())
+        now_ns = self._clock.now_ns()
+        feedback = self._sensors.feedback(now_ns)
         if feedback is not None:
             self._feedback = feedback
             self._touched |= feedback.bumper
             self._guard.feedback(feedback)
+        self._guard.poll(now_ns)
 
-    def _decide(self) -> None:
-        """Publish the Guard's decision; zero if the connection is broken. Called under the lock."""
-        if self._session.fault is not None:
-            self._guard.stop()
-        decision = self._guard.tick(self._clock.now_ns())
-        self._wheels, self._halt = decision.velocity, decision.halt
+    def _held(self) -> bool:
+        return self._session.fault is not None
+
+    def _send(self, velocity: Velocity) -> None:
         if self._publisher is not None:
             twist = Twist()
-            twist.linear.x, twist.angular.z = decision.velocity.linear_m_s, decision.velocity.angular_rad_s
+            twist.linear.x, twist.angular.z = velocity.linear_m_s, velocity.angular_rad_s
             try:
                 self._publisher.publish(twist)
             except rospy.ROSException as error:  # the node was shut down

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import rospy
@@ -19,7 +19,7 @@ from drivers.ros_locobot.options import RosOptions
 from drivers.ros_locobot.robot_variants import VARIANTS, kobuki_charge, topics_of
 from drivers.ros_locobot.topics import family_of
 from robot_runtime.errors import DeviceFault, StaleData
-from robot_runtime.safety import Feedback
+from robot_runtime.safety.guard import Feedback
 
 EVENT_QUEUE_SIZE = 100
 """Edges are not repeated; none may be dropped."""
@@ -29,14 +29,14 @@ class BaseSensors:
     """Subscriptions to levels, events, pulses and battery.
 
     Args:
-        options: Variant and topics.
-        session: The connection to the ROS network.
-        lock: The Guard's; held while the tracker changes.
-        changed: Called under ``lock`` after every change, in rospy's thread.
+        options: variant and topics.
+        session: connection to the ROS network.
+        lock: lock of the Guard, held while the tracker changes.
+        changed: callback after every change, under ``lock`` and in rospy's thread.
     """
 
     def __init__(
-        self, options: RosOptions, session: Session, lock: threading.Lock, changed: Callable[[], None]
+        self, options: RosOptions, session: Session, lock: AbstractContextManager[object], changed: Callable[[], None]
     ) -> None:
         self._variant, self._topics, self._session = VARIANTS[options.family], topics_of(options), session
         self._family = options.family

@@ -1,7 +1,7 @@
 """Decisions of the guard node and their reasons: pure, without ROS, threads or a clock.
 
-``robot_runtime.safety.Guard`` with the levels of a :class:`LevelTracker`, plus *holds*: reasons to stop that only the
-node can detect (a second publisher, a fault of its own). A hold discards the active command.
+``robot_runtime.safety.guarded_wheels`` with the levels of a :class:`LevelTracker`, plus *holds*: reasons to stop that
+only the node can detect (a second publisher, a fault of its own). A hold discards the active command.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from drivers.ros_locobot.guard.safety_levels import LevelTracker, SafetySensor
 from robot_runtime.common.clock import seconds_to_ns
 from robot_runtime.errors import InvalidCommand
 from robot_runtime.hal.wheels import Halt, Velocity, Zone
-from robot_runtime.safety import STILL, Guard, GuardLimits
+from robot_runtime.safety.guard import STILL, GuardLimits
+from robot_runtime.safety.guarded_wheels import GuardedWheels
 
 
 class Hold(str, Enum):
@@ -57,14 +58,14 @@ class GuardStatus:
     """The content of the guard's status topic.
 
     Attributes:
-        reason: A value of ``Halt`` or :class:`Hold`; ``none`` while commands pass.
-        text: Explanation of the reason.
-        e_stop: Whether the emergency stop is engaged.
-        bumper: Active zones such as ``left+center``; empty for none.
-        cliff: As ``bumper``.
-        wheel_drop: As ``bumper``.
-        source: Source of the zones: ``levels``, ``events`` or ``none``.
-        notes: Other problems, such as a master that is gone; empty for none.
+        reason: value of ``Halt`` or :class:`Hold`; ``none`` while commands pass.
+        text: explanation of the reason.
+        e_stop: whether the emergency stop is engaged.
+        bumper: active zones such as ``left+center``; empty for none.
+        cliff: zones without a floor, written as those of ``bumper``.
+        wheel_drop: wheels that hang, written as the zones of ``bumper``.
+        source: source of the zones: ``levels``, ``events`` or ``none``.
+        notes: other problems, such as a master that is gone; empty for none.
     """
 
     reason: str
@@ -82,8 +83,8 @@ class WheelGuard:
 
     def __init__(self, limits: GuardLimits, tracker: LevelTracker) -> None:
         self.tracker = tracker
-        self._guard = Guard(limits)
         self._holds: dict[Hold, str] = {}
+        self._guard = GuardedWheels(limits, 0, held=lambda: bool(self._holds))
         self._invalid = ""
         self._commander, self._commanded_ns = "", 0
         self._refused_ns: dict[str, int] = {}
@@ -94,16 +95,17 @@ class WheelGuard:
         """Take a velocity command; one that is not finite stops the wheels and is reported in the status.
 
         Args:
-            velocity: The command.
-            now_ns: Time of arrival.
-            sender: Name of the node. A second node is refused until the first is silent: until its command expires.
+            velocity: commanded velocity.
+            now_ns: time of arrival.
+            sender: name of the node. A second node is refused until the first is silent: until its command expires.
         """
-        timeout_ns = seconds_to_ns(self._guard.limits.command_timeout_s)
+        timeout_ns = self._guard.limits.command_timeout_ns
         if self._commander not in ("", sender) and now_ns - self._commanded_ns <= timeout_ns:
             self._refused_ns[sender] = now_ns
             return
         self._commander, self._commanded_ns = sender, now_ns
         self._refused_ns.pop(sender, None)
+        self._sense(now_ns)
         try:
             self._guard.command(velocity, now_ns)
             self._invalid = ""
@@ -113,20 +115,21 @@ class WheelGuard:
     @property
     def e_stop(self) -> bool:
         """Whether the emergency stop is engaged."""
-        return self._guard.state.e_stop
+        return self._guard.e_stop
 
-    def emergency_stop(self, engaged: bool, cause: str = "") -> None:
+    def emergency_stop(self, engaged: bool, now_ns: int, cause: str = "") -> None:
         """Engage or release the emergency stop; either way the active command is discarded.
 
         Args:
-            engaged: Whether to engage it.
-            cause: For the status.
+            engaged: whether to engage it.
+            now_ns: present time.
+            cause: explanation for the status.
         """
         self._e_stop_cause = cause
         if engaged:
-            self._guard.emergency_stop()
+            self._guard.emergency_stop(now_ns)
         else:
-            self._guard.release_emergency_stop()
+            self._guard.release_emergency_stop(now_ns)
 
     def hold(self, hold: Hold, detail: str) -> None:
         """Stop until :meth:`release`; ``detail`` names the cause."""
@@ -138,15 +141,12 @@ class WheelGuard:
 
     def decide(self, now_ns: int) -> Output:
         """Return the velocity for the base now."""
-        feedback = self.tracker.feedback(now_ns)
-        if feedback is not None:
-            self._guard.feedback(feedback)
-        if self._holds:
-            self._guard.stop()
-        decision = self._guard.tick(now_ns)
+        self._sense(now_ns)
+        guard = self._guard
+        guard.poll(now_ns)
         hold = next((hold for hold in Hold if hold in self._holds), None)
-        if hold is None or decision.halt is Halt.E_STOP:
-            self._last = Output(decision.velocity, decision.halt)
+        if hold is None or guard.halt is Halt.E_STOP:
+            self._last = Output(guard.velocity, guard.halt)
         else:
             self._last = Output(STILL, hold)
         return self._last
@@ -174,6 +174,11 @@ class WheelGuard:
             source=self.tracker.source,
             notes="; ".join(note for note in (self._invalid, self._refusals(now_ns), *notes) if note),
         )
+
+    def _sense(self, now_ns: int) -> None:
+        feedback = self.tracker.feedback(now_ns)
+        if feedback is not None:
+            self._guard.feedback(feedback)
 
     def _refusals(self, now_ns: int) -> str:
         refused = sorted(node for node, at_ns in self._refused_ns.items() if now_ns - at_ns <= REFUSAL_NS)

@@ -40,7 +40,7 @@ from drivers.ros_locobot.guard.sensors import has_publisher, subscriptions
 from robot_runtime.common.clock import SystemClock, seconds_to_ns
 from robot_runtime.errors import RuntimeFault
 from robot_runtime.hal.wheels import Halt, Velocity
-from robot_runtime.safety import STILL
+from robot_runtime.safety.guard import STILL
 
 NODE_NAME = "robot_runtime_guard"
 STATUS_PERIOD_S = 1.0
@@ -59,10 +59,10 @@ class GuardNode:
     Decisions and their sending happen under one lock, so that no older velocity overtakes a stop.
 
     Args:
-        options: Of the node.
-        now_ns: Time in nanoseconds from an arbitrary origin: this computer's monotonic clock, whatever the parameter
+        options: options of the node.
+        now_ns: time in nanoseconds from an arbitrary origin: this computer's monotonic clock, whatever the parameter
             ``/use_sim_time`` is; a simulator may give its own.
-        subscribe: As ``rospy.Subscriber``; called for every input.
+        subscribe: constructor of a subscriber with the arguments of ``rospy.Subscriber``, used for every input.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class GuardNode:
             ConfigError: The emergency stop cannot be remembered.
         """
         if self._latch.begin():
-            self._logic.emergency_stop(True, LEFT_ENGAGED)
+            self._logic.emergency_stop(True, self._now_ns(), LEFT_ENGAGED)
         for sensor in self._sensors:
             callback = self._deciding(sensor.receive)
             subscriber = self._subscribe(sensor.topic, sensor.message, callback, tcp_nodelay=True)
@@ -148,11 +148,11 @@ class GuardNode:
         self._logic.command(Velocity(message.linear.x, message.angular.z), self._now_ns(), sender)
 
     def _e_stop_message(self, message: Bool) -> None:
-        self._logic.emergency_stop(message.data)
+        self._logic.emergency_stop(message.data, self._now_ns())
 
     def _e_stop_service(self, request: SetBoolRequest) -> SetBoolResponse:
         with self._lock:
-            self._logic.emergency_stop(request.data)
+            self._logic.emergency_stop(request.data, self._now_ns())
             self._send()
         return SetBoolResponse(True, "stopped: all commands are refused" if request.data else "released")
 

@@ -13,7 +13,7 @@ from drivers.ros_locobot.bases import BASES
 from drivers.ros_locobot.guard.parameters import ParameterGroup
 from drivers.ros_locobot.topics import TOPICS, BaseTopicNames, check_topic, topic_names
 from robot_runtime.errors import ConfigError
-from robot_runtime.safety import MAX_TIMEOUT_S, GuardLimits
+from robot_runtime.safety.guard import MAX_TIMEOUT_S, GuardLimits
 
 MASTER_TIMEOUT_S, CONNECT_TIMEOUT_S = 2.0, 5.0
 """Limits of one call to the master, and of the wait for a master at the start."""

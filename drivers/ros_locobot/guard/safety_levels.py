@@ -15,7 +15,7 @@ from typing import Protocol
 from drivers.ros_locobot.safety_fields import CREATE_SAFETY_STATUS, KOBUKI_BITS, KOBUKI_WHEEL_BITS
 from robot_runtime.common.clock import NS_PER_S, ns_to_seconds
 from robot_runtime.hal.wheels import Zone
-from robot_runtime.safety import Feedback
+from robot_runtime.safety.guard import Feedback
 
 ALL = Zone.LEFT | Zone.CENTER | Zone.RIGHT
 BOTH_WHEELS = Zone.LEFT | Zone.RIGHT

@@ -33,7 +33,8 @@ MODULES = (
     "robot_runtime/common/clock.py",
     "robot_runtime/errors.py",
     "robot_runtime/hal/wheels.py",
-    "robot_runtime/safety.py",
+    "robot_runtime/safety/guard.py",
+    "robot_runtime/safety/guarded_wheels.py",
 )
 """Everything that the guard imports, except for the packages' ``__init__.py``, which import more; theirs are empty."""
 
@@ -42,8 +43,8 @@ def build(target: Path, python: str = "/usr/bin/env python3") -> None:
     """Write the program.
 
     Args:
-        target: The file.
-        python: Interpreter for its first line.
+        target: path of the program.
+        python: interpreter for its first line.
     """
     missing = [name for name in MODULES if not (ROOT / name).is_file()]
     if missing:

@@ -24,7 +24,7 @@ from drivers.serial_wire.pty_emulation import Pty, PtyServer
 from robot_runtime.common.clock import SystemClock
 from robot_runtime.hal import Zone
 from robot_runtime.hal.simulated_motors import MotorOptions
-from robot_runtime.safety import STILL
+from robot_runtime.safety.guard import STILL
 
 PRIORITY = 20
 """Above the guard process's."""

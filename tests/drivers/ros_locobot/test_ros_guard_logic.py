@@ -16,7 +16,7 @@ from drivers.ros_locobot.guard.safety_levels import Levels, LevelTracker, Safety
 from robot_runtime.common.clock import NS_PER_S
 from robot_runtime.errors import ConfigError
 from robot_runtime.hal import Halt, Velocity, Zone
-from robot_runtime.safety import STILL, GuardLimits
+from robot_runtime.safety.guard import STILL, GuardLimits
 
 LIMITS = GuardLimits(0.7, 2.0, 1.0, 7.0)
 PERIOD_NS = NS_PER_S // 50
@@ -66,9 +66,9 @@ def test_a_hold_stops_at_once_and_leaves_no_command_behind(hold: Hold) -> None:
 def test_an_emergency_stop_is_told_before_any_hold() -> None:
     guard, now_ns = driving()
     guard.hold(Hold.FOREIGN_PUBLISHER, "/teleop")
-    guard.emergency_stop(True)
+    guard.emergency_stop(True, now_ns)
     assert guard.decide(now_ns).reason is Halt.E_STOP
-    guard.emergency_stop(False)
+    guard.emergency_stop(False, now_ns)
     assert guard.decide(now_ns).reason is Hold.FOREIGN_PUBLISHER
 
 
@@ -133,13 +133,13 @@ def test_every_reason_has_its_line() -> None:
 
 def test_the_status_says_why_an_emergency_stop_holds_until_it_is_released() -> None:
     guard, now_ns = driving()
-    guard.emergency_stop(True, LEFT_ENGAGED)
+    guard.emergency_stop(True, now_ns, LEFT_ENGAGED)
     guard.decide(now_ns)
     status = guard.status(now_ns)
     assert (status.reason, status.e_stop) == ("e_stop", True)
     assert LEFT_ENGAGED in status.text
-    guard.emergency_stop(False)
-    guard.emergency_stop(True)
+    guard.emergency_stop(False, now_ns)
+    guard.emergency_stop(True, now_ns)
     guard.decide(now_ns)
     assert LEFT_ENGAGED not in guard.status(now_ns).text
 

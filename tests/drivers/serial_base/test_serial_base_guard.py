@@ -18,7 +18,7 @@ from drivers.serial_base.wire import Reading
 from drivers.serial_wire.faults import Silent
 from robot_runtime.errors import DeviceFault
 from robot_runtime.hal import Halt
-from robot_runtime.safety import GuardLimits
+from robot_runtime.safety.guard import GuardLimits
 
 STOP_BYTES = encode(BaseControl(0, 0))
 LIMITS = GuardLimits(0.7, 3.0, 1.0, 7.0)

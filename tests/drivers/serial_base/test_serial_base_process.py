@@ -32,7 +32,7 @@ from drivers.serial_wire.pty_emulation import Pty
 from robot_runtime.common.clock import NS_PER_S, SystemClock, wait_for
 from robot_runtime.errors import DeviceFault, NotConnected, RuntimeFault, StaleData
 from robot_runtime.hal import Halt, Velocity
-from robot_runtime.safety import GuardLimits
+from robot_runtime.safety.guard import GuardLimits
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("in_real_time")]
 WIRE = "drivers.kobuki.wire:KobukiWire"
@@ -210,7 +210,7 @@ from drivers.serial_base.base import GuardedBase
 from drivers.serial_base.settings import GuardSettings
 from robot_runtime.common.clock import SystemClock
 from robot_runtime.hal import BaseInfo, Velocity
-from robot_runtime.safety import GuardLimits
+from robot_runtime.safety.guard import GuardLimits
 info = BaseInfo("base", 0.18, 0.7, 3.0, 1.0, 7.0, 50.0)
 base = GuardedBase(SystemClock(), info, GuardSettings(sys.argv[1], sys.argv[2], GuardLimits.of(info)), 0.05)
 base.connect()

@@ -17,7 +17,8 @@ from robot_runtime.conformance import ContactConformance, RobotConformance
 from robot_runtime.errors import InvalidCommand, NotConnected, StaleData
 from robot_runtime.hal import Mount, Robot, Velocity, Zone
 from robot_runtime.robots.loader import RobotContext
-from robot_runtime.safety import STILL, Guard
+from robot_runtime.safety.guard import STILL
+from robot_runtime.safety.guarded_wheels import GuardedWheels
 
 Sabotage = Callable[[Any], Any]
 
@@ -101,27 +102,22 @@ def hands_out_once(r: Any) -> None:
     after(r.localizer, "arrivals", change)
 
 
-def expires_late(r: Any) -> None:
-    r.base._guard = Guard(dataclasses.replace(r.base._guard.limits, command_timeout_s=0.6))
+def limits(**changes: float) -> Sabotage:
+    """Replace limits of the base's Guard."""
 
+    def sabotage(r: Any) -> None:
+        r.base._guard = GuardedWheels(dataclasses.replace(r.base._guard.limits, **changes), 0)
 
-def expires_at_once(r: Any) -> None:
-    r.base._guard = Guard(dataclasses.replace(r.base._guard.limits, command_timeout_s=0.055))
-
-
-def has_no_limits(r: Any) -> None:
-    r.base._guard = Guard(
-        dataclasses.replace(r.base._guard.limits, max_angular_rad_s=30.0, max_angular_accel_rad_s2=99)
-    )
+    return sabotage
 
 
 def has_no_ramp(r: Any) -> None:
-    r.base._guard = Guard(dataclasses.replace(r.base._guard.limits, max_linear_accel_m_s2=1e6))
+    limits(max_linear_accel_m_s2=1e6)(r)
     wrapped(r.base, "command", lambda original, v: (original(v), v)[1])
 
 
 def forgets_e_stop_on_connect(r: Any) -> None:
-    wrapped(r.base, "connect", lambda original: (original(), r.base._guard.release_emergency_stop())[0])
+    wrapped(r.base, "connect", lambda original: (original(), r.base.release_emergency_stop())[0])
 
 
 def drives_on_after_close(r: Any) -> None:
@@ -228,11 +224,11 @@ def goes_to_zero_for_nan(r: Any) -> None:
 
 def keeps_turning_for_nan(r: Any) -> None:
     def wrapper(original: Callable[..., Any], velocity: Velocity) -> Any:
-        before = r.base._guard.state
+        before = r.base._guard._guard.state
         try:
             return original(velocity)
         except InvalidCommand:
-            r.base._guard.state = before
+            r.base._guard._guard.state = before
             raise
 
     wrapped(r.base, "command", wrapper)
@@ -298,13 +294,17 @@ CASES: tuple[tuple[str, Sabotage, str], ...] = (
     ("base_state_raises", ignores_age("base", "state"), "raises StaleData"),
     ("base_command_returns_at_once", blocks_in_command, "does not wait"),
     ("base_command_returns_at_once", has_no_ramp, "limited by acceleration"),
-    ("base_command_returns_at_once", has_no_limits, "past the speed limit"),
+    (
+        "base_command_returns_at_once",
+        limits(max_angular_rad_s=30.0, max_angular_accel_rad_s2=99),
+        "past the speed limit",
+    ),
     ("base_forward_is_positive", odometry(lambda p: SE2(-p.x_m, -p.y_m, p.yaw_rad)), "forward positive"),
     ("base_forward_is_positive", odometry(lambda p: SE2(1e3 * p.x_m, p.y_m, p.yaw_rad)), "in meters"),
     ("base_left_is_positive", odometry(lambda p: SE2(p.x_m, p.y_m, -p.yaw_rad)), "counter-clockwise positive"),
     ("base_left_is_positive", odometry(lambda p: SE2(p.x_m, p.y_m, math.degrees(p.yaw_rad))), "in radians"),
-    ("base_command_expires", expires_late, "expires after 0.2 s"),
-    ("base_command_expires", expires_at_once, "lives for a while"),
+    ("base_command_expires", limits(command_timeout_s=0.6), "expires after 0.2 s"),
+    ("base_command_expires", limits(command_timeout_s=0.055), "lives for a while"),
     ("base_stop_is_immediate", lambda r: setattr(r.base, "stop", lambda: None), "bypasses every ramp"),
     (
         "base_emergency_stop_latches",

@@ -14,7 +14,7 @@ from raising import raises_naming
 from robot_runtime.common.clock import seconds_to_ns
 from robot_runtime.errors import ConfigError
 from robot_runtime.hal import Velocity
-from robot_runtime.safety import STILL
+from robot_runtime.safety.guard import STILL
 from sim_bridge.ros.faults import FAULTS, Faults
 from sim_bridge.ros.robot_variants import VARIANTS, DriverTiming, robot_variant
 from sim_bridge.ros.timing import PeriodicTimer

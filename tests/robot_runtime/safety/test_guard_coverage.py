@@ -1,4 +1,4 @@
-"""The tests of the Guard run every line and every branch of it."""
+"""The tests of the Guard and its calling protocol run every line and every branch of both."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.mark.slow
 def test_every_line_and_branch_of_the_guard_is_tested(tmp_path: Path) -> None:
-    """In a process of its own: it measures ``test_safety.py`` alone, from the import of the module on."""
+    """In a process of its own: it measures these two files alone, from the import of the module on."""
     command = [
         sys.executable,
         "-m",
         "pytest",
-        "tests/robot_runtime/test_safety.py",
+        "tests/robot_runtime/safety/test_guard.py",
+        "tests/robot_runtime/safety/test_guarded_base.py",
         "-q",
         "-n",
         "0",
@@ -32,4 +33,5 @@ def test_every_line_and_branch_of_the_guard_is_tested(tmp_path: Path) -> None:
         del environment[name]  # of the run that this one is part of
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "robot_runtime/safety.py" in done.stdout
+    for name in ("guard", "guarded_wheels", "guarded_base"):
+        assert f"robot_runtime/safety/{name}.py" in done.stdout

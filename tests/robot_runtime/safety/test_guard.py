@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from robot_runtime.common.clock import seconds_to_ns
 from robot_runtime.errors import InvalidCommand
 from robot_runtime.hal import BaseInfo, Halt, Velocity, Zone
-from robot_runtime.safety import STILL, Feedback, Guard, GuardLimits, GuardState, step
+from robot_runtime.safety.guard import STILL, Feedback, Guard, GuardLimits, GuardState, step
 
 LIMITS = GuardLimits(max_linear_m_s=0.7, max_angular_rad_s=3.0, max_linear_accel_m_s2=0.5, max_angular_accel_rad_s2=3.5)
 MS = 1_000_000
