@@ -7,6 +7,7 @@ judge's. Later verdicts override earlier ones, and none is deleted. Their files 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -159,3 +160,41 @@ class Verdicts:
     def objects(self) -> dict[str, ObjectPose]:
         """Poses of objects, each by its last verdict."""
         return {name: pose for verdict in self.statements for name, pose in verdict.objects.items()}
+
+
+@dataclass(frozen=True)
+class SuccessViews:
+    """Success of an episode on which people gave verdicts, or in which they helped.
+
+    Attributes:
+        strict: success, where help or the verdict ``fail`` of any person is a failure.
+        lenient: success, where help is ignored and the verdict ``success`` of any person suffices.
+    """
+
+    strict: bool
+    lenient: bool
+
+
+def success_views(verdicts: Sequence[Verdict], by_metrics: bool) -> SuccessViews:
+    """Both views of an episode; without any verdict on the episode the metrics decide.
+
+    Args:
+        verdicts: verdicts on the run, the last one last.
+        by_metrics: success by the task's rule.
+    """
+    helped = False
+    for verdict in verdicts:
+        helped = helped if verdict.intervention is None else verdict.intervention
+    successes = list(success_by_person(verdicts).values()) or [by_metrics]
+    return SuccessViews(all(successes) and not helped, any(successes))
+
+
+def success_by_person(verdicts: Iterable[Verdict]) -> dict[str, bool]:
+    """Success by the last verdict of each person on the episode."""
+    successes: dict[str, bool] = {}
+    for verdict in verdicts:
+        if verdict.judgment == "invalid":
+            successes.pop(verdict.who, None)
+        elif verdict.judgment is not None:
+            successes[verdict.who] = verdict.judgment == "success"
+    return successes

@@ -16,7 +16,7 @@ from robot_runtime.scenes.objects import ObjectSource, TrackedObjects
 class OperatorTracker(ObjectTracker):
     """Tracker without measurements: an operator states the objects' poses afterwards (`robot-runtime verdict`).
 
-    The log of such a run has no object poses; its score requires the operator's statement and names its source.
+    The log of such a run has no object poses; its score requires the operator's verdict and names its source.
     """
 
     def __init__(self, robot: Robot) -> None:

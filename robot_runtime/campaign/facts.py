@@ -17,8 +17,8 @@ from robot_runtime.scoring.failure_causes import CONTACT_LIMIT
 from robot_runtime.scoring.summary import Maps, score_log
 
 METRICS = ("success", "spl", "soft_spl", "distance_to_goal", "collisions", "steps", "path_length_m", "shortest_path_m")
-RULES = Rules(policy_faults="failure", evidence="ignore")
-"""Rules of scoring: annotations are counted afterwards, by judge, see :mod:`robot_runtime.campaign.outcomes`."""
+RULES = Rules(policy_faults="failure", verdicts="ignore")
+"""Rules of scoring: verdicts are counted afterwards, by judge, see :mod:`robot_runtime.campaign.outcomes`."""
 
 LINK_LOST = "policy server:"
 """Beginning of an end's detail, as is ``CONTACT_LIMIT``; :mod:`robot_runtime.campaign.supervision` writes both."""

@@ -336,7 +336,7 @@ def submit(folder: Path, document: Mapping[str, Any]) -> str:
     return "; ".join(take_alone(folder)) or "it waits until the run has ended"
 
 
-def annotate(
+def give_verdict(
     log: Path,
     who: str,
     visible: bool | None = None,
@@ -345,7 +345,7 @@ def annotate(
     judgment: EpisodeVerdict | None = None,
     intervention: Literal["help", "takeover"] | None = None,
 ) -> str:
-    """Add what a person says of a run: to the ledger if it belongs to a campaign, else to the log's annotations.
+    """Add a person's verdict on a run: to the ledger if it belongs to a campaign, else to the log's file of verdicts.
 
     Args:
         log: log of the run.
@@ -353,7 +353,7 @@ def annotate(
         visible: whether the goal object was in view where the robot stopped; None if nothing is said, as below.
         objects: poses of objects in map at the end; not in a campaign.
         note: free text.
-        judgment: judgment of the episode.
+        judgment: verdict on the episode; None if the person does not say.
         intervention: intervention by which a person took part in the run.
 
     Returns:
@@ -361,13 +361,13 @@ def annotate(
 
     Raises:
         ConfigError: nothing is said, or what is said does not fit the task or the campaign.
-        RecordingError: there is no log, or the statement cannot be written.
+        RecordingError: there is no log, or the verdict cannot be written.
     """
     run = run_of(log)
     if run is None:
-        written = add_verdict(log, who, visible, dict(objects or {}), note, judgment, bool(intervention) or None)
-        count = len(written.statements)
-        return f"{verdicts_path(log)}: {count} statement{'' if count == 1 else 's'}"
+        verdicts = add_verdict(log, who, visible, dict(objects or {}), note, judgment, bool(intervention) or None)
+        count = len(verdicts.statements)
+        return f"{verdicts_path(log)}: {count} verdict{'' if count == 1 else 's'}"
     folder, attempt = run
     if objects:
         raise ConfigError(

@@ -335,7 +335,7 @@ class LogCheck:
         self._verdicts.setdefault(entry["attempt"], []).append(entry)
 
     def check_files(self, state: State) -> None:
-        """Look for logs and annotations that the ledger does not name."""
+        """Look for logs and verdicts that the ledger does not name."""
         named = {attempt.ended["log"] for attempt in state.attempts.values() if attempt.ended is not None}
         unsettled = {attempt.name for attempt in state.unfinished}
         for path in sorted((self._folder / LOGS).rglob("*.mcap")):
@@ -344,7 +344,7 @@ class LogCheck:
                 self._find("re-run", stated, "a log of which the ledger does not tell")
         for attempt in state.attempts.values():
             if attempt.ended is not None and attempt.ended["log"] is not None:
-                self._check_annotations(attempt.name, self._folder / attempt.ended["log"])
+                self._check_verdicts(attempt.name, self._folder / attempt.ended["log"])
 
     def _check_header(self, header: EpisodeHeader, attempt: Attempt, where: str) -> None:
         begun, planned = attempt.begun, self._plan.policies[attempt.policy]
@@ -367,12 +367,12 @@ class LogCheck:
         if len(self._tasks) == 2:
             self._find("changed", where, "the task is not that of the runs before")
 
-    def _check_annotations(self, name: str, log: Path) -> None:
+    def _check_verdicts(self, name: str, log: Path) -> None:
         said, path = self._verdicts.get(name, []), verdicts_path(log)
         where = path.relative_to(self._folder).as_posix()
         if not path.is_file():
             if said:
-                self._find("left out", where, "the judges' annotations are missing")
+                self._find("left out", where, "the judges' verdicts are missing")
             return
         if not said:
             self._find("re-judged", where, "was written outside the campaign")
@@ -382,11 +382,11 @@ class LogCheck:
             return
         try:
             with LogReader(log) as opened:
-                statements = read_verdicts(log, opened.header).statements
+                verdicts = read_verdicts(log, opened.header).statements
         except RecordingError as error:
             self._find("re-judged", where, error.message.replace(str(self._folder), ""))
             return
-        written = [(verdict.who, _judgment(verdict.judgment)) for verdict in statements]
+        written = [(verdict.who, _judgment(verdict.judgment)) for verdict in verdicts]
         stated = [
             (verdict["by"], (verdict["success"] if not verdict["invalid"] else None, verdict["invalid"]))
             for verdict in said

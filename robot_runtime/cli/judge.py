@@ -51,7 +51,7 @@ def judge(
             "judge needs one of --judge and --out", "give --judge to judge, or --out to calibrate a judge"
         )
     network = Detector(detector)
-    stops = [(log, found) for log in find_logs(logs) if (found := stop_facts(log, network)) is not None]
+    stops = [(log, facts) for log in find_logs(logs) if (facts := stop_facts(log, network)) is not None]
     if out is not None:
         known = [(facts, truth) for _, (facts, truth) in stops if truth is not None]
         made = fit_judge([facts for facts, _ in known], [truth for _, truth in known], network.digest)

@@ -65,8 +65,9 @@ class RuleOptions:
     referee: Annotated[
         Referee, typer.Option(help="By the referee's poses as logged, or smoothed after the run; needs [smoother].")
     ] = Referee.LOGGED
-    ignore_evidence: Annotated[
-        bool, typer.Option("--ignore-evidence", help="Score without verdicts and object poses of people.")
+    ignore_verdicts: Annotated[
+        bool,
+        typer.Option("--ignore-verdicts", "--ignore-evidence", help="Score without verdicts."),
     ] = False
 
     count_faults: CountFaults = False
@@ -77,7 +78,7 @@ class RuleOptions:
 
         return Rules(
             referee=self.referee.value,
-            evidence="ignore" if self.ignore_evidence else "use",
+            verdicts="ignore" if self.ignore_verdicts else "use",
             policy_faults=policy_faults(self.count_faults),
         )
 

@@ -1,4 +1,4 @@
-"""``robot-runtime verdict``: annotations of a log by people, after the run."""
+"""``robot-runtime verdict``: verdicts of people on a run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def verdict(
         typer.Option("--success/--fail", help="Whether the episode succeeded, in place of the metrics' rule."),
     ] = None,
     invalid: Annotated[
-        bool, typer.Option("--invalid", help="The episode says nothing about the policy: it is not scored.")
+        bool, typer.Option("--invalid", help="The episode says nothing about the policy and is not scored.")
     ] = False,
     intervention: Annotated[
         bool, typer.Option("--intervention", help="A person helped the robot: the episode has failed.")
@@ -37,9 +37,9 @@ def verdict(
     ] = None,
     note: Annotated[str, typer.Option(help="Anything else that is worth knowing.")] = "",
 ) -> None:
-    """Add what you saw to logs: it goes into NAME.evidence.yaml beside each, and scores use it and say so.
+    """Add a verdict to logs: it is written to NAME.evidence.yaml beside each log, and scores use it and say so.
 
-    For a log of a campaign, it goes into the campaign's ledger, too, as with `campaign judge` and `campaign event`.
+    For a log of a campaign, it is entered in the campaign's ledger, too, as with `campaign judge` and `campaign event`.
 
     Examples:
         robot-runtime verdict logs/run/0002_lab_mug.mcap --by Ada --fail --note "stopped at the neighbors' mug"
@@ -47,7 +47,7 @@ def verdict(
         robot-runtime verdict logs/run/0004_lab_mug.mcap --by Ada --not-visible --note "behind the bottle"
         robot-runtime verdict logs/run/0005_lab_tidy.mcap --by Ada --objects measured.yaml
     """
-    from robot_runtime.campaign.messages import annotate
+    from robot_runtime.campaign.messages import give_verdict
     from robot_runtime.common.console import console
     from robot_runtime.errors import ConfigError
     from robot_runtime.recording.verdict_files import read_objects
@@ -61,5 +61,5 @@ def verdict(
         judgment = "success" if success else "fail"
     poses = read_objects(objects) if objects is not None else {}
     for log in find_logs(logs):
-        said = annotate(log, by, visible, poses, note, judgment, "help" if intervention else None)
-        console.print(said, soft_wrap=True, markup=False)
+        done = give_verdict(log, by, visible, poses, note, judgment, "help" if intervention else None)
+        console.print(done, soft_wrap=True, markup=False)

@@ -5,7 +5,7 @@
 ``protocol``     messages of the page
 ``control``      server of the operator: stop, heartbeat, commands; in the robot's process
 ``placing``      the way to the start, and driving there
-``judging``      verdicts and notes
+``verdicts``     verdicts and notes of people
 ``supervision``  pause, end, take over, in the robot's loop
 ``feed``         what the robot does, from its loop to the page's process
 ``forecast``     minutes that battery and disk last

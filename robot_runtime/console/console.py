@@ -18,15 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import Self, override
 
-from robot_runtime.campaign.messages import annotate
+from robot_runtime.campaign.messages import give_verdict
 from robot_runtime.common.time_slices import SHORT_NS, ask_for_slices
 from robot_runtime.console.control import SILENCE_S, ControlServer
 from robot_runtime.console.feed import Feed
-from robot_runtime.console.judging import Judging
 from robot_runtime.console.live_video import live_video
 from robot_runtime.console.placing import PageGuide
 from robot_runtime.console.protocol import Message
 from robot_runtime.console.supervision import Supervised, Supervision
+from robot_runtime.console.verdicts import RunVerdicts
 from robot_runtime.console.web import Neighbor, WebSettings, serve_pages
 from robot_runtime.errors import ConfigError
 from robot_runtime.estop.requests import Stops
@@ -119,7 +119,7 @@ class Console(Subscriber):
         self._feed: Feed | None = None
         self._stack = ExitStack()
         self._references: dict[str, NDArray[np.uint8]] = {}
-        self._judging = Judging()
+        self._verdicts = RunVerdicts()
         self._last: StepRecord | None = None
         self._episode: Episode | None = None
         self.url = ""
@@ -288,12 +288,12 @@ class Console(Subscriber):
         log, feed, supervision = self._log(), self._feed, self.supervision
         if log is None or self._last is None or feed is None or self._episode is None:
             return
-        name = self._judging.offer(log)
+        name = self._verdicts.offer(log)
         feed.put("final", (name, self._last.frame.rgb))
-        feed.put("judge", {"logs": self._judging.judges, "newest": name})
+        feed.put("judge", {"logs": self._verdicts.judges, "newest": name})
         if supervision.interventions:
             steps = ", ".join(map(str, supervision.interventions[:20]))
-            annotate(log, supervision.helper, note=f"decided at steps {steps}", intervention="takeover")
+            give_verdict(log, supervision.helper, note=f"decided at steps {steps}", intervention="takeover")
 
     # --- commands of pages, in their threads ------------------------------------------------------------------------
 
@@ -307,9 +307,9 @@ class Console(Subscriber):
     def _command(self, message: Message) -> str:
         do, supervision = message.do, self.supervision
         if do == "verdict":
-            text = self._judging.judge(message)
+            text = self._verdicts.add(message)
             assert self._feed is not None
-            self._feed.put("judge", {"logs": self._judging.judges, "newest": message.log})
+            self._feed.put("judge", {"logs": self._verdicts.judges, "newest": message.log})
             return text
         if do == "answer" and self._answer is not None:
             return self._answer(message.ask, message.by)

@@ -11,6 +11,7 @@ from pydantic import Field
 from robot_runtime.actions.discrete import Action
 from robot_runtime.common import config
 from robot_runtime.errors import ConfigError, RuntimeFault
+from robot_runtime.verdicts import EpisodeVerdict
 
 MAX_BYTES = 4096
 
@@ -37,8 +38,6 @@ Kind = Literal[
     "verdict",
     "answer",
 ]
-
-Judgment = Literal["success", "fail", "invalid"]
 
 
 class BadMessage(RuntimeFault):
@@ -77,7 +76,7 @@ class Message:
     action: Action | None = None
     stick: tuple[Share, Share] | None = None
     log: Annotated[str, Field(max_length=300)] = ""
-    judgment: Judgment | None = None
+    judgment: EpisodeVerdict | None = None
     visible: bool | None = None
     helped: bool = False
     note: Text = ""

@@ -63,7 +63,7 @@ class EpisodeScorer(Subscriber):
 
     def on_verdicts(self, verdicts: Verdicts) -> None:
         """Add the verdicts on the run, before the first step, unless the rules ignore them."""
-        if self._rules.evidence == "use":
+        if self._rules.verdicts == "use":
             self._told = verdicts.success
             self._measures.on_verdicts(verdicts)
 
@@ -127,7 +127,7 @@ class EpisodeScorer(Subscriber):
         return list(self._distances_m)
 
     def succeeds_by_rule(self) -> bool:
-        """Success by the task's rule alone, whatever people judged. After step 0 only."""
+        """Success by the task's rule alone, whatever people's verdicts. After step 0 only."""
         return self._succeeds_by_rule(self.distance_m(self._poses[-1]))
 
     def metrics(self) -> Metrics:
@@ -162,7 +162,7 @@ class EpisodeScorer(Subscriber):
         task = self._header.task
         return {
             "scorer": SCORER_VERSION,
-            **({"success_by": "a person's judgment"} if self._told is not None else {}),
+            **({"success_by": "a person's verdict"} if self._told is not None else {}),
             **({"smoother": smoother_name()} if self._rules.referee == "smoothed" else {}),
             "sampling": "referee pose at the start and at the end of each action",
             "path_length": "planar (x, y), straight between samples",
@@ -174,7 +174,7 @@ class EpisodeScorer(Subscriber):
             "magnitudes": asdict(task.magnitudes),
             "steps": "actions, stop included",
             "scene_digest": self._header.scene.digest,
-            **asdict(self._rules),
+            **self._rules.choices(),
             **self._measures.choices(),
         }
 

@@ -17,11 +17,11 @@ class JudgedSuccess:
 
     Attributes:
         who: name of the judge.
-        judge: its thresholds and errors.
-        judged: stops near the object that it decided.
-        failed: episodes that failed whatever it says: without a stop, or with one far from the object.
-        abstained: episodes that it left open; they are not part of the share.
-        success: the corrected share; None if it decided nothing.
+        judge: thresholds and errors of the judge.
+        judged: number of stops near the object that it decided.
+        failed: number of episodes that failed whatever it says: without a stop, or with a stop far from the object.
+        abstained: number of episodes that it left open; they are not part of the share.
+        success: corrected share of successes; None if it decided nothing.
     """
 
     who: str
@@ -33,35 +33,36 @@ class JudgedSuccess:
 
 
 def judged_successes(scores: Iterable[EpisodeScore]) -> tuple[JudgedSuccess, ...]:
-    """One entry for each judge of a group's scored episodes; an episode that a person judged is in none."""
+    """One entry for each judge of a group's scored episodes; an episode with a person's verdict is in none."""
     scored = [score for score in scores if score.scorable]
-    last = [(score, _last(score.evidence)) for score in scored]
-    found = []
-    for who, judge in dict.fromkeys((one.who, one.judge) for _, one in last if one is not None and one.judge):
-        own = [(score, one) for score, one in last if one is not None and (one.who, one.judge) == (who, judge)]
-        decided = [score for score, one in own if one.visible is not None]
+    last = [(score, _last(score.verdicts)) for score in scored]
+    successes = []
+    judges = dict.fromkeys((verdict.who, verdict.judge) for _, verdict in last if verdict and verdict.judge)
+    for who, judge in judges:
+        own = [(score, given) for score, given in last if given and (given.who, given.judge) == (who, judge)]
+        decided = [score for score, verdict in own if verdict.visible is not None]
         near = [score for score in decided if _may_succeed(score)]
-        unstopped = sum(one is None and not _may_succeed(score) for score, one in last)
+        unstopped = sum(verdict is None and not _may_succeed(score) for score, verdict in last)
         failed, yes = len(decided) - len(near) + unstopped, sum(bool(score.metrics["success"]) for score in near)
         share = corrected_success(yes, len(near), failed, judge) if near else None
-        found.append(JudgedSuccess(who, judge, len(near), failed, len(own) - len(decided), share))
-    return tuple(found)
+        successes.append(JudgedSuccess(who, judge, len(near), failed, len(own) - len(decided), share))
+    return tuple(successes)
 
 
-def judge_text(found: JudgedSuccess) -> str:
+def judge_text(result: JudgedSuccess) -> str:
     """Name of the judge, number of its verdicts, and its errors, in a line."""
-    judge = found.judge
+    judge = result.judge
     return (
-        f"visibility judged by {found.who}: {found.judged} stops decided, {found.abstained} left open, {found.failed} "
-        f"failed without it; right in {judge.true_positives} of {judge.positives} positives and {judge.true_negatives} "
-        f"of {judge.negatives} negatives of known truth"
+        f"visibility judged by {result.who}: {result.judged} stops decided, {result.abstained} left open, "
+        f"{result.failed} failed without it; right in {judge.true_positives} of {judge.positives} positives and "
+        f"{judge.true_negatives} of {judge.negatives} negatives of known truth"
     )
 
 
-def _last(statements: Iterable[Verdict]) -> Verdict | None:
-    """The last annotation of visibility by a judge; None if a person gave a verdict."""
-    said = [one for one in statements if one.visible is not None or one.judge is not None]
-    by_people = [one for one in said if one.judge is None]
+def _last(verdicts: Iterable[Verdict]) -> Verdict | None:
+    """The last verdict on visibility, if a judge gave it and no person gave any; else None."""
+    said = [verdict for verdict in verdicts if verdict.visible is not None or verdict.judge is not None]
+    by_people = [verdict for verdict in said if verdict.judge is None]
     return said[-1] if said and not by_people else None
 
 

@@ -25,10 +25,9 @@ from robot_runtime.records import EpisodeHeader, Placement, StepRecord
 from robot_runtime.scenes.geodesic import GeodesicMap
 from robot_runtime.scoring.contradictions import NO_CHAIN, OdometryCheck, task_note
 from robot_runtime.scoring.failure_causes import CauseFinder, FailureCause, cause_of_abort
-from robot_runtime.scoring.judgments import SuccessViews, success_views
 from robot_runtime.scoring.reference_poses import check_rule, scored_steps
 from robot_runtime.tasks.episode import Episode
-from robot_runtime.verdicts import Verdict, Verdicts
+from robot_runtime.verdicts import SuccessViews, Verdict, Verdicts, success_views
 
 Cluster = Literal["none", "scene", "trajectory"]
 """Unit that an interval's bootstrap draws: episodes, scenes, or all episodes of one start and one route or goal.
@@ -84,11 +83,11 @@ class EpisodeScore:
         metrics: by name.
         choices: of the scorer; one object for equal ones.
         provenance: of the log; one object for equal ones.
-        evidence: annotations after the run; empty if the rules ignore them.
+        verdicts: verdicts on the run; empty if the rules ignore them.
         placement: error of the robot's start; None if unknown.
         latency: host time of the steps.
         cause: of a failed or aborted episode; None of a success, and of a log that cannot be read.
-        views: strict and lenient success; None without annotations.
+        views: strict and lenient success; None without verdicts.
     """
 
     path: Path
@@ -109,7 +108,7 @@ class EpisodeScore:
     metrics: Metrics = field(default_factory=dict)
     choices: dict[str, Any] = field(default_factory=dict)
     provenance: dict[str, Any] = field(default_factory=dict)
-    evidence: tuple[Verdict, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()
     placement: Placement | None = None
     latency: Latency = field(default_factory=Latency)
     cause: FailureCause | None = None
@@ -224,7 +223,7 @@ def score_steps(
     rules: Rules | None = None,
     geodesic: GeodesicMap | None = None,
     on_step: Callable[[StepRecord], None] | None = None,
-    annotations: Verdicts | None = None,
+    verdicts: Verdicts | None = None,
 ) -> EpisodeScorer:
     """A scorer that has processed the whole log, with images only where the rules need them.
 
@@ -233,14 +232,14 @@ def score_steps(
         rules: choices that change scores; None for the defaults.
         geodesic: map of the log's scene and the task's robot radius; None to compute it.
         on_step: called with each step, without images.
-        annotations: of the log; None to read them.
+        verdicts: verdicts on the run; None to read them.
 
     Raises:
         RuntimeFault: the log is damaged, or cannot be scored.
     """
     rules = rules or Rules()
     scorer = EpisodeScorer(log.header, rules, geodesic)
-    scorer.on_verdicts(annotations or read_verdicts(log.path, log.header))
+    scorer.on_verdicts(verdicts or read_verdicts(log.path, log.header))
     for record in scored_steps(log, rules.referee):
         if on_step is not None:
             on_step(record)
@@ -336,27 +335,28 @@ def _score(log: LogReader, rules: Rules | None, maps: Maps) -> EpisodeScore:
         cause = _found(lambda: cause_of_abort(log, end))
         return replace(facts, reason=f"{end.reason.value}: {end.detail or 'no detail'}", cause=cause)
     try:
-        added = read_verdicts(log.path, header) if (rules or Rules()).evidence == "use" else None
-        judged = None if added is None else added.on_episode
-        if judged is not None and judged.judgment == "invalid":
-            return replace(facts, reason=f"invalid, says {judged.who}: {judged.note or 'no note'}")
+        verdicts = read_verdicts(log.path, header) if (rules or Rules()).verdicts == "use" else None
+        last = None if verdicts is None else verdicts.on_episode
+        if last is not None and last.judgment == "invalid":
+            return replace(facts, reason=f"invalid, says {last.who}: {last.note or 'no note'}")
         wheels, causes = OdometryCheck(), CauseFinder(header)
 
         def on_step(record: StepRecord) -> None:
             wheels.on_step(record)
             causes.on_step(record)
 
-        scorer = score_steps(log, rules, maps.of(header), on_step, added)
+        scorer = score_steps(log, rules, maps.of(header), on_step, verdicts)
         metrics = scorer.metrics()
-        helper = "" if added is None else added.helper
+        helper = "" if verdicts is None else verdicts.helper
+        given = () if verdicts is None else verdicts.statements
         notes = ("" if log.chained else NO_CHAIN, task_note(header), wheels.note())
         return replace(
             facts,
             metrics=metrics,
             choices=scorer.choices(),
-            evidence=() if added is None else added.statements,
+            verdicts=given,
             latency=scorer.latency,
-            views=success_views(added.statements, scorer.succeeds_by_rule()) if added and added.statements else None,
+            views=success_views(given, scorer.succeeds_by_rule()) if given else None,
             notes=tuple(filter(None, notes)),
             cause=None if metrics["success"] else _found(lambda: causes.cause(log, end, scorer, helper)),
         )

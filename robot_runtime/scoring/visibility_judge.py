@@ -1,7 +1,7 @@
 """Judge of visibility: whether the goal object is in the frame of the stop, by a detector and by the list of objects.
 
-The evidence is of two kinds: the detector's score for the category, and how many measured points lie in the box that
-an instance has in the scene. Each alone makes errors: a weak detector often, boxes where objects were
+The judge weighs two facts: the detector's score for the category, and how many measured points lie in the box that an
+instance has in the scene. Each alone makes errors: a weak detector often, boxes where objects were
 moved. A logistic regression combines both, and the judge abstains where the result is uncertain.
 """
 
@@ -40,7 +40,7 @@ class JudgeFile:
 
     Attributes:
         detector: digest of the detector that it was calibrated with.
-        weights: of 1, the detector's score, and the logarithm of 1 + points in the box.
+        weights: weights of 1, the detector's score, and the logarithm of 1 + points in the box.
         judge: thresholds of the score, and errors on frames that nothing was fitted to.
     """
 
@@ -57,11 +57,11 @@ class JudgeFile:
 
 @dataclass(frozen=True)
 class Facts:
-    """Evidence for an object in a frame.
+    """Facts about an object in a frame.
 
     Attributes:
         presence: score of the category's best pixel, 0..1.
-        points: measured points in the box of an instance.
+        points: number of measured points in the box of an instance.
     """
 
     presence: float
@@ -77,9 +77,9 @@ def fit_judge(facts: Sequence[Facts], truth: Sequence[bool], detector: str, abst
     """A judge from frames of known truth: weights and thresholds from half of them, errors from the others.
 
     Args:
-        facts: of each frame.
-        truth: of each frame.
-        detector: digest.
+        facts: facts about each frame.
+        truth: whether each frame shows the object.
+        detector: digest of the detector.
         abstention: largest share of frames without a verdict, of those that thresholds are chosen on.
 
     Raises:
@@ -90,14 +90,14 @@ def fit_judge(facts: Sequence[Facts], truth: Sequence[bool], detector: str, abst
             f"{sum(truth)} of {len(truth)} frames show the object, and {_LEAST} of each outcome are needed",
             "calibrate on more logs",
         )
-    rows, yes = np.array([one.row for one in facts]), np.asarray(truth, np.bool_)
+    rows, yes = np.array([fact.row for fact in facts]), np.asarray(truth, np.bool_)
     half = np.zeros(len(yes), np.bool_)
     for outcome in (True, False):
         half[np.flatnonzero(yes == outcome)[::2]] = True
     weights = _regression(rows[half], yes[half])
     scores = expit(rows @ weights)
-    found = calibrate(scores[half], yes[half], abstention)
-    judge = count_errors(scores[~half], yes[~half], found.low, found.high)
+    calibrated = calibrate(scores[half], yes[half], abstention)
+    judge = count_errors(scores[~half], yes[~half], calibrated.low, calibrated.high)
     return JudgeFile(detector, (float(weights[0]), float(weights[1]), float(weights[2])), judge)
 
 
@@ -116,7 +116,7 @@ def _regression(rows: NDArray[np.float64], yes: NDArray[np.bool_]) -> NDArray[np
 def stop_facts(path: Path, detector: Detector) -> tuple[Facts, bool | None] | None:
     """The facts in the frame of the stop of an ObjectNav log, and the truth where it is known.
 
-    The truth is what the last person said of visibility, else what the simulator's object ids show.
+    The truth is the last verdict of a person on visibility, else what the simulator's object ids show.
 
     Returns:
         None of an episode that did not end with a stop.
@@ -144,11 +144,11 @@ def stop_facts(path: Path, detector: Detector) -> tuple[Facts, bool | None] | No
             raise ConfigError(
                 f"{detector.path}: does not know {header.episode.category!r}", "use a detector of the task's categories"
             )
-        found = detector.detect(frame.rgb, frame.depth_m)
+        detection = detector.detect(frame.rgb, frame.depth_m)
         pose, items = last.referee.pose, objectnav.instances(header.task, header.scene, header.episode)
         points = points_in_map(frame.depth_m, header.intrinsics, header.mount, last.head, pose)
         counts = [visible_pixels(points, item, pose, math.inf) for item in items]
-        facts = Facts(max(found.presence(label) for label in labels), max(counts, default=0))
+        facts = Facts(max(detection.presence(label) for label in labels), max(counts, default=0))
         verdict = read_verdicts(path, header).on_visibility
         if verdict is not None and verdict.judge is None:
             return facts, verdict.visible

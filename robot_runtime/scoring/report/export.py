@@ -14,15 +14,18 @@ from robot_runtime.metrics.episode_metrics import SCORER_VERSION
 from robot_runtime.metrics.measures import all_metrics
 from robot_runtime.recording.json_records import plain
 from robot_runtime.scoring.groups import summarize_groups
-from robot_runtime.scoring.judgments import judgments
 from robot_runtime.scoring.statistics.agreement import agreements
 from robot_runtime.scoring.statistics.intervals import CONFIDENCE, SEED
 from robot_runtime.scoring.summary import Cluster, EpisodeScore
+from robot_runtime.verdicts import success_by_person
 
 _ROWS = 10_000
 """Rows per batch."""
 
 _TEXTS = tuple("path reason task split agent robot localizer referee scene dataset episode key trajectory end".split())  # noqa: SIM905
+
+_KEYS = {"verdicts": "evidence"}
+"""Fields of scores that have another name in files."""
 
 
 def write_json(path: Path, scores: Sequence[EpisodeScore], cluster: Cluster = "none") -> None:
@@ -40,8 +43,8 @@ def write_json(path: Path, scores: Sequence[EpisodeScore], cluster: Cluster = "n
         "choices": choices.values,
         "groups": [asdict(group) for group in summarize_groups(scores, cluster)],
         "judges": [
-            {"names": names, **asdict(found)}
-            for names, found in agreements(judgments(one.evidence) for one in scores).items()
+            {"names": names, **asdict(agreement)}
+            for names, agreement in agreements(success_by_person(score.verdicts) for score in scores).items()
         ],
         "runs": runs.values,
     }
@@ -120,21 +123,21 @@ def _episode(score: EpisodeScore, choices: _Numbered, runs: _Numbered) -> dict[s
         "seed",
         "end",
         "notes",
-        "evidence",
+        "verdicts",
         "placement",
         "cause",
         "views",
         "metrics",
     )
     return {
-        **{name: getattr(score, name) for name in names},
+        **{_KEYS.get(name, name): getattr(score, name) for name in names},
         "choices": choices.number(score.choices),
         "run": runs.number(score.provenance),
     }
 
 
 def _column_texts(row: dict[str, Any]) -> dict[str, str | None]:
-    """Fields that take one Parquet column each although they are no text: path, notes, and annotations as JSON."""
+    """Fields that take one Parquet column each although they are no text: path, notes, and verdicts as JSON."""
     return {
         "path": str(row["path"]),
         "notes": "; ".join(row["notes"]) or None,

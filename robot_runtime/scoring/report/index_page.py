@@ -19,10 +19,10 @@ from robot_runtime.scoring.report.terminal_table import (
     episode_cell,
     interval_text,
     intervals_text,
-    judgment_lines,
     note_lines,
     time_cells,
     unscored_line,
+    verdict_lines,
 )
 from robot_runtime.scoring.summary import Cluster, EpisodeScore
 
@@ -63,8 +63,8 @@ def index_context(scores: Sequence[EpisodeScore], categories: Sequence[str], clu
             for index, score in enumerate(scores)
             if not score.scorable
         ],
-        "notes": [*judgment_lines(scores), *note_lines(scores)],
-        "added": sorted({annotation.who for score in scores for annotation in score.evidence}),
+        "notes": [*verdict_lines(scores), *note_lines(scores)],
+        "verdicts_of": sorted({verdict.who for score in scores for verdict in score.verdicts}),
     }
 
 

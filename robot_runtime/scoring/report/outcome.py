@@ -60,10 +60,10 @@ def outcome(score: EpisodeScore) -> tuple[str, str]:
     if score.metrics["success"]:
         return "won", "success"
     missed = [text for name, (_, text) in _CRITERIA.items() if score.metrics.get(name) is False]
-    if any(annotation.intervention for annotation in score.evidence):
+    if any(verdict.intervention for verdict in score.verdicts):
         return "lost", "failed: a person helped"
-    if any(annotation.judgment == "fail" for annotation in score.evidence):
-        return "lost", "failed: judged so by a person"
+    if any(verdict.judgment == "fail" for verdict in score.verdicts):
+        return "lost", "failed: by a person's verdict"
     if missed:
         return "lost", "failed: " + ", ".join(missed)
     met = score.metrics.get("targets_met")
@@ -77,7 +77,7 @@ def outcome(score: EpisodeScore) -> tuple[str, str]:
 
 
 def criteria(data: EpisodeData) -> list[Criterion]:
-    """ObjectNav's four criteria, each with what it was verdicts by; none for other tasks and without a score."""
+    """ObjectNav's four criteria, each with its source; none for other tasks and without a score."""
     score = data.score
     if "criterion_visibility" not in score.metrics:
         return []
@@ -86,7 +86,7 @@ def criteria(data: EpisodeData) -> list[Criterion]:
     end = data.poses[-1]
     distances = [o.distance_m(end.x_m, end.y_m) for o in data.header.scene.objects if o.id in instances]
     measured = f"{min(distances):.2f} m to its box, " if distances else ""
-    names = [annotation.who for annotation in score.evidence if annotation.visible is not None]
+    names = [verdict.who for verdict in score.verdicts if verdict.visible is not None]
     seen = str(score.choices["criterion_visibility"]) + (f", {names[-1]}'s" if names else "")
     details = ("", place, f"{measured}limit {near['distance_m']:g} m", seen)
     found = []

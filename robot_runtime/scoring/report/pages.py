@@ -212,8 +212,8 @@ def _draw_map(scene: Scene) -> _Map:
 
 
 def _episode_context(data: EpisodeData, drawn: _Map) -> dict[str, object]:
-    annotated = {name: pose for one in data.score.evidence for name, pose in one.objects.items()}
-    changes = object_changes(data.header, data.records, annotated, data.criteria)
+    stated = {name: pose for verdict in data.score.verdicts for name, pose in verdict.objects.items()}
+    changes = object_changes(data.header, data.records, stated, data.criteria)
     objects = objects_overlay(changes, map_drawing.unit_of(drawn.box))
     plots = (episode_charts.distance_plot(data), episode_charts.room_plot(data), episode_charts.pose_plot(data))
     return {

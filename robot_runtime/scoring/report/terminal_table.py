@@ -17,10 +17,10 @@ from robot_runtime.metrics.step_times import PhaseTime
 from robot_runtime.scoring.failure_causes import cause_text
 from robot_runtime.scoring.groups import GroupSummary, grouped, metric_interval, summarize_groups
 from robot_runtime.scoring.judged_success import JudgedSuccess, judge_text, judged_successes
-from robot_runtime.scoring.judgments import judgments
 from robot_runtime.scoring.statistics.agreement import agreement_lines
 from robot_runtime.scoring.statistics.intervals import CONFIDENCE, Interval
 from robot_runtime.scoring.summary import Cluster, EpisodeScore
+from robot_runtime.verdicts import success_by_person
 
 _LISTED = 30
 """Logs without a score that are listed; the JSON lists all."""
@@ -43,8 +43,8 @@ def table(scores: Sequence[EpisodeScore], cluster: Cluster = "none") -> Group:
     notes = (
         *_positions(scores),
         *_placed(scores),
-        *_added(scores),
-        *map(Text, judgment_lines(scores)),
+        *_verdict_authors(scores),
+        *map(Text, verdict_lines(scores)),
         *noted(scores),
         *not_scored(scores),
     )
@@ -134,14 +134,14 @@ def time_cells(times: Sequence[PhaseTime]) -> list[tuple[str, list[str]]]:
     return [(time.phase, [text(value) for value in (time.p50_ms, time.p95_ms, time.p99_ms)]) for time in times]
 
 
-def _added(scores: Sequence[EpisodeScore]) -> list[Text]:
-    """The number of scores that use annotations, and their authors."""
-    names = dict.fromkeys(annotation.who for score in scores for annotation in score.evidence)
-    count = sum(bool(score.evidence) for score in scores)
-    return [Text(f"{count} of {len(scores)} scores use what {', '.join(names)} added after the run")] if names else []
+def _verdict_authors(scores: Sequence[EpisodeScore]) -> list[Text]:
+    """The number of scores that use verdicts, and their authors."""
+    names = dict.fromkeys(verdict.who for score in scores for verdict in score.verdicts)
+    count = sum(bool(score.verdicts) for score in scores)
+    return [Text(f"{count} of {len(scores)} scores use verdicts of {', '.join(names)}")] if names else []
 
 
-def judgment_lines(scores: Sequence[EpisodeScore]) -> list[str]:
+def verdict_lines(scores: Sequence[EpisodeScore]) -> list[str]:
     """Corrected success of judges with known errors, strict and lenient success, and how far people agree."""
     lines = []
     for key, members in grouped(scores).items():
@@ -156,7 +156,7 @@ def judgment_lines(scores: Sequence[EpisodeScore]) -> list[str]:
             f"{key.task} · {key.agent or 'no agent'}: success strict {strict}, lenient {lenient}; "
             "strict counts help by a person, and one judge against, as failure"
         )
-    return lines + agreement_lines(judgments(score.evidence) for score in scores)
+    return lines + agreement_lines(success_by_person(score.verdicts) for score in scores)
 
 
 def _judged(found: JudgedSuccess) -> str:

@@ -57,7 +57,7 @@ class ObjectChange:
 def object_changes(
     header: EpisodeHeader,
     records: Sequence[StepRecord],
-    annotated: Mapping[str, ObjectPose],
+    stated: Mapping[str, ObjectPose],
     criteria: ObjectCriteria | None,
 ) -> tuple[ObjectChange, ...]:
     """The objects of a rearrangement; none for other tasks.
@@ -65,16 +65,16 @@ def object_changes(
     Args:
         header: of the log.
         records: of the log.
-        annotated: poses that people added after the run, which overrule the log's.
+        stated: poses by people's verdicts, which overrule the log's.
         criteria: test results of the scorer; None without a score.
     """
     if header.task.rearrangement is None:
         return ()
     items = {item.id: item for item in header.scene.objects}
-    last = {**records[-1].objects, **annotated}
+    last = {**records[-1].objects, **stated}
     changes = []
     for each in header.episode.objects:
-        held = each.id in records[-1].held and each.id not in annotated
+        held = each.id in records[-1].held and each.id not in stated
         end = None if held else last.get(each.id)
         changes.append(
             ObjectChange(

@@ -17,7 +17,7 @@ import pytest
 
 from robot_runtime.actions.continuous import Decision
 from robot_runtime.campaign.ledger import read_ledger
-from robot_runtime.campaign.messages import annotate, run_of, send
+from robot_runtime.campaign.messages import give_verdict, run_of, send
 from robot_runtime.campaign.opening import open_campaign
 from robot_runtime.campaign.outcomes import values
 from robot_runtime.campaign.report import write_report
@@ -120,8 +120,8 @@ def test_what_people_say_on_the_page_or_the_command_line_is_in_the_ledger(tmp_pa
         ended = [one for one in state.attempts.values() if one.ended is not None]
         if len(ended) == 1 and not page:
             log = folder / ended[0].ended["log"]  # type: ignore[index]
-            page.append(annotate(log, "Ada", judgment="success", note="at the door"))
-            page.append(annotate(log, "Ada", note="decided at steps 2", intervention="takeover"))
+            page.append(give_verdict(log, "Ada", judgment="success", note="at the door"))
+            page.append(give_verdict(log, "Ada", note="decided at steps 2", intervention="takeover"))
 
     assert run_campaign(plan, folder, on_change=judge_first).reason == "to_judge"
     assert page == ["handed to the process that runs the campaign"] * 2
@@ -132,10 +132,10 @@ def test_what_people_say_on_the_page_or_the_command_line_is_in_the_ledger(tmp_pa
     assert run_command(["campaign", "judge", str(folder), first.name, "--by", "Ben", "--fail"]) == 0
     assert run_command(["campaign", "note", str(folder), first.name, "near the door", "--by", "Ben"]) == 0
     with pytest.raises(ConfigError, match="do not record poses"):
-        annotate(log, "Ada", objects={"mug": ObjectPose((0.0, 0.0, 0.0))})
+        give_verdict(log, "Ada", objects={"mug": ObjectPose((0.0, 0.0, 0.0))})
 
     assert run_campaign(plan, folder).reason == "undecided"
-    assert "has ended" in annotate(log, "Ben", judgment="success")
+    assert "has ended" in give_verdict(log, "Ben", judgment="success")
     first, second = state_of(folder).attempts.values()
     assert {by: said.success for by, said in first.judges.items()} == {"Ada": True, "Ben": False}
     assert first.kinds == ["takeover"]

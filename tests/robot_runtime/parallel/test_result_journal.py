@@ -184,6 +184,6 @@ class TestScores:
             printed.append(capsys.readouterr().err)
         assert ["0 of 1 are done already" in printed[0], "1 of 1 are done already" in printed[1]] == [True, True]
         assert (tmp_path / "a.json").read_text() == (tmp_path / "b.json").read_text()
-        assert run_command([*command, "--ignore-evidence"]) == 2
-        assert 'evidence "use" there, "ignore" here' in capsys.readouterr().err
+        assert run_command([*command, "--ignore-verdicts"]) == 2
+        assert 'verdicts "use" there, "ignore" here' in capsys.readouterr().err
         assert json.loads((tmp_path / "l.jsonl").read_text().splitlines()[0])["settings"]["results"] == "scores"

@@ -32,7 +32,7 @@ def objectnav(rule: str = "visible"):
 
 
 class TestFile:
-    def test_statements_are_appended_and_the_log_stays_as_it_is(self, record) -> None:
+    def test_verdicts_are_appended_and_the_log_stays_as_it_is(self, record) -> None:
         path = record(objectnav(), NEAR)
         before = path.read_bytes()
         add_verdict(path, "Ada", visible=True)
@@ -50,7 +50,7 @@ class TestFile:
         verdicts = read_verdicts(record(objectnav(), NEAR), objectnav())
         assert (verdicts.statements, verdicts.on_visibility, verdicts.objects) == ((), None, {})
 
-    def test_evidence_of_another_run_makes_the_log_unscorable(self, record) -> None:
+    def test_a_file_of_another_run_makes_the_log_unscorable(self, record) -> None:
         old, new = record(objectnav(), NEAR), record(replace(objectnav(), seed=4), NEAR)
         add_verdict(old, "Ada", visible=True)
         verdicts_path(old).rename(verdicts_path(new))
@@ -73,7 +73,7 @@ class TestFile:
         assert said in reason
         assert verdicts_path(path).name in reason
 
-    def test_a_statement_needs_a_content_and_a_task_that_has_use_for_it(self, record) -> None:
+    def test_a_verdict_needs_a_content_and_a_task_that_has_use_for_it(self, record) -> None:
         path = record(objectnav(), NEAR)
         with raises_naming(ConfigError, path, "visibility", "poses"):
             add_verdict(path, "Ada")
@@ -95,7 +95,7 @@ class TestFile:
         assert read_verdicts(path, objectnav()) == first
         assert list(path.parent.glob("*.part")) == []
 
-    def test_the_last_annotation_of_each_object_counts(self) -> None:
+    def test_the_last_verdict_on_each_object_counts(self) -> None:
         moved = {"mug_1": ObjectPose((1.0, 1.0, 0.0))}
         first = (Verdict("a", "t", objects=MUG_AT_HOME | {"bowl": ObjectPose((0.0, 0.0, 0.0))}),)
         verdicts = Verdicts(1, RunIdentity("e", 0, 0, ""), (*first, Verdict("b", "t", objects=moved)))
@@ -136,8 +136,8 @@ class TestScore:
         assert judged.metrics["criterion_proximity"] is True
         assert judged.metrics["success"] is visible
         assert "operator" in judged.choices["criterion_visibility"]
-        assert judged.evidence[0].who == "Ada"
-        assert score_log(path, Rules(evidence="ignore")).metrics == measured.metrics
+        assert judged.verdicts[0].who == "Ada"
+        assert score_log(path, Rules(verdicts="ignore")).metrics == measured.metrics
 
     def test_seen_from_afar_is_no_success(self, record) -> None:
         path = record(objectnav(), [STOP])
@@ -159,11 +159,11 @@ def test_the_command_adds_and_the_score_says_so(record, tmp_path: Path, capsys: 
     path = record(objectnav(), NEAR)
     assert run_command(["verdict", str(path), "--by", "Ada", "--not-visible"]) == 0
     assert run_command(["score", str(path), "--json", str(tmp_path / "s.json")]) == 0
-    assert "1 of 1 scores use what Ada added after the run" in capsys.readouterr().out
+    assert "1 of 1 scores use verdicts of Ada" in capsys.readouterr().out
     (episode,) = json.loads((tmp_path / "s.json").read_text())["episodes"]
     assert episode["evidence"][0]["who"] == "Ada"
     assert episode["metrics"]["criterion_visibility"] is False
-    assert run_command(["score", str(path), "--ignore-evidence", "--json", str(tmp_path / "s.json")]) == 0
+    assert run_command(["score", str(path), "--ignore-verdicts", "--json", str(tmp_path / "s.json")]) == 0
     (episode,) = json.loads((tmp_path / "s.json").read_text())["episodes"]
     assert (episode["evidence"], episode["metrics"]["criterion_visibility"]) == ([], True)
 
@@ -189,13 +189,13 @@ def test_a_person_judges_an_episode(
     if success is not None:
         assert (judged.metrics["spl"] > 0) is success
         assert "person" in judged.choices["success_by"]
-    assert score_log(path, Rules(evidence="ignore")).metrics == measured.metrics
+    assert score_log(path, Rules(verdicts="ignore")).metrics == measured.metrics
 
 
-def test_judgments_that_contradict_each_other_are_refused(record, capsys: pytest.CaptureFixture[str]) -> None:
+def test_options_that_contradict_each_other_are_refused(record, capsys: pytest.CaptureFixture[str]) -> None:
     path = record(objectnav(), NEAR)
     assert run_command(["verdict", str(path), "--by", "Ada", "--success", "--intervention"]) == 2
     assert "exclude" in capsys.readouterr().err
     assert run_command(["verdict", str(path), "--by", "Ada", "--intervention"]) == 0
     assert run_command(["verdict", str(path), "--by", "Bob", "--success"]) == 0
-    assert score_log(path).metrics["success"] is False, "a later judgment does not undo the help"
+    assert score_log(path).metrics["success"] is False, "a later verdict does not undo the help"

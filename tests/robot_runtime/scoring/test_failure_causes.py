@@ -58,11 +58,11 @@ def test_a_limit_of_contacts_is_no_fault_of_the_policys_program(
     assert "contact" in found.cause.evidence
 
 
-def test_help_by_a_person_is_the_cause_unless_annotations_are_ignored(planted: list[Planted]) -> None:
+def test_help_by_a_person_is_the_cause_unless_verdicts_are_ignored(planted: list[Planted]) -> None:
     path = planted[0].path
     add_verdict(path, "Ann", intervention=True)
     try:
-        helped, alone = score_log(path), score_log(path, Rules(evidence="ignore"))
+        helped, alone = score_log(path), score_log(path, Rules(verdicts="ignore"))
     finally:
         path.with_suffix(".evidence.yaml").unlink()
     assert helped.cause is not None

@@ -111,7 +111,7 @@ class TestObjectNav:
         path = record(synthetic.header(synthetic.objectnav_task()), [FORWARD] * 4 + [STOP])
         add_verdict(path, "Ada", visible=False, note="a bottle stood before it")
         text = page(path, tmp_path)
-        for expected in ("Ada&#39;s", "the object was not visible: a bottle", "Some scores use what Ada added"):
+        for expected in ("Ada&#39;s", "the object was not visible: a bottle", "Some scores use verdicts of Ada"):
             assert expected in text, expected
 
 

@@ -1,4 +1,4 @@
-"""Strict and lenient success, and agreement of judges, from annotations to the table."""
+"""Strict and lenient success, and agreement of judges, from verdicts to the table."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from synthetic import FORWARD, LEFT, STOP
 
 from robot_runtime.recording.verdict_files import add_verdict
 from robot_runtime.recording.writer import Recorder
-from robot_runtime.scoring.judgments import SuccessViews, judgments, success_views
 from robot_runtime.scoring.report.export import write_json
-from robot_runtime.scoring.report.terminal_table import judgment_lines
+from robot_runtime.scoring.report.terminal_table import verdict_lines
 from robot_runtime.scoring.statistics.agreement import agreements
 from robot_runtime.scoring.summary import score_log
-from robot_runtime.verdicts import EpisodeVerdict, Verdict
+from robot_runtime.verdicts import EpisodeVerdict, SuccessViews, Verdict, success_by_person, success_views
 
 
 def said(who: str, judgment: EpisodeVerdict | None = None, helped: bool | None = None) -> Verdict:
@@ -24,7 +23,7 @@ def said(who: str, judgment: EpisodeVerdict | None = None, helped: bool | None =
 
 
 @pytest.mark.parametrize(
-    ("statements", "by_metrics", "strict", "lenient"),
+    ("verdicts", "by_metrics", "strict", "lenient"),
     [
         ([], True, True, True),
         ([said("Ada", helped=True)], True, False, True),
@@ -36,15 +35,15 @@ def said(who: str, judgment: EpisodeVerdict | None = None, helped: bool | None =
         ([said("Ada", "fail"), said("Ada", "invalid")], True, True, True),
     ],
 )
-def test_views(statements: list[Verdict], by_metrics: bool, strict: bool, lenient: bool) -> None:
-    assert success_views(statements, by_metrics) == SuccessViews(strict, lenient)
+def test_views(verdicts: list[Verdict], by_metrics: bool, strict: bool, lenient: bool) -> None:
+    assert success_views(verdicts, by_metrics) == SuccessViews(strict, lenient)
 
 
-def test_agreement_counts_the_last_judgment_of_each_and_each_pair_of_people() -> None:
+def test_agreement_counts_the_last_verdict_of_each_and_each_pair_of_people() -> None:
     both = [said("Ada", "fail"), said("Bob", "success"), said("Ada", "success")]
-    assert judgments(both) == {"Ada": True, "Bob": True}
+    assert success_by_person(both) == {"Ada": True, "Bob": True}
     episodes = [both, [said("Bob", "fail"), said("Ada", "success")], [said("Ada", "fail")], []]
-    found = agreements(map(judgments, episodes))
+    found = agreements(map(success_by_person, episodes))
     assert found.keys() == {("Ada", "Bob")}
     assert (found["Ada", "Bob"].episodes, found["Ada", "Bob"].disagreements) == (2, 1)
 
@@ -66,7 +65,7 @@ def test_the_table_states_both_results_and_kappa(tmp_path: Path) -> None:
         SuccessViews(False, True),
         SuccessViews(True, True),
     ]
-    views, kappa = judgment_lines(scores)
+    views, kappa = verdict_lines(scores)
     assert "success strict 33.3 %" in views
     assert "lenient 100.0 %" in views
     assert "2 episodes judged by Ada and Bob: they disagree on 1, Cohen's κ 0.00" in kappa

@@ -6,15 +6,15 @@ import threading
 from pathlib import Path
 from typing import Literal
 
-from robot_runtime.campaign.messages import annotate
+from robot_runtime.campaign.messages import give_verdict
 from robot_runtime.console.protocol import Message
 from robot_runtime.errors import ConfigError
 
 
-class Judging:
-    """The episodes that pages may judge; for any thread.
+class RunVerdicts:
+    """Verdicts from pages on the episodes of a run that have ended; for any thread.
 
-    They are numbered in the order in which they ended: the names of logs and runs may tell the policy.
+    Episodes are numbered in the order in which they ended: the names of logs and runs may tell the policy.
     """
 
     def __init__(self) -> None:
@@ -31,15 +31,15 @@ class Judging:
 
     @property
     def judges(self) -> dict[str, list[str]]:
-        """Name of each episode -> pseudonyms of those who have judged it."""
+        """Name of each episode -> pseudonyms of those who gave a verdict on it."""
         with self._lock:
             return {name: judges[:] for name, judges in self._judges.items()}
 
-    def judge(self, message: Message) -> str:
-        """Write down what a person says; return what became of it.
+    def add(self, message: Message) -> str:
+        """Write down a person's verdict; return what became of it.
 
         Raises:
-            ConfigError: the episode is unknown, that person has judged it, or nothing is said.
+            ConfigError: the episode is unknown, that person gave a verdict on it, or the message says nothing.
             RecordingError: it cannot be written.
         """
         log = self._logs.get(message.log)
@@ -50,7 +50,7 @@ class Judging:
             if message.judgment is not None and message.by in judges:
                 raise ConfigError(f"{message.by} has judged this episode", "let somebody else be the second judge")
             helped: Literal["help"] | None = "help" if message.helped else None
-            annotate(log, message.by, message.visible, None, message.note, message.judgment, helped)
+            give_verdict(log, message.by, message.visible, None, message.note, message.judgment, helped)
             if message.judgment is not None:
                 judges.append(message.by)
         return f"{message.log}: {message.judgment or ('helped' if message.helped else 'noted')}"
