@@ -34,17 +34,16 @@ from robot_runtime.actions.discrete import Displacement
 from robot_runtime.common.clock import Clock, Stopwatch, ns_to_seconds, seconds_to_ns
 from robot_runtime.common.geometry import wrap_angle
 from robot_runtime.errors import DeviceFault
-from robot_runtime.hal import Base, BaseState, Head, HeadState, Zone
+from robot_runtime.hal import Base, BaseState, Head, HeadLimits, HeadState, Zone
 from robot_runtime.hal.events import Event
 from robot_runtime.hal.motion_profile import MotionProfile
 from robot_runtime.hal.streams import STREAMS
 from robot_runtime.motion.follower import LegFollower
 from robot_runtime.motion.leg import Leg
-from robot_runtime.motion.look_limits import look_refusal, unrest
 from robot_runtime.records import ActionResult, Outcome, SentCommand
 
 ACCEL_SHARE = 0.95
-"""Of what the base can do at most; the rest is for corrections, which its Guard would otherwise cut off."""
+"""Share of what the base can do at most; the rest is for corrections: its Guard would otherwise cut them off."""
 
 
 class MotionController:
@@ -218,7 +217,7 @@ class MotionController:
             detail = f"the head's limit is {limit_deg:.1f}°; {math.degrees(requested_rad):.1f}° was asked for"
         outcome = Outcome.REACHED
         if end.moving:
-            outcome, detail = Outcome.TIMED_OUT, unrest(end.tilt_rad, self._intended_tilt_rad)
+            outcome, detail = Outcome.TIMED_OUT, not_at_rest_message(end.tilt_rad, self._intended_tilt_rad)
         measured = Displacement(tilt_rad=end.tilt_rad - start.tilt_rad)
         return self._result(outcome, displacement, measured, start_ns, detail=detail)
 
@@ -259,3 +258,39 @@ def carry(intended_rad: float | None, measured_rad: float, limit_rad: float) -> 
         return measured_rad
     residual_rad = wrap_angle(intended_rad - measured_rad)
     return measured_rad + residual_rad if abs(residual_rad) <= limit_rad else measured_rad
+
+
+def look_refusal(
+    requested_rad: float, step_rad: float, limits_rad: tuple[float, float] | None, head: HeadLimits, slack_rad: float
+) -> str:
+    """Reason to leave the head where it is; empty if the look is to be carried out.
+
+    The camera of AI2-THOR stays on a grid of looks. A robot's head is off that grid by its servo's error, so looks
+    are allowed up to half a step beyond the task's limits. A look that the head cannot finish would leave the grid.
+
+    Args:
+        requested_rad: tilt to which the look leads, up positive.
+        step_rad: change of the tilt by the look.
+        limits_rad: the task's lowest and highest tilt; None if the task has none.
+        head: reach of the robot's head.
+        slack_rad: difference from the head's reach that does not matter.
+    """
+    if limits_rad is None:
+        return ""
+    low_rad, high_rad = limits_rad
+    half_rad = abs(step_rad) / 2
+    lowest_rad = max(low_rad - half_rad, head.min_tilt_rad - slack_rad)
+    highest_rad = min(high_rad + half_rad, head.max_tilt_rad + slack_rad)
+    if lowest_rad <= requested_rad <= highest_rad:
+        return ""
+    return (
+        f"a look to {math.degrees(requested_rad):.1f}° is beyond the limits: the task's are "
+        f"{math.degrees(low_rad):.0f}° to {math.degrees(high_rad):.0f}°, the head's "
+        f"{math.degrees(head.min_tilt_rad):.0f}° to {math.degrees(head.max_tilt_rad):.0f}°"
+    )
+
+
+def not_at_rest_message(tilt_rad: float, goal_rad: float) -> str:
+    """Description of a head that is not at rest at its goal when its time is over: its angle, and what is left."""
+    error_deg = math.degrees(tilt_rad - goal_rad)
+    return f"head: not at rest, at tilt {math.degrees(tilt_rad):.1f}° it is {error_deg:+.1f}° from its goal"

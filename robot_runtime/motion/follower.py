@@ -24,8 +24,7 @@ from robot_runtime.hal.motors import MotorModel
 from robot_runtime.motion.adaptation import LEAST_M, adapted, described
 from robot_runtime.motion.drive import LARGEST_THRESHOLD_M_S, OPEN_LOOP_M, TAIL_S, Drive
 from robot_runtime.motion.leg import Leg
-from robot_runtime.motion.prediction import MotionPredictor
-from robot_runtime.motion.wheel_check import WheelCheck
+from robot_runtime.motion.prediction import MotionPredictor, WheelCheck
 from robot_runtime.records import Outcome, SentCommand
 
 MAX_CORRECTIONS = 10
