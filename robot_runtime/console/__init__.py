@@ -1,15 +1,12 @@
 """Console: a web page for the people near a robot, with a stop that has a path of its own.
 
 ===============  ======================================================================================================
-``console``      all parts of a run's console, as one context
+``console``      all parts of a run's console, as one context; verdicts and notes
 ``protocol``     messages of the page
 ``control``      server of the operator: stop, heartbeat, commands; in the robot's process
-``placing``      the way to the start, and driving there
-``verdicts``     verdicts and notes of people
-``supervision``  pause, end, take over, in the robot's loop
+``supervision``  pause, end, take over, drive to the start, in the robot's loop
 ``feed``         what the robot does, from its loop to the page's process
-``forecast``     minutes that battery and disk last
-``alerts``       what needs a person
+``alerts``       what needs a person, and the minutes that battery and disk last
 ``live_video``   pictures between the steps
 ``web``          server of the page and its pictures; in a process of its own
 ===============  ======================================================================================================

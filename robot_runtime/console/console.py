@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import cv2
 import numpy as np
@@ -23,10 +23,8 @@ from robot_runtime.common.time_slices import SHORT_NS, ask_for_slices
 from robot_runtime.console.control import SILENCE_S, ControlServer
 from robot_runtime.console.feed import Feed
 from robot_runtime.console.live_video import live_video
-from robot_runtime.console.placing import PageGuide
 from robot_runtime.console.protocol import Message
-from robot_runtime.console.supervision import Supervised, Supervision
-from robot_runtime.console.verdicts import RunVerdicts
+from robot_runtime.console.supervision import PageGuide, Supervised, Supervision
 from robot_runtime.console.web import Neighbor, WebSettings, serve_pages
 from robot_runtime.errors import ConfigError
 from robot_runtime.estop.requests import Stops
@@ -172,7 +170,7 @@ class Console(Subscriber):
         stack.enter_context(live_video(self._robot, feed.show, lambda: feed.viewers > 0))
         placer = self._robot.placer
         if isinstance(placer, Guided):
-            placer.guide = PageGuide(feed, placer.guide, self.supervision, self._robot.base)
+            placer.guide = PageGuide(feed.show_offset, placer.guide, self.supervision, self._robot.base)
         self.control_port = control.port
         scheme = "http" if encryption is None else "https"
         self.url = f"{scheme}://{settings.host}:{port}/#token={settings.token}"
@@ -343,6 +341,51 @@ class Console(Subscriber):
             inbox.hold(Choice(message.action, "console", message.stick))
         else:
             inbox.press(Choice(message.action, "console"))
+
+
+class RunVerdicts:
+    """Verdicts from pages on the episodes of a run that have ended; for any thread.
+
+    Episodes are numbered in the order in which they ended: the names of logs and runs may tell the policy.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._logs: dict[str, Path] = {}
+        self._judges: dict[str, list[str]] = {}
+
+    def offer(self, log: Path) -> str:
+        """Add the log of an episode that has ended; return its name for pages."""
+        with self._lock:
+            name = f"episode {len(self._logs) + 1}"
+            self._logs[name], self._judges[name] = log.resolve(), []
+        return name
+
+    @property
+    def judges(self) -> dict[str, list[str]]:
+        """Name of each episode -> pseudonyms of those who gave a verdict on it."""
+        with self._lock:
+            return {name: judges[:] for name, judges in self._judges.items()}
+
+    def add(self, message: Message) -> str:
+        """Write down a person's verdict; return what became of it.
+
+        Raises:
+            ConfigError: the episode is unknown, that person gave a verdict on it, or the message says nothing.
+            RecordingError: it cannot be written.
+        """
+        log = self._logs.get(message.log)
+        if log is None:
+            raise ConfigError("that episode is not known here", "reload the page")
+        with self._lock:
+            judges = self._judges[message.log]
+            if message.judgment is not None and message.by in judges:
+                raise ConfigError(f"{message.by} has judged this episode", "let somebody else be the second judge")
+            helped: Literal["help"] | None = "help" if message.helped else None
+            give_verdict(log, message.by, message.visible, None, message.note, message.judgment, helped)
+            if message.judgment is not None:
+                judges.append(message.by)
+        return f"{message.log}: {message.judgment or ('helped' if message.helped else 'noted')}"
 
 
 def _listen(host: str, port: int) -> socket.socket:

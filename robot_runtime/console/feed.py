@@ -19,8 +19,7 @@ from typing_extensions import override
 from robot_runtime.common.clock import Stopwatch, ns_to_seconds
 from robot_runtime.common.geometry import SE2
 from robot_runtime.console import pipe
-from robot_runtime.console.alerts import alerts
-from robot_runtime.console.forecast import Forecast
+from robot_runtime.console.alerts import Forecast, alerts
 from robot_runtime.console.live_video import RATE_HZ
 from robot_runtime.console.supervision import Supervision
 from robot_runtime.errors import RuntimeFault
@@ -240,10 +239,10 @@ class Feed(Subscriber):
                 depth_m = np.ascontiguousarray(frame.depth_m[::every, ::every]) if self.shows_depth else None
                 self.send("frame", (frame.rgb, depth_m))
 
-    def _alert(self, found: dict[str, str]) -> None:
-        for kind in found.keys() - self._alerts.keys():
-            self._notify(f"{self._robot.name}: {found[kind]}")
-        self._alerts = found
+    def _alert(self, lines: dict[str, str]) -> None:
+        for kind in lines.keys() - self._alerts.keys():
+            self._notify(f"{self._robot.name}: {lines[kind]}")
+        self._alerts = lines
 
     def _state(self) -> dict[str, Any]:
         base, record, supervision = self._stops.state(), self._record, self._supervision
@@ -303,10 +302,10 @@ def _minutes(seconds: float | None) -> int | None:
 def _campaign(status: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """The part of a campaign's status that the page shows; the reason if there is none."""
     try:
-        found = status()
+        fields = status()
     except RuntimeFault as error:
-        found = dict.fromkeys(CAMPAIGN) | {"title": "campaign", "answer": error.message}
-    return {name: found[name] for name in CAMPAIGN}
+        fields = dict.fromkeys(CAMPAIGN) | {"title": "campaign", "answer": error.message}
+    return {name: fields[name] for name in CAMPAIGN}
 
 
 def goal_text(episode: Episode) -> str:
@@ -339,7 +338,7 @@ def _extent(header: EpisodeHeader) -> dict[str, Any]:
 
 
 def _zones(zone: Zone) -> list[str]:
-    return [one.name.lower() for one in (Zone.LEFT, Zone.CENTER, Zone.RIGHT) if one in zone and one.name]
+    return [part.name.lower() for part in (Zone.LEFT, Zone.CENTER, Zone.RIGHT) if part in zone and part.name]
 
 
 def _pose(estimate: PoseEstimate, at_step: BaseState, now: BaseState | None) -> list[float]:

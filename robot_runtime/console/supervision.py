@@ -1,7 +1,8 @@
-"""Pause, end and take over, in the loop of the robot: a subscriber, and a policy around the policy."""
+"""Pause, end, take over, drive to the start, in the robot's loop: a subscriber, a policy around the policy, a guide."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from typing_extensions import override
@@ -11,7 +12,9 @@ from robot_runtime.actions.discrete import Action
 from robot_runtime.common.clock import Stopwatch, SystemClock, wait_for
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import EpisodeAborted
-from robot_runtime.hal import BaseState
+from robot_runtime.hal import Base, BaseState, Velocity
+from robot_runtime.placement.guide import Guide
+from robot_runtime.placement.offset import Offset, Tolerance
 from robot_runtime.policies.human.human import await_choice, choice_record, decision_of
 from robot_runtime.policies.human.inbox import ActionInbox, Choice
 from robot_runtime.policies.wrapper import PolicyWrapper
@@ -21,6 +24,9 @@ from robot_runtime.tasks.task import Task
 
 PAUSE_LIMIT_S = 3600.0
 """Longest pause; then the episode is ended."""
+
+STEER = Velocity(0.25, 0.6)
+"""Velocity of a full stick."""
 
 _POLL_S = 0.05
 
@@ -184,3 +190,59 @@ class Supervised(PolicyWrapper):
     @override
     def info(self) -> dict[str, Any]:
         return {**super().info(), **({"operator": self._operator} if self._operator else {})}
+
+
+class PageGuide(Guide):
+    """Messages of a placement to the page, and to the guide that was there; the page drives where no program does.
+
+    A command is repeated at each message, ten times a second, and expires after the Guard's 0.2 s: a released key, a
+    lost page and a placement that ends stop the robot.
+
+    Args:
+        show: shows the way that is left, a line and the tolerance on the page.
+        other: the guide that was there.
+        supervision: supervision by which the operator can end the placement.
+        base: base that is driven.
+    """
+
+    def __init__(
+        self,
+        show: Callable[[Offset | None, str, Tolerance], None],
+        other: Guide,
+        supervision: Supervision,
+        base: Base,
+    ) -> None:
+        super().__init__()
+        self._show, self._other, self._supervision, self._base = show, other, supervision, base
+        self._tolerance = Tolerance()
+        self._moves = False
+
+    @override
+    def begin(self, goal: SE2, tolerance: Tolerance, drives: bool) -> None:
+        self._tolerance = tolerance
+        self._supervision.steers = not drives
+        self._other.begin(goal, tolerance, drives)
+
+    @override
+    def show(self, now_ns: int, offset: Offset | None, note: str) -> None:
+        self._supervision.check()
+        if self._supervision.steers:
+            self._steer()
+        self._show(offset, note, self._tolerance)
+        self._other.show(now_ns, offset, note)
+
+    @override
+    def done(self, offset: Offset) -> None:
+        self._supervision.steers = False
+        self._show(offset, "placed", self._tolerance)
+        self._other.done(offset)
+
+    def _steer(self) -> None:
+        held = self._supervision.inbox.held
+        if held is not None and held.stick is not None:
+            linear, angular = held.stick
+            self._base.command(Velocity(linear * STEER.linear_m_s, angular * STEER.angular_rad_s))
+            self._moves = True
+        elif self._moves:
+            self._base.stop()
+            self._moves = False

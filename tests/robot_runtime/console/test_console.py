@@ -27,7 +27,7 @@ from websockets.sync.client import ClientConnection, connect
 
 from robot_runtime.common.geometry import SE2
 from robot_runtime.console.console import Console, ConsoleSettings
-from robot_runtime.console.placing import PageGuide
+from robot_runtime.console.supervision import PageGuide
 from robot_runtime.env import Env
 from robot_runtime.errors import ConfigError, EpisodeAborted
 from robot_runtime.hal import Halt, Velocity
@@ -174,7 +174,7 @@ def test_a_placement_by_hand_is_shown_driven_and_can_be_ended(opened: tuple[Cons
     said: list[str] = []
     feed = console._feed
     assert feed is not None
-    guide = PageGuide(feed, Guide(said.append), console.supervision, env.robot.base)
+    guide = PageGuide(feed.show_offset, Guide(said.append), console.supervision, env.robot.base)
     guide.begin(SE2(1.0, 0.0), Tolerance(), drives=False)
     with live(console) as viewer, console.episode(make_episode()):
         guide.show(0, Offset.of(SE2(), SE2(0.3, -0.1)), "push")
