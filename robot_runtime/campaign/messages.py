@@ -348,19 +348,19 @@ def give_verdict(
     """Add a person's verdict on a run: to the ledger if it belongs to a campaign, else to the log's file of verdicts.
 
     Args:
-        log: log of the run.
+        log: path of the run's log.
         who: name of the person.
-        visible: whether the goal object was in view where the robot stopped; None if nothing is said, as below.
+        visible: whether the goal object was in view where the robot stopped; None if the person does not say.
         objects: poses of objects in map at the end; not in a campaign.
         note: free text.
         judgment: verdict on the episode; None if the person does not say.
-        intervention: intervention by which a person took part in the run.
+        intervention: intervention by which a person took part in the run; None if the person does not say.
 
     Returns:
         What became of it, in one line.
 
     Raises:
-        ConfigError: nothing is said, or what is said does not fit the task or the campaign.
+        ConfigError: the verdict is empty, or does not fit the task or the campaign.
         RecordingError: there is no log, or the verdict cannot be written.
     """
     run = run_of(log)

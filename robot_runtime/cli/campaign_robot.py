@@ -28,7 +28,7 @@ def command(options: ConsoleOptions, robots: Sequence[str]) -> tuple[tuple[str, 
     """Command line and environment of the processes; the token is in the environment, which other users cannot read.
 
     Args:
-        options: of the console, with a token.
+        options: options of the console, with a token.
         robots: name of each robot of the plan.
     """
     host, port = options.address

@@ -96,7 +96,7 @@ def write_each(
     Args:
         logs: log files, or folders of them.
         out: the file, for one log; else the folder.
-        suffix: of the files.
+        suffix: suffix of the files.
         write: writes one log to one file; called with both, and with a function to call after every step.
 
     Raises:

@@ -109,8 +109,8 @@ def build_app(arguments: Sequence[str] = ()) -> TyperGroup:
     """Build the application with all commands, also those of other packages.
 
     Args:
-        arguments: of the command line. Once the command that they name is registered, no further package is loaded,
-            so that a command does not import a simulator, calibration and drivers that it does not use.
+        arguments: words of the command line. Once the command that they name is registered, no further package is
+            loaded, so that a command does not import a simulator, calibration and drivers that it does not use.
     """
     app = typer.Typer(help=_HELP, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
     groups = {

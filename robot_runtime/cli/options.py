@@ -245,9 +245,9 @@ class EpisodeOptions:
         """Return the episodes.
 
         Args:
-            seed: of generated episodes.
+            seed: seed of generated episodes.
             task: that they are for.
-            scene: in which they are generated.
+            scene: scene in which they are generated.
             unreadable: takes the errors of episodes that cannot be read; None to raise the first.
 
         Raises:

@@ -180,7 +180,7 @@ def run_policy(
         output: see ``run``.
         operator: see ``run``.
         name: see ``run``.
-        label: of the policy in the folder's default name; None for the policy's own.
+        label: label of the policy in the folder's default name; None for the policy's own.
         seed: see ``run``.
         real_time: see ``run``.
         localization_patience_s: see ``run``.
@@ -242,9 +242,9 @@ def recorded_robot(
     """Connect a robot and record to a folder, whose name is printed at the end if a log is in it.
 
     Args:
-        robot: to connect.
-        context: of the robot.
-        folder: of the logs.
+        robot: robot to connect.
+        context: context of the robot.
+        folder: folder of the logs.
         on_key: callback of :func:`~robot_runtime.estop.cli.stop_keys`.
     """
     from robot_runtime.common.console import error_console
@@ -345,9 +345,9 @@ def _print_outcome(folder: Path, begun: int, failures: Sequence[RuntimeFault], l
     """Print the scores and the failures; raise the first failure, or an error if not every episode counts.
 
     Args:
-        folder: of the logs.
+        folder: folder of the logs.
         begun: number of episodes that have begun.
-        failures: of episodes that could not be read or run.
+        failures: failures of episodes that could not be read or run.
         left: number of episodes without a log that counts.
     """
     from robot_runtime.cli.score import print_scores

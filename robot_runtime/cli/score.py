@@ -249,7 +249,7 @@ def score_with_progress(
     Args:
         groups: logs, or folders of them, of each group.
         parallel: workers, by default one per core, and journal.
-        rules: to score by; None for the defaults.
+        rules: rules of the scores; None for the defaults.
         limit_s: time limit of a log in seconds; None for the default.
     """
     from robot_runtime.common.console import error_console, print_retry, progress_bar

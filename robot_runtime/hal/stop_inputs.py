@@ -15,8 +15,8 @@ class StopButton:
     """A button of an input device: a gamepad, a push button or pedal on USB, a keyboard.
 
     Attributes:
-        device: its file, ``/dev/input/by-id/...-event-joystick`` or ``-event-kbd``.
-        code: of the button, as ``evtest`` shows it, for instance 305 (``BTN_EAST``); None for any.
+        device: path of the device, ``/dev/input/by-id/...-event-joystick`` or ``-event-kbd``.
+        code: code of the button, as ``evtest`` shows it, for instance 305 (``BTN_EAST``); None for any.
     """
 
     device: str
@@ -30,8 +30,8 @@ class StopSwitch:
     """A wired switch behind a file, for instance ``/sys/class/gpio/gpio17/value``; one that cannot be read stops, too.
 
     Attributes:
-        path: of the file, read 50 times per second.
-        stop: its text while the switch is pressed. Wire it so that a broken wire reads as pressed.
+        path: path of the file, read 50 times per second.
+        stop: text of the file while the switch is pressed. Wire it so that a broken wire reads as pressed.
     """
 
     path: str
@@ -45,7 +45,7 @@ class StopLine:
     """A switch between RTS and an input of a serial port; pressed, or with a broken wire, it is open.
 
     Attributes:
-        port: of the adapter, which has no other use.
+        port: port of the adapter, which has no other use.
         line: input that the switch connects to RTS.
     """
 

@@ -34,7 +34,7 @@ class EpisodeScorer(Subscriber):
     """Scores one episode.
 
     Args:
-        header: of the episode, with its scene and goals.
+        header: header of the episode, with its scene and goals.
         rules: choices that change scores; None for the defaults.
         geodesic: map of the header's scene and the task's robot radius; None to compute it.
 

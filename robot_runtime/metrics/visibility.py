@@ -28,10 +28,10 @@ def points_in_map(
 
     Args:
         depth_m: (H, W) along the optical axis; holes are 0 or not finite.
-        intrinsics: of the depth image.
+        intrinsics: intrinsics of the depth image.
         mount: the camera's optical center in base_link.
         head: pan and tilt of the camera.
-        pose: of base_link in map.
+        pose: pose of base_link in map.
 
     Returns:
         float64 (N, 3) in map, N <= H * W.
@@ -53,7 +53,7 @@ def visible_pixels(
     Args:
         points: (N, 3) in map, see :func:`points_in_map`.
         item: the object.
-        pose: of base_link in map.
+        pose: pose of base_link in map.
         distance_m: points farther from the vertical axis through ``pose`` do not count.
         margin_m: see :data:`BOX_MARGIN_M`.
     """

@@ -19,7 +19,7 @@ class Chain:
     """The chain up to one record of a log.
 
     Attributes:
-        digest: of the record, as a hexadecimal number; empty before the header.
+        digest: digest of the record, as a hexadecimal number; empty before the header.
     """
 
     def __init__(self) -> None:

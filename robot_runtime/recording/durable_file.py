@@ -15,7 +15,7 @@ class DurableFile:
     """Append-only file without a buffer in the process: data survive ``kill -9`` once ``write`` has returned.
 
     Args:
-        path: created; must not exist.
+        path: path of the new file, which must not exist.
         sync_s: interval of :meth:`sync_if_due`, after which data survive a power failure.
 
     Raises:

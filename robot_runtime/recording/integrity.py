@@ -29,9 +29,9 @@ class Integrity:
     """Check of one log, message by message.
 
     Args:
-        path: of the log, for messages.
+        path: path of the log, for messages.
         header: JSON of the header.
-        attachments: of the log.
+        attachments: attachments of the log.
 
     Attributes:
         chained: whether the records are chained.
@@ -63,7 +63,7 @@ class Integrity:
         """Check the next step.
 
         Args:
-            data: its JSON.
+            data: JSON of the record.
             record: the same, decoded.
         """
         if record.index != self._index + 1 or self._ended:

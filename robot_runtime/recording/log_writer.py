@@ -77,8 +77,8 @@ class LogWriter:
     """Writer of one log file. Not thread-safe.
 
     Args:
-        path: created; must not exist.
-        header: of the episode.
+        path: path of the file, which must not exist.
+        header: header of the episode.
 
     Raises:
         OSError: from every method: disk full, no permission.

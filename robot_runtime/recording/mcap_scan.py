@@ -69,13 +69,13 @@ class LogFile:
     """A log that is open for reading.
 
     Args:
-        path: of the file.
+        path: path of the file.
 
     Attributes:
-        spans: every whole record in file order, without the message indexes and an intact summary.
+        spans: spans of all complete records in file order, without the message indexes and an intact summary.
         chunks: the chunks among them.
         whole: whether the file has its end; False for a torn one.
-        intact_bytes: length of the part with whole records.
+        intact_bytes: length of the part with complete records.
 
     Raises:
         RecordingError: the file does not exist, or is not an MCAP file.
@@ -116,7 +116,7 @@ class LogFile:
         """Parse the record at ``span``.
 
         Args:
-            span: its location.
+            span: location of the record.
             kind: the ``read`` method of its class.
 
         Raises:
@@ -131,7 +131,7 @@ class LogFile:
         """The channels and messages in a chunk.
 
         Args:
-            span: its location.
+            span: location of the record.
             skipped: channels whose messages are left out.
             schemas: whether to include the schemas.
 

@@ -57,7 +57,7 @@ class McapWriter:
     """Writer of one file. Not thread-safe.
 
     Args:
-        sink: of the file, empty.
+        sink: sink of the file, empty.
 
     Raises:
         OSError: from every method that writes, as from ``sink``.
@@ -125,11 +125,11 @@ class McapWriter:
         """Add a message to the chunk.
 
         Args:
-            channel: its number.
+            channel: number of the channel.
             log_ns: time of the recording in nanoseconds.
-            publish_ns: time of its origin in nanoseconds.
+            publish_ns: time of the message's origin in nanoseconds.
             sequence: number of the message.
-            data: parts of its data, which must not change until the chunk has ended.
+            data: parts of the message's data, which must not change until the chunk has ended.
         """
         self._indexes.setdefault(channel, []).extend((log_ns, self._size))
         length = _MESSAGE_FIELDS_BYTES + sum(map(len, data))

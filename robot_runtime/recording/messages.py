@@ -152,7 +152,7 @@ def path(positions: array[float], record: StepRecord) -> PointCloud:
     """The referee's positions up to a step, as points: Rerun draws no lines of messages.
 
     Args:
-        positions: x and y in meters in turns, of all steps; the last of ``record``.
+        positions: x and y of all steps in turns, in meters; the last are those of ``record``.
         record: the step.
     """
     rows = np.frombuffer(positions, np.float32).reshape(-1, 2)

@@ -28,10 +28,10 @@ def with_images(
     """A step with its frame, and with the observation's images computed from the frame.
 
     Args:
-        header: of the episode.
-        record: the step without images.
-        frame: the camera's images.
-        digests: of the observation's images, by sensor.
+        header: header of the episode.
+        record: step without images.
+        frame: images of the camera.
+        digests: digests of the observation's images, by sensor.
         where: file and step, for messages.
 
     Raises:

@@ -28,8 +28,8 @@ class PoseColumns:
         stamp_ns: time of each pose.
         x_m, y_m: position of each pose.
         yaw_rad: heading of each pose, counter-clockwise positive.
-        status: status of each pose, or one for all.
-        covariance: rows [xx, xy, xyaw, yy, yyaw, yawyaw], one for each pose, or one for all.
+        status: status of each pose, or one status for all.
+        covariance: rows [xx, xy, xyaw, yy, yyaw, yawyaw], one row for each pose, or one row for all.
     """
 
     source: str

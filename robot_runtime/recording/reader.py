@@ -44,7 +44,7 @@ class LogReader:
         path: a file that ``Recorder`` wrote, or its intact part.
 
     Attributes:
-        header: of the episode, with the scene in the log; ``scene.folder`` had the meshes when it was written.
+        header: header of the episode, with the scene in the log; ``scene.folder`` had the meshes when it was written.
 
     Raises:
         RecordingError: no such file; not a log; torn before the header was written; damaged in the middle.

@@ -19,7 +19,7 @@ def recover(source: Path, destination: Path) -> int:
 
     Args:
         source: the torn log.
-        destination: created; must not exist.
+        destination: path of the new file, which must not exist.
 
     Returns:
         The number of messages in ``destination``.

@@ -61,8 +61,8 @@ class Image:
         frame_id: frame of the camera.
         height: number of rows.
         width: number of columns.
-        encoding: of a pixel, such as ``16UC1``.
-        step: bytes per row.
+        encoding: encoding of a pixel, such as ``16UC1``.
+        step: number of bytes per row.
         data: pixels by row.
     """
 

@@ -39,9 +39,9 @@ class Recorder(Subscriber):
     """Recorder of all episodes of a loop, for use in one thread.
 
     Args:
-        folder: created with the first episode if missing.
+        folder: folder of the logs, created with the first episode if missing.
         timeout_s: longest wait for the disk in seconds, during and at the end of an episode.
-        open_log: makes the file; a parameter for tests with failing disks.
+        open_log: function that makes the file; a parameter for tests with failing disks.
 
     Raises:
         RecordingError: from every ``on_*`` method. The episode's file is then closed and readable as far as it was

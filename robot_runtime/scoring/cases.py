@@ -34,7 +34,7 @@ class CaseResult:
     """Result of one case.
 
     Attributes:
-        id: of the case.
+        id: id of the case.
         metric: name of the metric.
         expected: value in the file.
         actual: value of the metric; None where there is none.

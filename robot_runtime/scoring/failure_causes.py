@@ -84,9 +84,9 @@ class FailureCause:
     """Cause of a failed or aborted episode.
 
     Attributes:
-        name: of the cause.
+        name: name of the cause.
         evidence: what the log says, with steps and numbers.
-        step: at which the evidence begins; None without one.
+        step: step at which the evidence begins; None without such a step.
     """
 
     name: CauseName
@@ -132,7 +132,7 @@ class CauseFinder:
     """Search for the cause of an episode that was scored as failed.
 
     Args:
-        header: of the log.
+        header: header of the log.
     """
 
     def __init__(self, header: EpisodeHeader) -> None:
@@ -148,10 +148,10 @@ class CauseFinder:
         """The cause of the failure.
 
         Args:
-            log: from which images are read.
-            end: of the episode.
-            scorer: that has processed the log.
-            helped_by: the person who stated to have helped; empty without one.
+            log: log from which images are read.
+            end: end of the episode.
+            scorer: scorer that has processed the log.
+            helped_by: person who helped the robot; empty without help.
 
         Raises:
             RuntimeFault: the log is damaged.

@@ -36,7 +36,7 @@ class GroupKey:
 
     Attributes:
         task: name of the task.
-        split: of the dataset; empty without one.
+        split: split of the dataset; empty without a dataset.
         agent: name of the policy.
         setting: robot and sources of poses.
         scene: its name; empty with a split, whose scenes are one group, as in published means.
@@ -70,21 +70,21 @@ class GroupSummary:
 
     Attributes:
         task: name of the task.
-        split: of the dataset; empty without one.
+        split: split of the dataset; empty without a dataset.
         agent: name of the policy.
         robot, localizer, referee: see :class:`robot_runtime.scoring.summary.RobotSetting`.
         scene: its name, or the number of scenes.
         episodes: number of scored episodes.
         unscored: number of logs without a score.
-        intervals: per metric; empty if nothing was scored. Shares have Wilson's interval, the others and all with
+        intervals: interval per metric; empty without scores. Shares have Wilson's interval, the others and all with
             clusters the bootstrap's. For a single cluster the ends are NaN.
-        counts: per metric, the number of scored episodes that have it.
-        resamples: of the bootstrap.
+        counts: number of scored episodes that have a metric, per metric.
+        resamples: number of bootstrap samples.
         cluster: unit of the bootstrap.
-        clusters: number of them.
+        clusters: number of clusters.
         mixed: settings that differ among the scored episodes, see ``scoring.contradictions.mixed_settings``.
         latency: host milliseconds per step and phase, over the steps of all scored episodes.
-        causes: of failed and aborted episodes, the most frequent first.
+        causes: causes of failed and aborted episodes, the most frequent first.
         judged: success by judges of visibility, corrected for their errors.
     """
 

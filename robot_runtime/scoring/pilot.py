@@ -34,7 +34,7 @@ def work_times(logs: Sequence[Path], placing_s: float, judging_s: float, usable:
     """Durations of a pilot's episodes, the battery that they took, and the share that has to be repeated.
 
     Args:
-        logs: of the pilot, on the robot or a robot whose simulation keeps its speed.
+        logs: logs of the pilot, on the robot or a robot whose simulation keeps its speed.
         placing_s: see :class:`WorkTimes`.
         judging_s: see :class:`WorkTimes`.
         usable: see :class:`WorkTimes`.

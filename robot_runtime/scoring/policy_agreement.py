@@ -52,9 +52,9 @@ class DecidedStep:
     """One decision that was made again.
 
     Attributes:
-        index: of the logged step that the decision led to.
-        logged: the logged decision.
-        now: the new decision.
+        index: index of the logged step that the decision led to.
+        logged: logged decision.
+        now: new decision.
         logits: their distance; None where either has none, or their numbers differ.
     """
 
@@ -76,18 +76,18 @@ class OpenLoop:
     After a difference the policy gets the observation that the logged action led to, and is told that action.
 
     Attributes:
-        agent: that decided in the log.
-        policy: that decided now.
-        seed: of both.
+        agent: agent that decided in the log.
+        policy: policy that decided now.
+        seed: seed of both.
         source_logged: source of the logged policy, as text; None if unknown.
-        source_now: source of the new policy; likewise.
+        source_now: source of the new policy, as text; None if unknown.
         same_source: whether version and arguments of both are equal; None if unknown.
         follows: whether the policy accepts logged actions that it would not have taken; if not, results after the
             first difference mean less.
         deterministic: whether it repeats the log, or itself with the same seed, to the last bit of its logits; None
             where nothing was decided.
         answer_same: whether it gives the logged answer to the episode's question; None without a question.
-        steps: in order.
+        steps: decisions in order.
     """
 
     agent: str

@@ -42,10 +42,10 @@ class PoseTrack:
     """Trajectory of one source in ``map``.
 
     Attributes:
-        kind: of source.
-        name: of the source.
-        points: (N, 2).
-        ellipses: at the ends of actions, where the source has covariances.
+        kind: kind of source.
+        name: name of the source.
+        points: positions, (N, 2).
+        ellipses: ellipses at the ends of actions, where the source has covariances.
     """
 
     kind: TrackKind

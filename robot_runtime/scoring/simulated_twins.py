@@ -25,7 +25,7 @@ class TwinEstimate:
 
     Attributes:
         task: name of the task.
-        split: of the dataset; empty without one.
+        split: split of the dataset; empty without a dataset.
         agent: name of the policy.
         metrics: estimates by the name of the metric.
     """

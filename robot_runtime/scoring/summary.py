@@ -72,21 +72,21 @@ class EpisodeScore:
     """One log's score.
 
     Attributes:
-        path: of the log.
+        path: path of the log.
         reason: why there is no score; empty if there is one. ``metrics`` and ``choices`` are then empty.
         notes: what does not fit together in the log although it is scored, see ``scoring.contradictions``.
-        dataset: that the episode was read from; empty if it was generated.
-        key: of the episode, to pair runs of several agents.
+        dataset: dataset that the episode was read from; empty if it was generated.
+        key: key of the episode, to pair runs of several agents.
         trajectory: key of the episodes with one start and route.
         robot, localizer, referee: see :class:`RobotSetting`.
         end: how the episode ended; None if unknown.
-        metrics: by name.
-        choices: of the scorer; one object for equal ones.
-        provenance: of the log; one object for equal ones.
+        metrics: metrics by name.
+        choices: choices of the scorer; one object for equal ones.
+        provenance: provenance of the log; one object for equal ones.
         verdicts: verdicts on the run; empty if the rules ignore them.
         placement: error of the robot's start; None if unknown.
         latency: host time of the steps.
-        cause: of a failed or aborted episode; None of a success, and of a log that cannot be read.
+        cause: cause of a failed or aborted episode; None for a success, and of a log that cannot be read.
         views: strict and lenient success; None without verdicts.
     """
 
@@ -164,13 +164,13 @@ def score_logs(
     """Score each log; for one that cannot be scored, the score has the reason.
 
     Args:
-        paths: of the logs.
-        rules: of the scores.
-        on_scored: called after each, in order, for progress.
+        paths: paths of the logs.
+        rules: rules of the scores.
+        on_scored: callback, called after each, in order, for progress.
         workers: see :func:`robot_runtime.parallel.map.map_in_order`.
         limit_s: time limit for one log in a worker process.
         journal: see :func:`robot_runtime.scoring.score_journal.score_journal`.
-        on_retry: called for a log whose worker was lost, before it is given to another.
+        on_retry: callback, called for a log whose worker was lost, before it is given to another.
 
     Raises:
         ConfigError: the rules need something that is not installed; or as :func:`map_in_order`.
@@ -228,10 +228,10 @@ def score_steps(
     """A scorer that has processed the whole log, with images only where the rules need them.
 
     Args:
-        log: open for reading.
+        log: log that is open for reading.
         rules: choices that change scores; None for the defaults.
         geodesic: map of the log's scene and the task's robot radius; None to compute it.
-        on_step: called with each step, without images.
+        on_step: callback, called with each step, without images.
         verdicts: verdicts on the run; None to read them.
 
     Raises:

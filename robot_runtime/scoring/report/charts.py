@@ -27,8 +27,8 @@ def element(name: str, css: str = "", content: str | Markup = "", tip: str = "",
     """An SVG element.
 
     Args:
-        name: of the element.
-        css: its classes.
+        name: name of the element.
+        css: classes of the element.
         content: text or elements inside; text is escaped.
         tip: tooltip.
         attributes: numbers are rounded, text is escaped, underscores become hyphens.
@@ -65,8 +65,8 @@ class Chart:
         title: heading, and label for screen readers.
         x_range: values at the left and right edge of the frame.
         y_range: values at the bottom and top edge of the frame.
-        height: of the drawing.
-        margins: of the frame: left, right, top, bottom.
+        height: height of the drawing.
+        margins: margins of the frame: left, right, top, bottom.
 
     Attributes:
         parts: the elements, in the order of drawing.

@@ -49,7 +49,7 @@ class ObjectCriteria:
     """Test results of a rearrangement.
 
     Attributes:
-        criteria: per object with a goal, its criteria.
+        criteria: results of the criteria that apply, by object with a goal.
         harmed: ids of displaced objects that were to stay; None without such a test.
     """
 
@@ -68,8 +68,8 @@ class EpisodeData:
     """One episode, for drawing.
 
     Attributes:
-        score: of the log.
-        header: of the log.
+        score: score of the log.
+        header: header of the log.
         records: steps without images, the start first; each has a finite referee pose.
         targets: points (x, y) that distance is measured to.
         distances_m: geodesic distance per step, inf off the map; empty if it cannot be computed.
@@ -77,9 +77,9 @@ class EpisodeData:
         keyframes: camera images of some steps.
         reference: path that a route is compared with.
         pairs: points of path and reference that DTW aligns.
-        goal_rooms: empty if the task is about no room.
+        goal_rooms: rooms of the goal; empty if the task is not about rooms.
         criteria: tests of a rearrangement's objects; None for other tasks, and without a score.
-        events: of the log.
+        events: events of the log.
         pose_tracks: trajectories by source; empty if the log has no raw poses.
     """
 

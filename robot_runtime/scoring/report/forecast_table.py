@@ -16,11 +16,11 @@ def table(forecasts: Sequence[Forecast], times: WorkTimes, pairs: int, metric: s
     """A row per difference, and below it what the forecasts rest on.
 
     Args:
-        forecasts: of the differences.
-        times: of the work.
-        pairs: of the pilot.
-        metric: that is compared.
-        max_pairs: of the plan.
+        forecasts: forecasts of the differences.
+        times: time and charge of the robot's work.
+        pairs: number of pairs of the pilot.
+        metric: name of the compared metric.
+        max_pairs: largest number of pairs of the plan.
     """
     rows = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
     for heading in (f"{metric} B - A", "found", "episodes", "80 % range", "robot-hours", "80 % range"):

@@ -47,9 +47,9 @@ def distribution(title: str, values: Sequence[float], interval: Interval, high: 
     """A histogram of values >= 0 with the mean and its interval; empty without finite values.
 
     Args:
-        title: of the chart.
-        values: one per episode.
-        interval: of their mean.
+        title: title of the chart.
+        values: one value per episode.
+        interval: interval of their mean.
         high: greatest possible value; None for the greatest in the data.
     """
     finite = [value for value in values if math.isfinite(value)]

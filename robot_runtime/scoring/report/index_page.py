@@ -34,8 +34,8 @@ def index_context(scores: Sequence[EpisodeScore], categories: Sequence[str], clu
     """The variables of the template ``index.html``.
 
     Args:
-        scores: one per log.
-        categories: of the episodes' goals; empty where there is none.
+        scores: one score per log.
+        categories: categories of the episodes' goals; empty without a category.
         cluster: unit of the intervals.
     """
     numbers = {id(score): index for index, score in enumerate(scores)}

@@ -33,12 +33,12 @@ class QuestionResult:
     """A question and its answer.
 
     Attributes:
-        question: text.
-        type: of the question.
+        question: text of the question.
+        type: type of the question.
         truth: the correct answer.
         given: the agent's answer.
         right: whether it is correct; None without a score.
-        rank: of the correct answer among scored ones.
+        rank: rank of the correct answer among scored ones.
         ranked: scored answers, best first, with their scores and whether each is correct.
         evidence: what the answer rests on, in the agent's words.
     """

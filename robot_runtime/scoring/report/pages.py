@@ -88,12 +88,12 @@ def write_report(
     Args:
         paths: logs, complete or torn; those without a score are shown as far as they go, with the reason.
         out: page or folder.
-        on_drawn: called after each log, for progress.
-        rules: of the scores.
+        on_drawn: callback, called after each log, for progress.
+        rules: rules of the scores.
         cluster: unit of the intervals.
         workers: see :func:`robot_runtime.parallel.map.map_in_order`.
         limit_s: time limit for one log, likewise.
-        on_retry: called for a log whose worker was lost, before it is given to another.
+        on_retry: callback, called for a log whose worker was lost, before it is given to another.
 
     Returns:
         The scores, one per log.

@@ -57,10 +57,10 @@ def write_robothor(
     the dataset states none; the challenge's server computes it anew. Logs are read one at a time.
 
     Args:
-        path: gzipped if its name ends in ``.gz``, as the server needs it.
-        scores: of one policy's logs.
-        split: for logs that name none.
-        on_written: called after each episode, for progress.
+        path: path of the file, gzipped if its name ends in ``.gz``, as the server needs it.
+        scores: scores of one policy's logs.
+        split: split of logs that do not name one.
+        on_written: callback, called after each episode, for progress.
 
     Raises:
         ConfigError: a split is unknown, or there are several tasks or agents.

@@ -46,10 +46,10 @@ def correlation_interval(
 
     Args:
         simulated: float (policies, episodes), values in [0, 1] (success, SPL); NaN where a policy did not run.
-        real: likewise, of the same episodes in the same order, with NaN in the same places.
-        confidence: of the interval.
-        draws: of the errors.
-        seed: of the draws.
+        real: float (policies, episodes), values of the same episodes in the same order, with NaN in the same places.
+        confidence: confidence level of the interval.
+        draws: number of draws of the errors.
+        seed: seed of the draws.
         further: predict the coefficient of a further campaign with this multiple of the episodes, whose means have
             errors as well; None for the coefficient of the means themselves.
 
@@ -75,7 +75,7 @@ class _Campaigns:
     Attributes:
         between: float (policies,), axis of the plane halfway between the worlds.
         across: float (policies,), the other axis.
-        lengths: of the two worlds' deviations, without errors.
+        lengths: lengths of the two worlds' deviations, without errors.
         errors: float (2, draws, policies).
     """
 

@@ -41,7 +41,7 @@ class PolicyGap:
         task: name of the task.
         settings_simulated, settings_real: each world's robots with their sources of poses, each once.
         episodes: number of pairs.
-        metrics: of :data:`METRICS`, that both worlds have.
+        metrics: metrics of :data:`METRICS` that both worlds have.
     """
 
     agent: str
@@ -71,10 +71,10 @@ class Correlation:
     """Correlation of simulated and real means of one metric over the policies.
 
     Attributes:
-        metric: its name.
-        policies: whose means were correlated.
-        interval: of the coefficient; None where there is none.
-        reason: why there is none.
+        metric: name of the metric.
+        policies: policies whose means were correlated.
+        interval: coefficient with its interval; None where it is undefined.
+        reason: reason why it is undefined.
         reversals: pairs of policies that simulation and robot order differently.
         pairs: number of all pairs of policies.
     """
@@ -108,8 +108,8 @@ class Gap:
     Attributes:
         policies: differences per policy and task.
         levels: means of the policies that are correlated.
-        correlations: per metric.
-        reasons: of failures, the most frequent first.
+        correlations: correlation per metric.
+        reasons: reasons of failures, the most frequent first.
         only_simulated: policies without real logs.
         only_real: policies without simulated logs.
         unpaired: logs that were not used, and why; side A is simulated, B is real.

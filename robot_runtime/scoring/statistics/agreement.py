@@ -15,13 +15,13 @@ from robot_runtime.scoring.statistics.intervals import CONFIDENCE, Interval
 
 @dataclass(frozen=True)
 class Agreement:
-    """Judgments of the same episodes by two people.
+    """Agreement of two people in their verdicts on the same episodes.
 
     Attributes:
-        episodes: that both judged.
-        disagreements: number of them with different judgments.
-        kappa: Cohen's kappa with its interval; NaN where both gave one and the same judgment throughout, and the ends
-            also where they never disagree, or one of them always judged alike: the scatter is then unknown.
+        episodes: number of episodes that both judged.
+        disagreements: number of episodes with different verdicts.
+        kappa: Cohen's kappa with its interval; NaN where all verdicts of both are the same. The ends are NaN also where
+            they never disagree, or all verdicts of a person are the same: the scatter is then unknown.
     """
 
     episodes: int
@@ -33,15 +33,15 @@ def agreement(first: Sequence[bool], second: Sequence[bool], confidence: float =
     """Cohen's kappa (1960) with the large-sample interval of Fleiss, Cohen and Everitt (1969).
 
     Args:
-        first: judgments of one person.
-        second: of the other, of the same episodes in the same order.
-        confidence: of the interval.
+        first: verdicts of one person.
+        second: verdicts of the other on the same episodes in the same order.
+        confidence: confidence level of the interval.
 
     Raises:
-        ValueError: there is no judgment, or the lengths differ.
+        ValueError: there is no verdict, or the lengths differ.
     """
     if len(first) != len(second) or not first:
-        raise ValueError(f"{len(first)} judgments of one and {len(second)} of the other judge")
+        raise ValueError(f"{len(first)} verdicts of the first and {len(second)} of the second judge")
     table = np.zeros((2, 2))
     np.add.at(table, (np.asarray(first, int), np.asarray(second, int)), 1 / len(first))
     rows, columns = table.sum(axis=1), table.sum(axis=0)
@@ -60,10 +60,10 @@ def agreement(first: Sequence[bool], second: Sequence[bool], confidence: float =
 
 
 def agreements(episodes: Iterable[Mapping[str, bool]]) -> dict[tuple[str, str], Agreement]:
-    """Agreement of each two people on the episodes that both judged, by their names.
+    """Agreement of each pair of people on the episodes that both judged, by their names.
 
     Args:
-        episodes: of each, the judgments by name.
+        episodes: verdicts on each episode, by the name of the person; True for success.
     """
     pairs: dict[tuple[str, str], list[tuple[bool, bool]]] = {}
     for given in episodes:
@@ -73,7 +73,7 @@ def agreements(episodes: Iterable[Mapping[str, bool]]) -> dict[tuple[str, str], 
 
 
 def agreement_lines(episodes: Iterable[Mapping[str, bool]]) -> list[str]:
-    """A sentence for each two people of :func:`agreements`."""
+    """A sentence for each pair of people of :func:`agreements`."""
     lines = []
     for names, found in agreements(episodes).items():
         kappa = found.kappa

@@ -31,12 +31,12 @@ class MetricComparison:
     """One metric over the pairs of a group.
 
     Attributes:
-        metric: its name.
-        pairs: episodes for which both sides have a finite value.
-        mean_a: mean of A over them.
-        mean_b: mean of B over them.
-        difference: mean of B - A over them, with its bootstrap interval.
-        p_value: of the paired permutation test, two-sided, for this metric alone.
+        metric: name of the metric.
+        pairs: number of episodes for which both sides have a finite value.
+        mean_a: mean of A over these pairs.
+        mean_b: mean of B over these pairs.
+        difference: mean of B - A over these pairs, with its bootstrap interval.
+        p_value: p-value of the paired permutation test, two-sided, for this metric alone.
         exact: whether all permutations were enumerated.
         further: estimate of the additional episodes needed to tell, 0 if none; None without any difference.
     """
@@ -62,12 +62,12 @@ class GroupComparison:
 
     Attributes:
         task: name of the task.
-        split: of the dataset; empty without one.
+        split: split of the dataset; empty without a dataset.
         agent_a, agent_b: names of the policies.
         settings_a, settings_b: each side's robots with their sources of poses, each once.
         episodes: number of pairs.
-        runs_a, runs_b: logs, of which those of one episode are averaged.
-        metrics: that both sides have.
+        runs_a, runs_b: numbers of logs; the logs of an episode are averaged.
+        metrics: metrics that both sides have.
         mixed: settings that differ among the pairs, see ``scoring.contradictions.mixed_settings``.
     """
 

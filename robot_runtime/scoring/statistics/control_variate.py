@@ -30,14 +30,14 @@ class ControlVariate:
 
     Attributes:
         real: number of real episodes.
-        twins: number of them that were simulated, too.
-        further: simulated starts per real episode that were used beside the twins.
-        correlation: of real and simulated values; NaN if one of them does not vary.
-        weight: of the simulation in the next episode.
+        twins: number of real episodes that were simulated, too.
+        further: number of simulated starts per real episode that were used in addition to the twins.
+        correlation: correlation of real and simulated values; NaN if one of them does not vary.
+        weight: weight of the simulation in the next episode.
         without: mean of the real values, with Wilson's interval for this number of episodes.
-        adjusted: mean with simulation, likewise.
+        adjusted: mean with simulation, with the same interval.
         without_any_time: the first mean with its confidence sequence, valid after every episode.
-        adjusted_any_time: the second mean, likewise.
+        adjusted_any_time: the second mean with its confidence sequence.
     """
 
     real: int
@@ -64,11 +64,11 @@ def control_variate(
 
     Args:
         real: values in the order of the runs, between 0 and 1, N >= 1.
-        simulated: of the same starts, between 0 and 1; NaN where a start was not simulated.
+        simulated: simulated values of the same starts, between 0 and 1; NaN where a start was not simulated.
         further: simulated values of other starts.
-        confidence: of the intervals.
+        confidence: confidence level of the intervals.
         planned: largest number of real episodes, over which ``further`` is divided; None for N. State it where
-            intervals are looked at before the last episode.
+            intervals are read before the last episode.
 
     Raises:
         ValueError: there is no value, a value is outside its range, or the lengths differ.

@@ -30,9 +30,9 @@ class PairedTest:
 
     Attributes:
         episodes: number of pairs.
-        units: number of permuted units: pairs, or clusters of them.
+        units: number of permuted units: pairs, or clusters of pairs.
         difference: mean of a - b.
-        p_value: two-sided.
+        p_value: two-sided p-value.
         exact: whether all permutations were enumerated.
     """
 
@@ -57,11 +57,11 @@ def paired_permutation_test(
     (1 + hits) / (1 + drawn). It assumes nothing about the distribution, which for SPL is a spike at 0 and a slope.
 
     Args:
-        a: one value per episode; runs with several seeds are averaged first.
-        b: likewise, of the same episodes in the same order.
-        clusters: per episode, its scene or start; all differences of a cluster change sign together.
+        a: one value of policy A per episode; runs with several seeds are averaged first.
+        b: one value of policy B per episode, the same episodes in the same order.
+        clusters: scene or start of each episode; all differences of a cluster change sign together.
         permutations: number of random sign patterns.
-        seed: of those.
+        seed: seed of these patterns.
 
     Raises:
         ValueError: there is no pair, the numbers differ, a value is not finite, or there are fewer than two clusters.
@@ -106,12 +106,12 @@ def further_episodes(
     episodes at hand.
 
     Args:
-        a: as :func:`paired_permutation_test`.
-        b: likewise.
-        clusters: likewise.
+        a: values of policy A, see :func:`paired_permutation_test`.
+        b: values of policy B.
+        clusters: scene or start of each episode.
         alpha: level of the test.
         power: probability that the test then finds the difference.
-        difference: the smallest relevant one; None for the observed one, which is as uncertain as the data.
+        difference: smallest relevant difference; None for the observed one, which is as uncertain as the data.
 
     Returns:
         0 if the episodes at hand suffice; None without a difference or without variance.
@@ -148,7 +148,7 @@ def srcc(simulated: ArrayLike, real: ArrayLike) -> float:
 
     Args:
         simulated: mean SPL (or success) of each method in simulation.
-        real: of the same methods on the robot.
+        real: mean SPL (or success) of the same methods on the robot.
 
     Raises:
         ValueError: the numbers of methods differ, there are fewer than 3, a value is not finite, or all values of one

@@ -42,11 +42,11 @@ def bootstrap_mean(
     """Percentile bootstrap of the mean (Efron and Tibshirani 1993, chapter 13), resampling episodes or clusters.
 
     Args:
-        values: one per episode, N >= 1. An infinite value makes mean and interval infinite.
-        confidence: of the interval.
+        values: one value per episode, N >= 1. An infinite value makes mean and interval infinite.
+        confidence: confidence level of the interval.
         resamples: number of bootstrap samples.
-        seed: of those.
-        clusters: scene or start pose of each episode, drawn as a whole; the mean stays that over episodes. Episodes of
+        seed: seed of these samples.
+        clusters: scene or start pose of each episode, drawn together; the mean stays that over episodes. Episodes of
             one scene are alike, so the interval for other scenes is wider than that for other episodes of these. With
             fewer than about 20 clusters it is too narrow. None: every episode by itself.
 

@@ -22,12 +22,12 @@ def calibrate(scores: ArrayLike, truth: ArrayLike, abstention: float = 0.1) -> J
     """The thresholds of highest agreement with the truth among those that abstain at most so often.
 
     Args:
-        scores: (N,), 0..1.
-        truth: (N,), bool.
+        scores: scores of the episodes, (N,), 0..1.
+        truth: true outcomes of the episodes, (N,), bool.
         abstention: largest share of episodes without a verdict.
 
     Raises:
-        ValueError: no scores, other numbers of truths, a score that is no number in 0..1, or only one kind of truth.
+        ValueError: no scores, other numbers of truths, a score outside 0..1, or only one kind of truth.
     """
     values, yes = np.asarray(scores, np.float64), np.asarray(truth, np.bool_)
     if values.ndim != 1 or values.shape != yes.shape or not ((values >= 0) & (values <= 1)).all():
@@ -35,7 +35,7 @@ def calibrate(scores: ArrayLike, truth: ArrayLike, abstention: float = 0.1) -> J
     if yes.all() or not yes.any():
         raise ValueError("a judge cannot be calibrated on episodes of one outcome")
     levels = np.unique(np.quantile(values, np.linspace(0, 1, 101), method="nearest"))  # values that occur
-    best, found = (-1.0, 0.0), (0.5, 0.5)
+    best, thresholds = (-1.0, 0.0), (0.5, 0.5)
     for i, low in enumerate(levels):
         for high in levels[i:]:
             decided = (values < low) | (values >= high)
@@ -44,8 +44,8 @@ def calibrate(scores: ArrayLike, truth: ArrayLike, abstention: float = 0.1) -> J
                 continue
             agreement = (float(((values >= high) == yes)[decided].mean()), -missed)
             if agreement > best:
-                best, found = agreement, (float(low), float(high))
-    return count_errors(values, yes, *found)
+                best, thresholds = agreement, (float(low), float(high))
+    return count_errors(values, yes, *thresholds)
 
 
 def count_errors(scores: ArrayLike, truth: ArrayLike, low: float, high: float) -> Judge:
@@ -60,16 +60,16 @@ def corrected_share(yes: int, decided: int, judge: Judge, confidence: float = 0.
     """The share of true successes among the episodes that a judge decided.
 
     Args:
-        yes: episodes that it called successes.
-        decided: episodes that it decided; abstentions are no part of the result and must be reported beside it.
-        judge: with its errors.
-        confidence: of the interval.
+        yes: number of episodes that it called successes.
+        decided: number of episodes that it decided; the result leaves out abstentions, which must be reported with it.
+        judge: judge with its errors.
+        confidence: confidence level of the interval.
 
     Returns:
         The corrected share and its interval, within 0..1.
 
     Raises:
-        ValueError: impossible counts, or a judge that is no better than chance.
+        ValueError: impossible counts, or a judge that is not better than chance.
     """
     if not 0 <= yes <= decided or decided < 1 or min(judge.positives, judge.negatives) < 1:
         raise ValueError(f"need 0 <= yes <= decided and calibration episodes of both outcomes, got {yes} of {decided}")
@@ -95,11 +95,11 @@ def corrected_success(yes: int, judged: int, failed: int, judge: Judge, confiden
     which needs only those of both.
 
     Args:
-        yes: judged episodes that it called successes.
-        judged: episodes that the judge's verdict decided.
-        failed: those that it did not.
-        judge: with its errors.
-        confidence: of the interval.
+        yes: number of judged episodes that it called successes.
+        judged: number of episodes that the judge's verdict decided.
+        failed: number of episodes that failed whatever it says.
+        judge: judge with its errors.
+        confidence: confidence level of the interval.
 
     Raises:
         ValueError: as :func:`corrected_share`.

@@ -71,13 +71,13 @@ class Forecast:
     """Forecast for one true difference.
 
     Attributes:
-        difference: B - A, mean over starts.
+        difference: mean of B - A over starts.
         power: probability that the better policy is found by the largest number of pairs.
-        wrong: probability that the worse one is.
+        wrong: probability that the worse policy is found.
         pairs: mean number of pairs until the end.
-        pairs_range: their 10 % and 90 % quantiles.
+        pairs_range: 10 % and 90 % quantiles of the number of pairs.
         hours: mean robot-hours.
-        hours_range: their 10 % and 90 % quantiles.
+        hours_range: 10 % and 90 % quantiles of the robot-hours.
     """
 
     difference: float
@@ -103,13 +103,13 @@ def forecast(
 
     Args:
         pilot: paired differences B - A of a metric between 0 and 1, on the robot or in simulation, N >= 1.
-        difference: that shall be found, in (-1, 1).
-        times: of the work.
-        alpha: of the test.
-        sides: of the test.
-        max_pairs: of the plan.
+        difference: true difference of the campaigns, in (-1, 1).
+        times: time and charge of the robot's work.
+        alpha: level of the test.
+        sides: sides of the test.
+        max_pairs: largest number of pairs of the plan.
         campaigns: number of simulated campaigns.
-        seed: of those.
+        seed: seed of these campaigns.
 
     Raises:
         ConfigError: no pilot, a value outside [-1, 1], or a difference that no such distribution has.

@@ -59,9 +59,9 @@ class BettingProcess:
         """Add one value to each process.
 
         Args:
-            values: one for all processes, or an array of the shape of ``null``.
+            values: one value for all processes, or an array of the shape of ``null``.
             low: least possible value, known before it is seen; at most ``null``.
-            high: largest possible value, likewise; at least ``null``.
+            high: largest possible value, known before it is seen; at least ``null``.
         """
         past = self._squares + _PRIOR_SQUARES
         stake_up = _stake(self._sum + _PRIOR_SUM, past, self._null - low)
@@ -90,7 +90,7 @@ class ConfidenceSequence:
         sides: ``one`` bounds the mean from below only.
 
     Attributes:
-        bets: against the values of the mean that are tried, from -1 to 1.
+        bets: bets against the values of the mean that are tried, from -1 to 1.
         low: lower end; every value at or below it is excluded.
         high: upper end; every value at or above it is excluded, unless it is 1.
     """
@@ -119,12 +119,12 @@ class SequentialPairedTest:
     before the first.
 
     Args:
-        metric: its name, for messages.
+        metric: name of the metric, for messages.
         alpha: probability of a wrong decision, over all pairs together.
-        sides: of the alternative.
-        max_pairs: after which the test ends; None for no limit.
-        worst: value of the metric, in its unit, than which none is worse.
-        best: value than which none is better; below ``worst`` where less is better.
+        sides: sides of the alternative hypothesis.
+        max_pairs: number of pairs after which the test ends; None for no limit.
+        worst: worst possible value of the metric, in its unit.
+        best: best possible value of the metric; below ``worst`` where less is better.
 
     Raises:
         ConfigError: a number is outside its range.
@@ -212,7 +212,7 @@ def stopping_times(
     Args:
         differences: B - A of each campaign and pair, between -1 and 1, shape (campaigns, max_pairs).
         alpha: probability of a wrong decision.
-        sides: of the alternative.
+        sides: sides of the alternative hypothesis.
 
     Returns:
         Pairs used, and the better policy: 1 for B, -1 for A, 0 for undecided; both of shape (campaigns,).
@@ -242,7 +242,7 @@ def unpaired_stopping_times(
 
     Args:
         a: successes of A, 0 or 1, shape (campaigns, max_episodes).
-        b: of B.
+        b: successes of B, 0 or 1, shape (campaigns, max_episodes).
         alpha: probability of a wrong decision.
 
     Returns:
