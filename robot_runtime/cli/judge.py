@@ -44,7 +44,7 @@ def judge(
     from robot_runtime.policies.detector import Detector
     from robot_runtime.recording.verdict_files import add_verdict
     from robot_runtime.scoring.summary import find_logs
-    from robot_runtime.scoring.visibility_judge import JudgeFile, fit_judge, stop_facts
+    from robot_runtime.task_kinds.objectnav.visibility_judge import JudgeFile, fit_judge, stop_facts
 
     if (judge is None) == (out is None):
         raise ConfigError(

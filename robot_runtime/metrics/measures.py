@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 
 from robot_runtime.common.geometry import SE2
 from robot_runtime.common.plugins import Registry
+from robot_runtime.hal import RgbdFrame
 from robot_runtime.metrics.functional.success import success
 from robot_runtime.metrics.settings import Metrics, Rules
 from robot_runtime.records import EpisodeHeader, StepRecord
@@ -97,6 +98,23 @@ class Run:
     shortest_m: float
 
 
+@dataclass(frozen=True, slots=True)
+class GoalSearch:
+    """Result of a search for the goal in an episode's images.
+
+    Attributes:
+        text: sentence about the result; empty if nothing could be searched.
+        step: index of the step whose image shows the goal; None if no image does.
+        certain: whether the search was complete, so that a goal in view would have been detected.
+        decides: whether the task's success depends on the view of the goal at the stop.
+    """
+
+    text: str
+    step: int | None
+    certain: bool
+    decides: bool
+
+
 class Measures:
     """Measures of an episode.
 
@@ -139,6 +157,18 @@ class Measures:
     def metrics(self, run: Run) -> Metrics:
         """The values of :attr:`defines`, and None for each common metric that is undefined for the task."""
         return {}
+
+    def search_goal(self, records: Sequence[StepRecord], frame: Callable[[StepRecord], RgbdFrame]) -> GoalSearch | None:
+        """Search the images of an episode for its goal, which tells the causes of failures apart.
+
+        Args:
+            records: scored steps, without images.
+            frame: function that reads the images of a step; raises ``RecordingError``.
+
+        Returns:
+            The result; None if the goal is not a thing that images show.
+        """
+        return None
 
     def choices(self) -> dict[str, Any]:
         """The choices that :meth:`metrics` depends on, to be stored beside them."""

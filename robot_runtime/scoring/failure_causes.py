@@ -17,16 +17,11 @@ from typing import Literal
 import numpy as np
 
 from robot_runtime.actions.discrete import Action
-from robot_runtime.common.geometry import SE2
-from robot_runtime.errors import RecordingError, RuntimeFault
 from robot_runtime.hal import Halt
 from robot_runtime.hal.events import Event
 from robot_runtime.metrics.episode_metrics import EpisodeScorer
-from robot_runtime.metrics.visibility import points_in_map, visible_pixels
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import EndReason, EpisodeEnd, EpisodeHeader, Outcome, StepRecord
-from robot_runtime.scenes.scene import SceneObject
-from robot_runtime.task_kinds.objectnav import task as objectnav
 from robot_runtime.task_kinds.rearrangement.task import WALKTHROUGH
 
 CauseName = Literal[
@@ -45,9 +40,6 @@ CauseName = Literal[
 
 CONTACT_LIMIT = "contact limit"
 """Beginning of the detail with which a campaign's limit of contacts ends an episode."""
-
-SEEN_WITHIN_M = 5.0
-"""Distance in the plane up to which an object in the image counts as seen."""
 
 LEFT_M = 1.0
 """Distance to the goal gained after the closest approach that counts as having left."""
@@ -69,10 +61,6 @@ UNMOVED = 0.3
 UNMOVED_ACTIONS = 4
 UNMOVED_SHARE = 0.2
 """Number and share of an episode's motions that were not carried out, from which on the wheels are the cause."""
-
-_TESTED_FRAMES = 24
-_THINNED = 2
-"""Images per goal object in which it is searched, the nearest first, and the step between their rows and columns."""
 
 _BY_PERSON = ("interrupted from the keyboard", "ended by SIG")
 _LOST = ("lost", "no_fix", "frozen", "clock_went_back", "mirrored", "scale")
@@ -197,8 +185,8 @@ class CauseFinder:
     def _by_end(self, log: LogReader, end: EpisodeEnd, scorer: EpisodeScorer) -> FailureCause:
         """The cause by where the robot was when it stopped or its limit came."""
         task, last = self._header.task, self._records[-1]
-        if task.success.rule not in ("distance", "visible"):
-            limit = _limit(end)
+        limit = _limit(end)
+        if not task.success.distance_m:  # success does not depend on the distance
             return FailureCause("timeout", limit, last.index) if limit else FailureCause("unknown", "stopped")
         distances_m = scorer.distances_m()
         closest = int(np.argmin(distances_m))
@@ -206,72 +194,22 @@ class CauseFinder:
         if not math.isfinite(final_m) or not math.isfinite(closest_m):
             return FailureCause("unknown", "the robot ended off the map", last.index)
         nearest = f"{closest_m:.2f} m from the goal at step {self._records[closest].index}, {final_m:.2f} m at the end"
-        seen = self._seen(log) if task.kind == "objectnav" else None
+        seen = scorer.measures.search_goal(self._records, log.frame)
+        sight = f"{seen.text}; " if seen is not None and seen.text else ""
         was_there = closest_m <= task.success.distance_m
         if (was_there or (seen is not None and seen.step is not None)) and final_m > closest_m + LEFT_M:
-            return FailureCause("saw_goal_and_left", f"{seen.text + '; ' if seen else ''}{nearest}", closest)
-        limit = _limit(end)
+            return FailureCause("saw_goal_and_left", f"{sight}{nearest}", closest)
         if limit:
             if seen is not None and seen.step is None and seen.certain:
-                return FailureCause("never_saw_goal", f"{limit}; {seen.text}; {nearest}", last.index)
+                return FailureCause("never_saw_goal", f"{limit}; {sight}{nearest}", last.index)
             stayed = ", where it did not stop" if final_m <= task.success.distance_m else ""
             return FailureCause("timeout", f"{limit}; {nearest}{stayed}", last.index)
-        if task.kind != "objectnav" and final_m > closest_m + LEFT_M:
+        if seen is None and final_m > closest_m + LEFT_M:
             return FailureCause("unknown", f"stopped away from the goal: {nearest}", last.index)
-        if task.success.rule == "visible" and was_there:
+        if seen is not None and seen.decides and was_there:
             return FailureCause("unknown", f"stopped near, but the goal is not in view: {nearest}", last.index)
         evidence = f"stopped {final_m:.2f} m from the goal after {last.index} of {task.max_steps} steps"
-        return FailureCause("stopped_too_early", f"{evidence}{'; ' + seen.text if seen else ''}", last.index)
-
-    def _seen(self, log: LogReader) -> _Seen | None:
-        """Search the goal objects in the images nearest to them; None if the scene has no box of one."""
-        try:
-            instances = objectnav.instances(self._header.task, self._header.scene, self._header.episode)
-        except RuntimeFault:  # a goal category that the task does not know is no reason against another cause
-            return None
-        if not instances:
-            return None
-        camera = self._header.intrinsics
-        least = max(self._header.task.success.min_visible_pixels, camera.width * camera.height // 4000 // _THINNED**2)
-        complete = True
-        for item in instances:
-            ahead = [record for record in self._records if self._may_show(record, item)]
-            ahead.sort(key=lambda record: item.distance_m(record.referee.pose.x_m, record.referee.pose.y_m))
-            for record in ahead[:: max(1, math.ceil(len(ahead) / _TESTED_FRAMES))]:
-                try:
-                    measured_m = log.frame(record).depth_m
-                except RecordingError:
-                    complete = False
-                    continue
-                depth_m = np.zeros_like(measured_m)
-                depth_m[::_THINNED, ::_THINNED] = measured_m[::_THINNED, ::_THINNED]
-                pose, head = record.referee.pose, record.head
-                points = points_in_map(depth_m, camera, self._header.mount, head, pose)
-                complete &= bool(len(points))
-                pixels = visible_pixels(points, item, pose, SEEN_WITHIN_M, 0.05)
-                if pixels >= least:
-                    return _Seen(f"its camera showed {item.id} at step {record.index}", record.index, True)
-        return _Seen("no image shows the goal object", None, complete)
-
-    def _may_show(self, record: StepRecord, item: SceneObject) -> bool:
-        """Whether an object is near enough and, with a margin for its width, in the camera's field of view."""
-        pose = record.referee.pose
-        if item.distance_m(pose.x_m, pose.y_m) > SEEN_WITHIN_M:
-            return False
-        local = SE2(item.center[0], item.center[1]).relative_to(pose)
-        bearing = abs(math.remainder(math.atan2(local.y_m, local.x_m) - record.head.pan_rad, math.tau))
-        distance_m = math.hypot(local.x_m, local.y_m)
-        margin = math.atan2(math.hypot(item.size[0], item.size[1]) / 2, max(distance_m, 0.1))
-        return bearing - margin <= math.atan2(self._header.intrinsics.width / 2, self._header.intrinsics.fx)
-
-
-@dataclass(frozen=True)
-class _Seen:
-    """Whether a goal object was in an image: its first found step, and whether the search was complete."""
-
-    text: str
-    step: int | None
-    certain: bool
+        return FailureCause("stopped_too_early", "; ".join(filter(None, (evidence, seen and seen.text))), last.index)
 
 
 def _limit(end: EpisodeEnd) -> str:

@@ -10,6 +10,7 @@ Of several instances, the one that meets most criteria counts. An episode that f
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from typing_extensions import override
@@ -17,12 +18,14 @@ from typing_extensions import override
 from robot_runtime.actions.discrete import Action
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import RecordingError
-from robot_runtime.metrics.measures import Measures, MetricDefinition, Run
+from robot_runtime.hal import RgbdFrame
+from robot_runtime.metrics.measures import GoalSearch, Measures, MetricDefinition, Run
 from robot_runtime.metrics.settings import Metrics, Rules
 from robot_runtime.metrics.visibility import points_in_map, visible_pixels
 from robot_runtime.records import EpisodeHeader, StepRecord
 from robot_runtime.scenes.geodesic import GeodesicMap
 from robot_runtime.task_kinds.objectnav import task as objectnav
+from robot_runtime.task_kinds.objectnav.goal_search import search_goal
 from robot_runtime.tasks.task import Task
 from robot_runtime.verdicts import Verdicts
 
@@ -89,6 +92,10 @@ class ObjectMeasures(Measures):
             "criterion_proximity": near,
             "criterion_visibility": seen,
         }
+
+    @override
+    def search_goal(self, records: Sequence[StepRecord], frame: Callable[[StepRecord], RgbdFrame]) -> GoalSearch:
+        return search_goal(self.header, self._instances, records, frame)
 
     @override
     def choices(self) -> dict[str, Any]:

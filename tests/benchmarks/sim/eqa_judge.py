@@ -14,8 +14,8 @@ from robot_runtime.policies.detector import Detector
 from robot_runtime.scenes.scene import Scene
 from robot_runtime.scoring.statistics.intervals import Interval, wilson
 from robot_runtime.scoring.statistics.judge import calibrate, corrected_share
-from robot_runtime.scoring.visibility_judge import Facts, fit_judge
 from robot_runtime.task_kinds.eqa.agents.attention import FOLDER
+from robot_runtime.task_kinds.objectnav.visibility_judge import Facts, fit_judge
 from robot_runtime.tasks.task import load_task
 from robot_runtime.verdicts import Judge
 from sim_bridge.physics.scene_model import build_model

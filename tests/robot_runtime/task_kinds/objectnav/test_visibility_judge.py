@@ -18,7 +18,7 @@ from robot_runtime.common import config
 from robot_runtime.errors import ConfigError
 from robot_runtime.policies.detector import Detector
 from robot_runtime.recording.verdict_files import add_verdict
-from robot_runtime.scoring.visibility_judge import Facts, JudgeFile, fit_judge
+from robot_runtime.task_kinds.objectnav.visibility_judge import Facts, JudgeFile, fit_judge
 from robot_runtime.verdicts import Judge
 
 NEAR = [FORWARD] * 4 + [DOWN, STOP]
