@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,8 @@ from robot_runtime.metrics.settings import Rules
 from robot_runtime.scoring.failure_causes import FailureCause, cause_text
 from robot_runtime.scoring.report.charts import Chart
 from robot_runtime.scoring.report.export import write_json, write_parquet
+from robot_runtime.scoring.report.panels import submission_formats
 from robot_runtime.scoring.report.rendering import render
-from robot_runtime.scoring.report.submission import write_habitat, write_robothor
 from robot_runtime.scoring.statistics.agreement import agreement_lines
 from robot_runtime.scoring.summary import EpisodeScore, score_logs
 
@@ -75,12 +76,10 @@ def _write_scores(folder: Path, out: Path, state: State, policy: str, scores: li
     write_json(out / f"{policy}.scores.json", scores)
     whole = [replace(score, path=folder / score.path) for score in scores]
     missing: list[str] = []
-    for name, write in (
-        (f"{policy}.parquet", lambda path: write_parquet(path, scores)),
-        (f"{policy}.habitat.json", lambda path: write_habitat(path, scores)),
-        (f"{policy}.metrics.json.gz", lambda path: write_robothor(path, whole, state.plan.split or None)),
-    ):
-        missing += _tried(out / name, write)
+    missing += _tried(out / f"{policy}.parquet", lambda path: write_parquet(path, scores))
+    for form in submission_formats().values():
+        write = partial(form.write, scores=whole, split=state.plan.split or None)
+        missing += _tried(out / f"{policy}.{form.suffix}", write)
     return missing
 
 

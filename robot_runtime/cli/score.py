@@ -29,13 +29,6 @@ class ClusterBy(str, Enum):
     TRAJECTORY = "trajectory"
 
 
-class Challenge(str, Enum):
-    """Format of a submission."""
-
-    ROBOTHOR = "robothor"
-    HABITAT = "habitat"
-
-
 class Referee(str, Enum):
     """Poses that count, see :class:`robot_runtime.metrics.settings.Rules`."""
 
@@ -88,38 +81,41 @@ class SubmissionOptions:
     """A challenge's file."""
 
     submission: Annotated[
-        Challenge | None, typer.Option(help="Write what this challenge takes to --out: metrics.json.gz, or means.")
+        str | None,
+        typer.Option(
+            metavar="CHALLENGE",
+            help="Write what this challenge takes to --out: habitat (means), robothor (metrics.json.gz).",
+        ),
     ] = None
     out: Annotated[Path | None, typer.Option(help="File for --submission.")] = None
     split: Annotated[str | None, typer.Option(help="For --submission, of logs that name no dataset.")] = None
 
     def check(self) -> None:
-        """Raise ``ConfigError`` if one of challenge and file is missing."""
+        """Raise ``ConfigError`` if one of challenge and file is missing, or the challenge is unknown."""
+        from robot_runtime.scoring.report.panels import submission_formats
+
         if (self.submission is None) != (self.out is None):
             raise ConfigError("--submission and --out go together", "give both: which challenge, and the file to write")
+        if self.submission is not None and self.submission not in submission_formats():
+            names = ", ".join(submission_formats())
+            raise ConfigError(f"there is no submission for the challenge {self.submission!r}", f"choose from {names}")
 
     def write(self, scores: Sequence[EpisodeScore]) -> None:
         """Write the file, if one is wanted, and print a summary. Raises ``RuntimeFault``."""
         from robot_runtime.common.console import console, progress_bar
-        from robot_runtime.scoring.report.submission import (
-            habitat_lines,
-            habitat_result,
-            write_habitat,
-            write_robothor,
-        )
+        from robot_runtime.scoring.report.panels import submission_formats
 
         if self.submission is None or self.out is None:
             return
         scored = sum(score.scorable for score in scores)
-        if self.submission is Challenge.HABITAT:
-            write_habitat(self.out, scores)
-            console.print(habitat_lines(habitat_result(scores)), end="", soft_wrap=True, markup=False)
-        else:
-            with progress_bar() as progress:
-                bar = progress.add_task("writing", total=scored, note="")
-                write_robothor(self.out, scores, self.split, on_written=lambda _: progress.advance(bar))
+        with progress_bar() as progress:
+            bar = progress.add_task("writing", total=scored, note="")
+            summary = submission_formats()[self.submission].write(
+                self.out, scores, self.split, lambda _: progress.advance(bar)
+            )
+        console.print(summary, end="", soft_wrap=True, markup=False)
         left_out = f"; {len(scores) - scored} logs without a score are not in it" if scored < len(scores) else ""
-        line = f"{self.submission.value} submission of {scored} episodes: {self.out}{left_out}"
+        line = f"{self.submission} submission of {scored} episodes: {self.out}{left_out}"
         console.print(line, soft_wrap=True, markup=False)
         robots = dict.fromkeys(str(score.setting) for score in scores if score.scorable)
         if len(robots) > 1:

@@ -209,7 +209,7 @@ class CauseFinder:
         if seen is not None and seen.decides and was_there:
             return FailureCause("unknown", f"stopped near, but the goal is not in view: {nearest}", last.index)
         evidence = f"stopped {final_m:.2f} m from the goal after {last.index} of {task.max_steps} steps"
-        return FailureCause("stopped_too_early", "; ".join(filter(None, (evidence, seen and seen.text))), last.index)
+        return FailureCause("stopped_too_early", f"{evidence}; {sight}".removesuffix("; "), last.index)
 
 
 def _limit(end: EpisodeEnd) -> str:

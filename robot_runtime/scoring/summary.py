@@ -94,6 +94,7 @@ class EpisodeScore:
     reason: str = ""
     notes: tuple[str, ...] = ()
     task: str = ""
+    kind: str = ""
     agent: str = ""
     scene: str = ""
     dataset: str = ""
@@ -316,6 +317,7 @@ def _score(log: LogReader, rules: Rules | None, maps: Maps) -> EpisodeScore:
     facts = EpisodeScore(
         log.path,
         task=header.task.name,
+        kind=header.task.kind,
         agent=header.agent,
         scene=header.scene.name,
         dataset=header.dataset,

@@ -131,6 +131,7 @@ def rerun(
     facts = EpisodeScore(
         log,
         task=task.name,
+        kind=task.kind,
         agent=header.agent,
         scene=scene.name,
         dataset=header.dataset,

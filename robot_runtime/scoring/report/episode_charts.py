@@ -1,9 +1,8 @@
-"""Charts of one episode: distance to the goal, rooms over time, trajectories by source of poses."""
+"""Charts of an episode: distance to the goal, trajectories by source of poses."""
 
 from __future__ import annotations
 
 import math
-from itertools import groupby
 
 import numpy as np
 from markupsafe import Markup
@@ -37,25 +36,6 @@ def distance_plot(data: EpisodeData) -> Markup:
     for step, d in finite:
         tip = f"step {step}: {d:.2f} m"
         chart.parts.append(element("circle", "spot", tip=tip, cx=chart.x(step), cy=chart.y(d), r=5))
-    return chart.svg()
-
-
-def room_plot(data: EpisodeData) -> Markup:
-    """The room over time, goal rooms marked; empty where the task is about no room."""
-    if not data.goal_rooms:
-        return Markup("")
-    chart = Chart("room", (0, max(1, len(data.rooms))), (0, 1), height=98)
-    chart.x_ticks(whole=True, title="step")
-    inside = [any(room.contains(pose.x_m, pose.y_m) for room in data.goal_rooms) for pose in data.poses]
-    names = [room.category.replace("_", " ") if room is not None else "no room" for room in data.rooms]
-    for (name, in_goal), run in groupby(enumerate(zip(names, inside, strict=True)), key=lambda item: item[1]):
-        steps = [step for step, _ in run]
-        first, end = steps[0], steps[-1] + 1
-        when = f"step {first}" if first == end - 1 else f"steps {first} to {end - 1}"
-        chart.bar("room-goal" if in_goal else "room-other", first, end, 1.0, f"{name}, {when}")
-        left, right = chart.x(first), chart.x(end)
-        if right - left > 7 * len(name):
-            chart.text((left + right) / 2, chart.top + 15, name)
     return chart.svg()
 
 

@@ -1,14 +1,13 @@
-"""Data of one log for its report: trajectory, contacts, distances, rooms, a few images."""
+"""Data of one log for its report: trajectory, contacts, distances, a few images."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,17 +15,14 @@ from numpy.typing import NDArray
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import RuntimeFault
 from robot_runtime.hal.events import Event
+from robot_runtime.metrics.measures import Measures
 from robot_runtime.metrics.settings import Rules
 from robot_runtime.recording.reader import LogReader
-from robot_runtime.records import ANSWER, EVIDENCE, EpisodeHeader, StepRecord
-from robot_runtime.scenes.scene import Room
+from robot_runtime.records import EpisodeHeader, StepRecord
+from robot_runtime.scenes.geodesic import DistanceField
 from robot_runtime.scoring.pose_tracks import PoseTrack, pose_tracks
 from robot_runtime.scoring.reference_poses import scored_steps
 from robot_runtime.scoring.summary import EpisodeScore, Maps, score_log, score_steps
-from robot_runtime.task_kinds.areagoal import task as areagoal
-from robot_runtime.task_kinds.eqa import task as eqa
-from robot_runtime.task_kinds.rearrangement.measures import RearrangementMeasures
-from robot_runtime.task_kinds.vln import measures as vln
 from robot_runtime.tasks.registry import task_module
 
 KEYFRAMES = 8
@@ -45,40 +41,16 @@ class Keyframe:
 
 
 @dataclass(frozen=True)
-class ObjectCriteria:
-    """Test results of a rearrangement.
-
-    Attributes:
-        criteria: results of the criteria that apply, by object with a goal.
-        harmed: ids of displaced objects that were to stay; None without such a test.
-    """
-
-    criteria: Mapping[str, Mapping[str, bool]]
-    harmed: tuple[str, ...] | None
-
-    def of(self, object_id: str) -> Mapping[str, bool]:
-        """Return the tests of one object."""
-        if object_id in self.criteria or self.harmed is None:
-            return self.criteria.get(object_id, {})
-        return {"unharmed": object_id not in self.harmed}
-
-
-@dataclass(frozen=True)
 class EpisodeData:
-    """One episode, for drawing.
+    """An episode, for drawing.
 
     Attributes:
         score: score of the log.
         header: header of the log.
         records: steps without images, the start first; each has a finite referee pose.
-        targets: points (x, y) that distance is measured to.
-        distances_m: geodesic distance per step, inf off the map; empty if it cannot be computed.
-        shortest: (N, 2), a shortest path from the start.
         keyframes: camera images of some steps.
-        reference: path that a route is compared with.
-        pairs: points of path and reference that DTW aligns.
-        goal_rooms: rooms of the goal; empty if the task is not about rooms.
-        criteria: tests of a rearrangement's objects; None for other tasks, and without a score.
+        rules: choices that change scores.
+        maps: cache of the maps of scenes.
         events: events of the log.
         pose_tracks: trajectories by source; empty if the log has no raw poses.
     """
@@ -86,16 +58,42 @@ class EpisodeData:
     score: EpisodeScore
     header: EpisodeHeader
     records: tuple[StepRecord, ...]
-    targets: tuple[Point, ...]
-    distances_m: tuple[float, ...]
-    shortest: NDArray[np.float64]
     keyframes: tuple[Keyframe, ...]
-    reference: tuple[Point, ...] = ()
-    pairs: tuple[tuple[Point, Point], ...] = ()
-    goal_rooms: tuple[Room, ...] = ()
-    criteria: ObjectCriteria | None = None
+    rules: Rules
+    maps: Maps
     events: tuple[Event, ...] = ()
     pose_tracks: tuple[PoseTrack, ...] = ()
+
+    @cached_property
+    def measures(self) -> Measures | None:
+        """The measures of the kind of task after the last step, read from the log again; None without a score."""
+        if not self.score.scorable:
+            return None
+        with LogReader(self.score.path) as log:
+            return score_steps(log, self.rules, self.maps.of(self.header)).measures
+
+    @cached_property
+    def targets(self) -> tuple[Point, ...]:
+        """Points (x, y in map) that distance is measured to; empty if they cannot be resolved."""
+        try:
+            targets = task_module(self.header.task).targets(self.header.task, self.header.episode, self.header.scene)
+        except RuntimeFault:
+            return ()
+        return tuple(targets)
+
+    @cached_property
+    def _field(self) -> DistanceField:
+        return self.maps.of(self.header).field(self.targets)
+
+    @cached_property
+    def distances_m(self) -> tuple[float, ...]:
+        """Geodesic distance to the targets per step, inf off the map; empty without targets."""
+        return tuple(self._field.at(pose.x_m, pose.y_m) for pose in self.poses) if self.targets else ()
+
+    @cached_property
+    def shortest(self) -> NDArray[np.float64]:
+        """Shortest path from the start, (N, 2) in map; empty without targets."""
+        return self._field.path(self.poses[0].x_m, self.poses[0].y_m) if self.targets else np.empty((0, 2))
 
     @cached_property
     def tracks(self) -> tuple[tuple[SE2, ...], ...]:
@@ -117,24 +115,6 @@ class EpisodeData:
     def contacts(self) -> tuple[int, ...]:
         """Indices of the steps whose action ended in contact."""
         return tuple(i for i, record in enumerate(self.records) if _collided(record))
-
-    @cached_property
-    def rooms(self) -> tuple[Room | None, ...]:
-        """Per step, the first room of the scene that contains the robot's center."""
-        scene = self.header.scene
-        return tuple(next((r for r in scene.rooms if r.contains(p.x_m, p.y_m)), None) for p in self.poses)
-
-    @property
-    def answer(self) -> Any:
-        """The agent's answer; None if it did not answer."""
-        given = [record.policy_info[ANSWER] for record in self.records if ANSWER in record.policy_info]
-        return given[-1] if given else None
-
-    @property
-    def answer_evidence(self) -> tuple[str, ...]:
-        """Evidence of the answer, or the reason why there is none, in the agent's words; empty if it gives none."""
-        given = [record.policy_info[EVIDENCE] for record in self.records if EVIDENCE in record.policy_info]
-        return tuple(map(str, given[-1])) if given and isinstance(given[-1], list | tuple) else ()
 
 
 def load_episode_data(
@@ -161,55 +141,16 @@ def _view(log: LogReader, score: EpisodeScore, rules: Rules, maps: Maps) -> Epis
     if not records:
         return None
     header = log.header
-    poses = [record.referee.pose for record in records]
-    targets, distances, shortest = _distances(header, poses, maps)
-    is_route = header.task.kind == "vln"
     return EpisodeData(
         score=score,
         header=header,
         records=tuple(records),
-        targets=targets,
-        distances_m=distances,
-        shortest=shortest,
         keyframes=tuple(_keyframe(log, records[i]) for i in keyframe_indices(records)),
-        reference=tuple((p[0], p[1]) for p in vln.reference_of(header.episode, rules)[0]) if is_route else (),
-        pairs=tuple(vln.alignment(header.episode, poses, rules)) if is_route else (),
-        goal_rooms=_goal_rooms(header),
-        criteria=_judged(log, score, rules, maps),
+        rules=rules,
+        maps=maps,
         events=tuple(log.events()),
         pose_tracks=pose_tracks(log, records),
     )
-
-
-def _distances(
-    header: EpisodeHeader, poses: Sequence[SE2], maps: Maps
-) -> tuple[tuple[Point, ...], tuple[float, ...], NDArray[np.float64]]:
-    if header.task.success.rule == "objects":  # the robot has no goal
-        return (), (), np.empty((0, 2))
-    try:
-        targets = task_module(header.task).targets(header.task, header.episode, header.scene)
-    except RuntimeFault:
-        return (), (), np.empty((0, 2))
-    field = maps.of(header).field(targets)
-    distances = tuple(field.at(pose.x_m, pose.y_m) for pose in poses)
-    return tuple(targets), distances, field.path(poses[0].x_m, poses[0].y_m)
-
-
-def _goal_rooms(header: EpisodeHeader) -> tuple[Room, ...]:
-    module = {"areagoal": areagoal, "eqa": eqa}.get(header.task.kind)
-    try:
-        return module.goal_rooms(header.task, header.scene, header.episode) if module is not None else ()
-    except RuntimeFault:
-        return ()
-
-
-def _judged(log: LogReader, score: EpisodeScore, rules: Rules, maps: Maps) -> ObjectCriteria | None:
-    if not score.scorable or log.header.task.kind != "rearrangement":
-        return None
-    measures = score_steps(log, rules, maps.of(log.header)).measures
-    assert isinstance(measures, RearrangementMeasures)
-    harmed = None if score.metrics["criterion_no_harm"] is None else tuple(measures.harmed())
-    return ObjectCriteria(measures.criteria(), harmed)
 
 
 def keyframe_indices(records: Sequence[StepRecord], count: int = KEYFRAMES) -> list[int]:

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from robot_runtime.metrics.measures import all_metrics
 from robot_runtime.scoring.groups import GroupSummary, grouped, known_values, summarize_groups
 from robot_runtime.scoring.report import group_charts
-from robot_runtime.scoring.report.outcome import outcome
+from robot_runtime.scoring.report.panels import outcome
 from robot_runtime.scoring.report.rendering import without_folders
 from robot_runtime.scoring.report.terminal_table import (
     cell,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 
 import numpy as np
@@ -17,9 +16,6 @@ from robot_runtime.scoring.report.episode_data import EpisodeData
 
 MIN_FOOTPRINT_M2 = 0.03
 FURNITURE_Z_M = (0.05, 0.9)
-
-_MOST_NODES = 60
-"""Nodes of a reference path that are drawn; of a denser one, the line only."""
 
 Box = tuple[float, float, float, float]
 """x, y, width, height of the drawing in meters; y = -y of the map."""
@@ -65,20 +61,13 @@ def furniture(scene: Scene) -> tuple[SceneObject, ...]:
     return tuple(sorted(shown, key=lambda item: -item.size[0] * item.size[1]))
 
 
-def episode_overlay(data: EpisodeData, box: Box) -> Markup:
-    """Goals, shortest or reference path, trajectory, contacts, start and end."""
-    unit = unit_of(box)
-    parts = [element("polygon", "goal-room", points=_flipped(room.polygon)) for room in data.goal_rooms]
-    parts += _goals(data, unit)
-    if data.reference:
-        parts += _reference(data, unit)
-    elif len(data.shortest):
-        parts.append(polyline("shortest", data.shortest.tolist()))
+def run_shapes(data: EpisodeData, unit: float) -> Markup:
+    """Trajectory, start, end and contacts; ``unit`` is that of :func:`unit_of`."""
     tracks = [[(pose.x_m, pose.y_m) for pose in part] for part in data.tracks]
-    parts += [polyline(css, track) for css in ("halo", "track") for track in tracks]
+    parts = [polyline(css, track) for css in ("halo", "track") for track in tracks]
     start, end = data.poses[0], data.poses[-1]
     tip = start.apply(2.86 * unit, 0.0)
-    parts += [_segments("start", ((start.x_m, start.y_m), tip)), circle("start", start.x_m, start.y_m, 1.3 * unit)]
+    parts += [segments("start", ((start.x_m, start.y_m), tip)), circle("start", start.x_m, start.y_m, 1.3 * unit)]
     css = {True: "end won", False: "end lost", None: "end"}[data.succeeded]
     parts.append(circle(css, end.x_m, end.y_m, 1.1 * unit))
     parts += [_cross(data.poses[i], data.header.task.robot_radius_m, unit) for i in data.contacts]
@@ -100,6 +89,11 @@ def polyline(css: str, path: Iterable[Point]) -> Markup:
     return element("polyline", css, points=_flipped(path))
 
 
+def polygon(css: str, corners: Iterable[Point]) -> Markup:
+    """An area with corners (x, y) of the map."""
+    return element("polygon", css, points=_flipped(corners))
+
+
 def footprint(css: str, item: SceneObject, width: float, depth: float, tip: str = "") -> Markup:
     """A box from above."""
     x, y, turn = (n(value) for value in (item.center[0], -item.center[1], -item.yaw_deg))
@@ -111,15 +105,10 @@ def _flipped(path: Iterable[Point]) -> str:
     return points((point[0], -point[1]) for point in path)
 
 
-def _segments(css: str, *lines: tuple[Point, Point], tip: str = "") -> Markup:
+def segments(css: str, *lines: tuple[Point, Point], tip: str = "") -> Markup:
     """Straight lines between points of the map, as one path."""
     path = "".join(f"M{n(a[0])} {n(-a[1])}L{n(b[0])} {n(-b[1])}" for a, b in lines)
     return element("path", css, tip=tip, d=path)
-
-
-def moved_line(start: Point, end: Point) -> Markup:
-    """A line from an object's place before to its place after."""
-    return _segments("moved", (start, end))
 
 
 def _cells_path(occupancy: OccupancyMap, cell: Cell) -> str:
@@ -144,16 +133,8 @@ def rectangles(mask: NDArray[np.bool_]) -> Iterable[tuple[int, int, int, int]]:
             open_runs.setdefault(run, row)
 
 
-def _reference(data: EpisodeData, unit: float) -> list[Markup]:
-    """The reference path, its nodes, and a line between each two points that DTW aligns."""
-    pairs = [_segments("pair", pair, tip=f"aligned, {math.dist(*pair):.2f} m apart") for pair in data.pairs]
-    nodes = data.reference if len(data.reference) <= _MOST_NODES else ()
-    return [*pairs, polyline("reference", data.reference), *(circle("node", x, y, unit * 0.5) for x, y in nodes)]
-
-
-def _goals(data: EpisodeData, unit: float) -> list[Markup]:
-    if data.header.task.success.rule == "room":
-        return []
+def goal_shapes(data: EpisodeData, unit: float) -> Markup:
+    """Goals and goal objects of an episode; ``unit`` is that of :func:`unit_of`."""
     items = {item.id: item for item in data.header.scene.objects}
     parts = []
     for item in (items[goal.object_id] for goal in data.header.episode.goals if goal.object_id in items):
@@ -162,13 +143,13 @@ def _goals(data: EpisodeData, unit: float) -> list[Markup]:
         parts.append(footprint("object", item, width, depth))
         parts.append(element("text", "goal-label", item.category, x=x, y=y, font_size=unit * 2.4))
     css, radius = ("goal", 1.3) if data.header.task.success.target == "goal" else ("viewpoint", 0.35)
-    return [*parts, *(circle(css, x, y, unit * radius) for x, y in data.targets)]
+    return Markup("").join([*parts, *(circle(css, x, y, unit * radius) for x, y in data.targets)])
 
 
 def _cross(pose: SE2, robot_radius_m: float, size: float) -> Markup:
     """A cross at the robot's front; its center stays free for the path."""
     x, y = pose.apply(robot_radius_m, 0.0)[:2]
-    return _segments(
+    return segments(
         "contact",
         ((x - size, y + size), (x + size, y - size)),
         ((x - size, y - size), (x + size, y + size)),

@@ -17,7 +17,6 @@ from typing import TextIO
 
 import cv2
 import numpy as np
-import yaml
 from markupsafe import Markup
 from numpy.typing import NDArray
 
@@ -25,16 +24,15 @@ from robot_runtime.errors import ConfigError, writing
 from robot_runtime.metrics.settings import Rules
 from robot_runtime.parallel.map import LIMIT_S, ONE, Workers, map_in_order
 from robot_runtime.parallel.workers import WorkerLoss
-from robot_runtime.recording.json_records import plain
 from robot_runtime.scenes.scene import Scene
 from robot_runtime.scoring.reference_poses import check_rule
-from robot_runtime.scoring.report import episode_charts, map_drawing, outcome
+from robot_runtime.scoring.report import episode_charts, map_drawing
 from robot_runtime.scoring.report.episode_data import EpisodeData, load_episode_data
 from robot_runtime.scoring.report.index_page import index_context
+from robot_runtime.scoring.report.panels import ReportPanels, outcome, panels_of
 from robot_runtime.scoring.report.rendering import render
 from robot_runtime.scoring.report.terminal_table import columns, episode_cell
 from robot_runtime.scoring.summary import ALONE, Cluster, EpisodeScore, Maps, lost_score
-from robot_runtime.task_kinds.rearrangement.report import object_changes, objects_overlay
 
 MOST_ON_ONE_PAGE = 100
 THUMBNAIL_WIDTH = 320
@@ -173,28 +171,35 @@ def _draw(jobs: Iterable[_Job], folder: Path | None, rules: Rules | None) -> Ite
         if scene.digest not in drawings:
             drawings = {scene.digest: _draw_map(scene)}  # one at a time, because episodes of a scene follow each other
         drawn = drawings[scene.digest]
-        body = render("episode.html", **_episode_context(data, drawn))
-        category = data.header.episode.category or ""
+        panels = panels_of(data.header.task.kind)(data)
+        body = render("episode.html", **_episode_context(data, panels, drawn))
         if folder is not None:
-            _write_page(folder, job, score, data, body, drawn)
-            yield _RenderedEpisode(score, category)
+            _write_page(folder, job, score, data, body, drawn, panels.subject())
+            yield _RenderedEpisode(score, panels.subject())
         else:
-            part = _with_heading("fragment.html", job, score, data, body, open=OPEN_EPISODES)
-            yield _RenderedEpisode(score, category, part, drawn.id, drawn.shapes)
+            facts = {"subject": panels.subject(), "open": OPEN_EPISODES}
+            part = _with_heading("fragment.html", job, score, data, body, **facts)
+            yield _RenderedEpisode(score, panels.subject(), part, drawn.id, drawn.shapes)
 
 
 def _write_page(
-    folder: Path, job: _Job, score: EpisodeScore, data: EpisodeData | None, body: str, drawn: _Map | None
+    folder: Path,
+    job: _Job,
+    score: EpisodeScore,
+    data: EpisodeData | None,
+    body: str,
+    drawn: _Map | None,
+    subject: str = "",
 ) -> None:
     maps = {drawn.id: drawn.shapes} if drawn is not None else {}
-    text = _with_heading("page.html", job, score, data, body, maps=maps)
+    text = _with_heading("page.html", job, score, data, body, maps=maps, subject=subject)
     (folder / f"{job.index}.html").write_text(text, encoding="utf-8")
 
 
 def _with_heading(
     template: str, job: _Job, score: EpisodeScore, data: EpisodeData | None, body: str, **context: object
 ) -> str:
-    facts = {"job": job, "score": score, "data": data, "body": Markup(body), "outcome": outcome.outcome}
+    facts = {"job": job, "score": score, "data": data, "body": Markup(body), "outcome": outcome}
     return render(template, **facts, **context)
 
 
@@ -211,20 +216,17 @@ def _draw_map(scene: Scene) -> _Map:
     return _Map(f"map-{scene.digest[:12]}", map_drawing.map_box(scene.map), map_drawing.scene_shapes(scene))
 
 
-def _episode_context(data: EpisodeData, drawn: _Map) -> dict[str, object]:
-    stated = {name: pose for verdict in data.score.verdicts for name, pose in verdict.objects.items()}
-    changes = object_changes(data.header, data.records, stated, data.criteria)
-    objects = objects_overlay(changes, map_drawing.unit_of(drawn.box))
-    plots = (episode_charts.distance_plot(data), episode_charts.room_plot(data), episode_charts.pose_plot(data))
+def _episode_context(data: EpisodeData, panels: ReportPanels, drawn: _Map) -> dict[str, object]:
+    unit = map_drawing.unit_of(drawn.box)
+    marks, goals, route = panels.marks(unit), panels.goals(unit), panels.route(unit)
     return {
         "data": data,
+        "panels": panels,
+        "criteria": panels.criteria(),
         "map": drawn,
-        "overlay": objects + map_drawing.episode_overlay(data, drawn.box),
-        "changes": changes,
-        "program": _program(data),
-        "plots": [plot for plot in plots if plot],
-        "criteria": outcome.criteria(data),
-        "question_result": outcome.question_result(data),
+        "overlay": marks.shapes + goals.shapes + route.shapes + map_drawing.run_shapes(data, unit),
+        "legend": (*route.legend, *marks.legend, *goals.legend),
+        "plots": (*panels.plots(), episode_charts.pose_plot(data)),
         "strip": [_StripImage(f"{f.index} · {f.label}", f.contact, jpeg_uri(f.rgb)) for f in data.keyframes],
         "metrics": [
             (
@@ -237,12 +239,6 @@ def _episode_context(data: EpisodeData, drawn: _Map) -> dict[str, object]:
             and metric.name != "success"
         ],
     }
-
-
-def _program(data: EpisodeData) -> str:
-    """The evaluation program as YAML; empty if there is none."""
-    program = data.header.episode.program
-    return yaml.safe_dump(plain(program.to_document()), sort_keys=False) if program is not None else ""
 
 
 def jpeg_uri(rgb: NDArray[np.uint8], width: int = THUMBNAIL_WIDTH) -> str:

@@ -20,7 +20,7 @@ from robot_runtime.errors import RecordingError
 from robot_runtime.metrics.episode_metrics import SCORER_VERSION
 from robot_runtime.recording.json_records import write_json
 from robot_runtime.scoring.groups import episode_means, metric_interval
-from robot_runtime.scoring.report.outcome import outcome
+from robot_runtime.scoring.report.panels import outcome
 from robot_runtime.scoring.sim_to_real.correlation import correlation_interval
 from robot_runtime.scoring.statistics.comparison import Comparison, MetricComparison, Unpaired, compare
 from robot_runtime.scoring.statistics.hypothesis_tests import rank_reversals

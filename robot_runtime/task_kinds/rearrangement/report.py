@@ -5,32 +5,58 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
+import yaml
 from markupsafe import Markup
+from typing_extensions import override
 
 from robot_runtime.metrics.functional.rearrangement import angle_between
+from robot_runtime.recording.json_records import plain
 from robot_runtime.records import EpisodeHeader, StepRecord
 from robot_runtime.scenes.objects import ObjectPose
 from robot_runtime.scenes.scene import SceneObject
 from robot_runtime.scoring.report.charts import element
-from robot_runtime.scoring.report.episode_data import ObjectCriteria
-from robot_runtime.scoring.report.map_drawing import footprint, moved_line
+from robot_runtime.scoring.report.map_drawing import footprint, segments
+from robot_runtime.scoring.report.panels import Layer, LegendEntry, ReportPanels
+from robot_runtime.scoring.report.rendering import render
+from robot_runtime.scoring.summary import EpisodeScore
+from robot_runtime.task_kinds.rearrangement.measures import RearrangementMeasures
+
+
+@dataclass(frozen=True)
+class ObjectCriteria:
+    """Test results of a rearrangement.
+
+    Attributes:
+        criteria: results of the tests of each object with a goal, by criterion.
+        harmed: ids of displaced objects that were to stay; None without such a test.
+    """
+
+    criteria: Mapping[str, Mapping[str, bool]]
+    harmed: tuple[str, ...] | None
+
+    def of(self, object_id: str) -> Mapping[str, bool]:
+        """Return the tests of an object."""
+        if object_id in self.criteria or self.harmed is None:
+            return self.criteria.get(object_id, {})
+        return {"unharmed": object_id not in self.harmed}
 
 
 @dataclass(frozen=True)
 class ObjectChange:
-    """One object of the episode.
+    """An object of the episode.
 
     Attributes:
-        id: of the object.
-        item: its box in the scene; None if the scene has no such object.
+        id: id of the object.
+        item: box of the object in the scene; None if the scene has no such object.
         start: initial pose.
-        goal: None if it has none.
+        goal: goal pose; None if the object has none.
         end: final pose; None if unknown or held.
-        held: whether the robot held it at the end.
-        must_stay: it has no goal, and there is no evaluation program that could have one.
+        held: whether the robot held the object at the end.
+        must_stay: whether the object has no goal, and no evaluation program could give it one.
         measured: distance and angle between final and required pose, as text.
-        tests: per criterion of the task, whether it holds; empty if unknown.
+        tests: whether each criterion of the task holds, by name; empty if unknown.
     """
 
     id: str
@@ -60,16 +86,14 @@ def object_changes(
     stated: Mapping[str, ObjectPose],
     criteria: ObjectCriteria | None,
 ) -> tuple[ObjectChange, ...]:
-    """The objects of a rearrangement; none for other tasks.
+    """The objects of a rearrangement.
 
     Args:
-        header: of the log.
-        records: of the log.
+        header: header of the log.
+        records: steps of the log.
         stated: poses by people's verdicts, which overrule the log's.
         criteria: test results of the scorer; None without a score.
     """
-    if header.task.rearrangement is None:
-        return ()
     items = {item.id: item for item in header.scene.objects}
     last = {**records[-1].objects, **stated}
     changes = []
@@ -99,6 +123,73 @@ def _measured(required: ObjectPose, end: ObjectPose | None) -> str:
     return f"{math.dist(end.position, required.position):.2f} m, {turned_deg:.0f}°"
 
 
+class RearrangementPanels(ReportPanels):
+    """Objects before and after; there is no goal of the robot, and no distance to it."""
+
+    @classmethod
+    @override
+    def failure(cls, score: EpisodeScore) -> str:
+        harm = ", harm done" if score.metrics["criterion_no_harm"] is False else ""
+        return f"{score.metrics['targets_met']:.0%} of targets met{harm}"
+
+    @cached_property
+    def criteria_of_objects(self) -> ObjectCriteria | None:
+        """Test results of the objects; None without a score."""
+        measures, score = self.data.measures, self.data.score
+        if measures is None:
+            return None
+        assert isinstance(measures, RearrangementMeasures)
+        harmed = None if score.metrics["criterion_no_harm"] is None else tuple(measures.harmed())
+        return ObjectCriteria(measures.criteria(), harmed)
+
+    @cached_property
+    def changes(self) -> tuple[ObjectChange, ...]:
+        """The objects of the episode."""
+        data = self.data
+        stated = {name: pose for verdict in data.score.verdicts for name, pose in verdict.objects.items()}
+        return object_changes(data.header, data.records, stated, self.criteria_of_objects)
+
+    @override
+    def statements(self) -> Markup:
+        program = self.data.header.episode.program
+        if program is None:
+            return Markup("")
+        text = yaml.safe_dump(plain(program.to_document()), sort_keys=False)
+        return _PROGRAM.format(text)
+
+    @override
+    def marks(self, unit: float) -> Layer:
+        return Layer(objects_overlay(self.changes, unit), _LEGEND if self.changes else ())
+
+    @override
+    def goals(self, unit: float) -> Layer:
+        return Layer()
+
+    @override
+    def route(self, unit: float) -> Layer:
+        return Layer()
+
+    @override
+    def plots(self) -> list[Markup]:
+        return []
+
+    @override
+    def tables(self) -> Markup:
+        if not self.changes:
+            return Markup("")
+        return Markup(render("objects.html", "robot_runtime.task_kinds.rearrangement", changes=self.changes))
+
+
+_PROGRAM = Markup(
+    '<div class="says"><span class="small muted">success condition at the end</span><pre class="small">{}</pre></div>'
+)
+_LEGEND = (
+    LegendEntry("object before", "var(--muted)", "hollow"),
+    LegendEntry("where it should be", "var(--goal)", "hollow"),
+    LegendEntry("after", "var(--muted)"),
+)
+
+
 def objects_overlay(changes: Sequence[ObjectChange], unit: float) -> Markup:
     """Each object's start (dashed), goal (green) and end, with a line from start to end."""
     parts = []
@@ -109,7 +200,7 @@ def objects_overlay(changes: Sequence[ObjectChange], unit: float) -> Markup:
         x_m, y_m, _ = (change.end or change.start).position
         parts.append(element("text", "object-label", change.id, x=x_m, y=-y_m - 1.6 * unit, font_size=1.8 * unit))
         if change.end is not None and change.moved_m and change.moved_m > unit:
-            parts.append(moved_line(change.start.position, change.end.position))
+            parts.append(segments("moved", (change.start.position, change.end.position)))
     return Markup("").join(parts)
 
 
