@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from robot_runtime.common.host_checks import Finding, Verdict
+from robot_runtime.common.host_checks import Finding, Status
 from robot_runtime.errors import ConfigError, RenderingUnavailable
 from sim_bridge.reconstruction.open3d_loader import open3d
 from sim_bridge.rendering import gl_context
@@ -18,14 +18,14 @@ def check() -> Sequence[Finding]:
 def _opengl() -> Finding:
     what = "OpenGL without a screen"
     try:
-        return Finding(what, Verdict.OK, f"through {gl_context.choose_backend()}")
+        return Finding(what, Status.OK, f"through {gl_context.choose_backend()}")
     except RenderingUnavailable as missing:
-        return Finding(what, Verdict.FAIL, missing.message, missing.remedy)
+        return Finding(what, Status.FAIL, missing.message, missing.remedy)
 
 
 def _meshes() -> Finding:
     what = "Open3D, for scenes from logs"
     try:
-        return Finding(what, Verdict.OK, f"version {open3d().__version__}")
+        return Finding(what, Status.OK, f"version {open3d().__version__}")
     except ConfigError as missing:  # one command of many needs it
-        return Finding(what, Verdict.WARN, missing.message, missing.remedy)
+        return Finding(what, Status.WARN, missing.message, missing.remedy)

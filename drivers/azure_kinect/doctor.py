@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from drivers.azure_kinect import sdk_transform
 from drivers.azure_kinect.sdk import DEPTH_ENGINE, INSTALL, Sdk, find_libraries, load_sdk
-from robot_runtime.common.host_checks import Finding, Verdict, usb_devices
+from robot_runtime.common.host_checks import Finding, Status, usb_devices
 from robot_runtime.errors import DriverMissing
 
 VENDOR, CAMERAS = "045e", ("097c", "097d")
@@ -21,21 +21,21 @@ def check() -> Sequence[Finding]:
         paths = find_libraries()
         sdk = load_sdk()
     except DriverMissing as missing:
-        return [Finding("Kinect SDK", Verdict.FAIL, missing.message, INSTALL)]
-    found = [Finding("Kinect SDK", Verdict.OK, f"libk4a and libk4arecord in {sdk.folder}")]
+        return [Finding("Kinect SDK", Status.FAIL, missing.message, INSTALL)]
+    found = [Finding("Kinect SDK", Status.OK, f"libk4a and libk4arecord in {sdk.folder}")]
     try:
         ctypes.CDLL(str(paths[DEPTH_ENGINE]))
     except OSError as error:
         found.append(
             Finding(
                 "depth engine",
-                Verdict.FAIL,
+                Status.FAIL,
                 f"{error}; recordings can be read without it, live depth cannot be computed",
                 "sudo apt-get install -y libgl1 libx11-6",
             )
         )
     else:
-        found += [Finding("depth engine", Verdict.OK, paths[DEPTH_ENGINE].name), _opengl()]
+        found += [Finding("depth engine", Status.OK, paths[DEPTH_ENGINE].name), _opengl()]
     return [*found, *_devices(sdk)]
 
 
@@ -43,11 +43,11 @@ def _opengl() -> Finding:
     answer, screen = sdk_transform.measure_in_subprocess(1), os.environ.get("DISPLAY")
     if "milliseconds" in answer:
         works = f"works on {screen}" if screen else "works on a screen of Xvfb; start the robot with xvfb-run"
-        return Finding("OpenGL for live depth", Verdict.OK, works)
+        return Finding("OpenGL for live depth", Status.OK, works)
     where = f"DISPLAY is {screen}" if screen else "there is no DISPLAY"
     return Finding(
         "OpenGL for live depth",
-        Verdict.FAIL,
+        Status.FAIL,
         f"{where}: {answer['reason']}; recordings can be read without it",
         "run an X server with OpenGL 4.4 on the robot and set DISPLAY; or apt-get install xvfb, and use xvfb-run",
     )
@@ -58,8 +58,8 @@ def _devices(sdk: Sdk) -> list[Finding]:
     sdk.last_error()
     files = usb_devices(VENDOR, CAMERAS)
     if not files and not count:
-        return [Finding("device", Verdict.WARN, "none is connected", "plug it into USB 3 and its own power supply")]
+        return [Finding("device", Status.WARN, "none is connected", "plug it into USB 3 and its own power supply")]
     locked = [str(file) for file in files if not os.access(file, os.W_OK)]
     if locked:
-        return [Finding("device", Verdict.FAIL, f"no permission for {', '.join(locked)}", RULES)]
-    return [Finding("device", Verdict.OK, f"{count} connected")]
+        return [Finding("device", Status.FAIL, f"no permission for {', '.join(locked)}", RULES)]
+    return [Finding("device", Status.OK, f"{count} connected")]

@@ -17,7 +17,7 @@ from drivers.dynamixel.protocol import Block, HardwareError, angle_rad_of, count
 from drivers.dynamixel.variants import ServoVariant
 from robot_runtime.common import config
 from robot_runtime.common.clock import Clock, wait_for
-from robot_runtime.common.host_checks import Finding, Verdict
+from robot_runtime.common.host_checks import Finding, Status
 from robot_runtime.errors import DeviceFault, NotConnected, StaleData
 from robot_runtime.hal import Head, HeadLimits, HeadState, Robot
 from robot_runtime.hal.head import Stillness
@@ -115,11 +115,11 @@ class DynamixelHead(Head):
         for state in self._servo_states:
             what, detail = f"servo {state.id}", f"{state.temperature_c} °C, {state.voltage_v:.1f} V"
             if state.errors:
-                found.append(Finding(what, Verdict.WARN, f"{detail}, reports {state.errors!r}", VOLTAGE_REMEDY))
+                found.append(Finding(what, Status.WARN, f"{detail}, reports {state.errors!r}", VOLTAGE_REMEDY))
             elif state.temperature_c > limit_c:
-                found.append(Finding(what, Verdict.FAIL, detail, f"let it cool down below {limit_c} °C"))
+                found.append(Finding(what, Status.FAIL, detail, f"let it cool down below {limit_c} °C"))
             else:
-                found.append(Finding(what, Verdict.OK, detail))
+                found.append(Finding(what, Status.OK, detail))
         return found
 
     @property

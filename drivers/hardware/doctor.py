@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 
-from robot_runtime.common.host_checks import Finding, Verdict
+from robot_runtime.common.host_checks import Finding, Status
 
 GOOD_LATENCY_MS = 2
 
@@ -15,10 +15,10 @@ def check() -> Sequence[Finding]:
     try:
         from drivers.hardware.ports import usb_ports
     except ImportError as missing:
-        return [Finding("pyserial", Verdict.FAIL, str(missing), "pip install 'robot-runtime[marvelmind]'")]
+        return [Finding("pyserial", Status.FAIL, str(missing), "pip install 'robot-runtime[marvelmind]'")]
     ports = usb_ports().values()
     found = [*_rules(), *(finding for port in ports for finding in port_findings(port.path, str(port)))]
-    return found if ports else [*found, Finding("serial ports", Verdict.WARN, "none is connected", "plug the robot in")]
+    return found if ports else [*found, Finding("serial ports", Status.WARN, "none is connected", "plug the robot in")]
 
 
 def _rules() -> Iterator[Finding]:
@@ -28,7 +28,7 @@ def _rules() -> Iterator[Finding]:
         state = file.state()
         good = state == "installed"
         remedy = "" if good else "sudo robot-runtime hardware udev --install, if the robot has such a device"
-        yield Finding(f"udev rule {file.path.name}", Verdict.OK if good else Verdict.WARN, state, remedy)
+        yield Finding(f"udev rule {file.path.name}", Status.OK if good else Status.WARN, state, remedy)
 
 
 def port_findings(path: str, name: str) -> list[Finding]:
@@ -42,11 +42,11 @@ def port_findings(path: str, name: str) -> list[Finding]:
 
     if not os.access(path, os.R_OK | os.W_OK):
         remedy = "sudo robot-runtime hardware udev --install, or sudo usermod -aG dialout $USER and log in again"
-        return [Finding(name, Verdict.FAIL, "no permission", remedy)]
+        return [Finding(name, Status.FAIL, "no permission", remedy)]
     timer_ms = latency_timer_ms(path)
     if timer_ms is None:
-        return [Finding(name, Verdict.OK, "may be opened")]
+        return [Finding(name, Status.OK, "may be opened")]
     if timer_ms > GOOD_LATENCY_MS:
         remedy = "sudo robot-runtime hardware udev --install: every reply comes up to that much later"
-        return [Finding(name, Verdict.WARN, f"its latency timer is {timer_ms} ms", remedy)]
-    return [Finding(name, Verdict.OK, f"may be opened; its latency timer is {timer_ms} ms")]
+        return [Finding(name, Status.WARN, f"its latency timer is {timer_ms} ms", remedy)]
+    return [Finding(name, Status.OK, f"may be opened; its latency timer is {timer_ms} ms")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from robot_runtime.common.host_checks import Finding, Verdict, usb_devices
+from robot_runtime.common.host_checks import Finding, Status, usb_devices
 
 VENDOR = "8086"
 CAMERAS = ("0ad1", "0ad2", "0ad3", "0ad4", "0ad5", "0b07", "0b3a", "0b5b", "0b5c", "0b64")
@@ -19,17 +19,17 @@ def check() -> Sequence[Finding]:
     try:
         from drivers.realsense import sdk
     except ImportError as missing:
-        return [Finding("RealSense SDK", Verdict.FAIL, str(missing), "pip install 'robot-runtime[realsense]'")]
+        return [Finding("RealSense SDK", Status.FAIL, str(missing), "pip install 'robot-runtime[realsense]'")]
     rs = sdk.rs
     detail = f"pyrealsense2 {rs.__version__}, libusb from {sdk.load_libusb()}"
-    found = [Finding("RealSense SDK", Verdict.OK, detail)]
+    found = [Finding("RealSense SDK", Status.OK, detail)]
     files = usb_devices(VENDOR, CAMERAS)
     locked = [str(file) for file in files if not os.access(file, os.W_OK)]
     if locked:
-        return [*found, Finding("device", Verdict.FAIL, f"no permission for {', '.join(locked)}", RULES)]
+        return [*found, Finding("device", Status.FAIL, f"no permission for {', '.join(locked)}", RULES)]
     devices = list(rs.context().query_devices())
     if not devices:
-        return [*found, Finding("device", Verdict.WARN, "none is connected", "plug it into a USB 3 port")]
+        return [*found, Finding("device", Status.WARN, "none is connected", "plug it into a USB 3 port")]
     return [*found, *(finding for device in devices for finding in device_findings(device))]
 
 
@@ -51,9 +51,9 @@ def device_findings(device: object) -> list[Finding]:
     return [
         Finding(
             name,
-            Verdict.FAIL if slow else Verdict.OK,
+            Status.FAIL if slow else Status.OK,
             f"on USB {usb or '?'}, firmware {firmware or '?'}",
             "plug it into a USB 3 port with a USB 3 cable: over USB 2 it has small modes only" if slow else "",
         ),
-        Finding("modes", Verdict.OK, listed),
+        Finding("modes", Status.OK, listed),
     ]

@@ -7,7 +7,7 @@ import socket
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
-from robot_runtime.common.host_checks import Finding, Verdict
+from robot_runtime.common.host_checks import Finding, Status
 
 DEFAULT_MASTER = "http://localhost:11311"
 
@@ -26,8 +26,8 @@ def _library() -> Finding:
         remedy = (
             "apt install python3-rospy (Debian, Ubuntu), or source ROS's setup.bash; then start robot-runtime again"
         )
-        return Finding("rospy", Verdict.FAIL, str(missing), remedy)
-    return Finding("rospy", Verdict.OK, os.path.dirname(rospy.__file__))
+        return Finding("rospy", Status.FAIL, str(missing), remedy)
+    return Finding("rospy", Status.OK, os.path.dirname(rospy.__file__))
 
 
 def _messages() -> Finding:
@@ -36,8 +36,8 @@ def _messages() -> Finding:
         import kobuki_msgs.msg
     except ImportError as missing:
         remedy = "source the workspace of the robot's drivers, or ros_ws/devel/setup.bash; a Create needs none"
-        return Finding(what, Verdict.WARN, str(missing), remedy)
-    return Finding(what, Verdict.OK, os.path.dirname(kobuki_msgs.msg.__file__))
+        return Finding(what, Status.WARN, str(missing), remedy)
+    return Finding(what, Status.OK, os.path.dirname(kobuki_msgs.msg.__file__))
 
 
 def _master() -> Finding:
@@ -48,10 +48,10 @@ def _master() -> Finding:
     except ValueError:  # a port that is not a number
         host = port = None
     if not host or not port:
-        return Finding(what, Verdict.FAIL, f"ROS_MASTER_URI is {uri!r}", f"write it like {DEFAULT_MASTER}")
+        return Finding(what, Status.FAIL, f"ROS_MASTER_URI is {uri!r}", f"write it like {DEFAULT_MASTER}")
     try:
         socket.create_connection((host, port), CONNECT_S).close()
     except OSError as error:
         remedy = "start the robot's launch file, or set ROS_MASTER_URI to the robot's computer"
-        return Finding(what, Verdict.WARN, f"nothing answers at {uri}: {error.strerror or error}", remedy)
-    return Finding(what, Verdict.OK, f"answers at {uri}")
+        return Finding(what, Status.WARN, f"nothing answers at {uri}: {error.strerror or error}", remedy)
+    return Finding(what, Status.OK, f"answers at {uri}")

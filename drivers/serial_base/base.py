@@ -14,7 +14,7 @@ from drivers.serial_base.messages import COMMAND, EMERGENCY_STOP, RELEASE, STOP,
 from drivers.serial_base.settings import GuardSettings
 from robot_runtime.common.clock import Clock, seconds_to_ns, wait_for
 from robot_runtime.common.geometry import SE2
-from robot_runtime.common.host_checks import Finding, Verdict
+from robot_runtime.common.host_checks import Finding, Status
 from robot_runtime.errors import DeviceFault, InvalidCommand, LowBattery, NotConnected, StaleData
 from robot_runtime.hal import Base, BaseInfo, BaseState, Halt, Localizer, LocalizerInfo, PoseEstimate, Velocity, Zone
 from robot_runtime.hal.pose_history import PoseHistory
@@ -89,8 +89,8 @@ class GuardedBase(Base):
             return ()
         lost = f"{newest.missed} readings lost, {newest.skipped} bytes skipped"
         return (
-            Finding("firmware", Verdict.OK, newest.version or "the device does not tell its version"),
-            Finding("line", Verdict.OK, f"{lost}; the guard process runs with {newest.scheduling} priority"),
+            Finding("firmware", Status.OK, newest.version or "the device does not tell its version"),
+            Finding("line", Status.OK, f"{lost}; the guard process runs with {newest.scheduling} priority"),
         )
 
     def connect(self) -> None:

@@ -93,7 +93,7 @@ class Notifier:
 
 @dataclass(frozen=True)
 class VerdictMessage:
-    """A judge's word on an attempt; ``None`` where nothing is said."""
+    """A person's verdict on an attempt; ``None`` where the person does not say."""
 
     kind: Literal["verdict"]
     attempt: Name

@@ -17,8 +17,8 @@ from robot_runtime.errors import ConfigError
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """A judge's word on an attempt; None where nothing was said."""
+class LedgerVerdict:
+    """A person's verdict on an attempt, as the ledger has it; None where the person does not say."""
 
     by: str
     success: bool | None = None
@@ -51,11 +51,11 @@ class Attempt:
     ended: Entry | None = None
     facts: Facts | None = None
     events: list[Kind] = field(default_factory=list)
-    verdicts: list[Verdict] = field(default_factory=list)
+    verdicts: list[LedgerVerdict] = field(default_factory=list)
     remarks: list[tuple[str, str]] = field(default_factory=list)
 
     @property
-    def judges(self) -> dict[str, Verdict]:
+    def judges(self) -> dict[str, LedgerVerdict]:
         """Each judge's last word."""
         return {verdict.by: verdict for verdict in self.verdicts}
 
@@ -232,7 +232,7 @@ class State:
             self.attempts[entry["attempt"]].remarks.append((entry["by"], entry["note"]))
 
     def _on_verdict(self, entry: Entry) -> None:
-        verdict = Verdict(entry["by"], entry["success"], entry["invalid"], entry.n)
+        verdict = LedgerVerdict(entry["by"], entry["success"], entry["invalid"], entry.n)
         self._attempt(entry).verdicts.append(verdict)
         self._on_note(entry)
 

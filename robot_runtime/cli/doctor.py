@@ -48,17 +48,17 @@ def doctor(
         robot-runtime doctor computer hardware
         robot-runtime doctor --robot my_robot.yaml --localizer fused-marvelmind
     """
-    from robot_runtime.common.host_checks import Verdict, examine
+    from robot_runtime.common.host_checks import Status, examine
     from robot_runtime.errors import DeviceFault
     from robot_runtime.robots.loader import DeviceOverrides
 
     failed = []
     if robot is not None:
         found = robot_findings(robot, DeviceOverrides(camera, localizer, referee), scene)
-        failed += [finding.what for finding in show(f"robot {robot}", found) if finding.verdict is Verdict.FAIL]
+        failed += [finding.what for finding in show(f"robot {robot}", found) if finding.status is Status.FAIL]
     if robot is None or subjects:
         for subject, results in examine(subjects or ()).items():
-            failed += [finding.what for finding in show(subject, results) if finding.verdict is Verdict.FAIL]
+            failed += [finding.what for finding in show(subject, results) if finding.status is Status.FAIL]
     if failed and (robot or subjects):
         raise DeviceFault(f"doctor: failed: {', '.join(failed)}", "follow the remedies above")
 
@@ -66,7 +66,7 @@ def doctor(
 def robot_findings(robot: str, chosen: DeviceOverrides, scene: str) -> Iterable[Finding]:
     """Check a robot's calibrations and devices. Raises ``ConfigError`` for a bad file or option."""
     from robot_runtime.common.clock import utc_now_iso
-    from robot_runtime.common.host_checks import Finding, Verdict
+    from robot_runtime.common.host_checks import Finding, Status
     from robot_runtime.errors import CalibrationError
     from robot_runtime.preflight.devices import check_calibrations, check_devices
     from robot_runtime.robots.loader import RobotContext, build_robot, read_robot_file
@@ -77,7 +77,7 @@ def robot_findings(robot: str, chosen: DeviceOverrides, scene: str) -> Iterable[
     try:
         built = build_robot(file, str(path), RobotContext(load_scene(find_scene(scene)), None, seed=0), chosen)
     except CalibrationError as error:
-        yield Finding("robot", Verdict.FAIL, error.message, error.remedy)
+        yield Finding("robot", Status.FAIL, error.message, error.remedy)
         return
     yield from check_devices(built)
 
@@ -87,16 +87,16 @@ def show(subject: str, found: Iterable[Finding]) -> list[Finding]:
     from rich.markup import escape
 
     from robot_runtime.common.console import console
-    from robot_runtime.common.host_checks import Verdict
+    from robot_runtime.common.host_checks import Status
 
-    marks = {Verdict.OK: "[green]ok[/]  ", Verdict.WARN: "[yellow]warn[/]", Verdict.FAIL: "[red]fail[/]"}
+    marks = {Status.OK: "[green]ok[/]  ", Status.WARN: "[yellow]warn[/]", Status.FAIL: "[red]fail[/]"}
     console.print(f"[bold]{escape(subject)}[/]", soft_wrap=True)
     shown = []
     for finding in found:
         shown.append(finding)
         # Details and remedies name extras, robot-runtime[sim], which are no markup.
         what, detail = escape(finding.what), escape(finding.detail)
-        console.print(f"  {marks[finding.verdict]}  {what}: {detail}", soft_wrap=True)
+        console.print(f"  {marks[finding.status]}  {what}: {detail}", soft_wrap=True)
         if finding.remedy:
             console.print(f"      remedy: {escape(finding.remedy)}", soft_wrap=True)
     return shown

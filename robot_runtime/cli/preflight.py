@@ -170,8 +170,8 @@ def print_findings(policy: str, robot: Robot, found: Sequence[Finding]) -> None:
     for heading in ("", "trained", "found", ""):
         table.add_column(heading)
     for one in found:
-        table.add_row(one.what, one.trained, one.found, marks[one.verdict])
+        table.add_row(one.what, one.trained, one.found, marks[one.status])
     console.print(table)
     for one in found:
-        if one.verdict != "ok" and one.effect:
-            console.print(f"{marks[one.verdict]} {one.what}: {one.effect}", soft_wrap=True)
+        if one.status != "ok" and one.effect:
+            console.print(f"{marks[one.status]} {one.what}: {one.effect}", soft_wrap=True)

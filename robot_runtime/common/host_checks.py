@@ -16,8 +16,8 @@ ENTRY_POINTS = "robot_runtime.doctor"
 USB = Path("/sys/bus/usb/devices")
 
 
-class Verdict(str, Enum):
-    """Verdict of a check. ``FAIL`` prevents use; ``WARN`` is a device that is not plugged in, an extra, or a risk."""
+class Status(str, Enum):
+    """Whether a thing can be used. ``FAIL`` prevents use; ``WARN``: a device or an extra is missing, or a risk."""
 
     OK = "ok"
     WARN = "warn"
@@ -30,13 +30,13 @@ class Finding:
 
     Attributes:
         what: the thing that was checked.
-        verdict: whether it can be used.
+        status: status of the thing.
         detail: the observation.
         remedy: fix for the user; empty where all is well.
     """
 
     what: str
-    verdict: Verdict
+    status: Status
     detail: str
     remedy: str = ""
 

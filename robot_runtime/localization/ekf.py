@@ -39,7 +39,7 @@ MIN_NODES = 40
 """Nodes kept at least, however slow the source is: relocalization needs several."""
 
 
-class Verdict(str, Enum):
+class Decision(str, Enum):
     """Decision about a measurement."""
 
     ACCEPTED = "accepted"
@@ -59,18 +59,18 @@ class Node:
         measurement: None for the initial belief.
         sample: odometry at the stamp.
         belief: belief after the measurement; None while the pose is unknown.
-        verdict: the decision about the measurement.
+        decision: decision about the measurement.
         run: consecutive rejected measurements up to and including this one.
         agreed_ns: stamp of the last measurement that was not rejected, or of :meth:`PoseFilter.initialize`.
         measured: whether any measurement was accepted; the initial belief is none.
-        shift_m: distance by which the belief moved here, where the verdict is ``RELOCALIZED``.
+        shift_m: distance by which the belief moved here, where the decision is ``RELOCALIZED``.
     """
 
     stamp_ns: int
     measurement: Measurement | None
     sample: OdometrySample
     belief: Belief | None = None
-    verdict: Verdict = Verdict.REJECTED
+    decision: Decision = Decision.REJECTED
     run: int = 0
     agreed_ns: int | None = None
     measured: bool = False
@@ -147,7 +147,7 @@ class PoseFilter:
         variance = std_m**2
         belief = (pose.x_m, pose.y_m, pose.yaw_rad, variance, 0.0, 0.0, variance, 0.0, std_rad**2)
         self._stamps_ns[:] = [stamp_ns]
-        self._nodes[:] = [Node(stamp_ns, None, sample, belief, Verdict.RELOCALIZED, 0, stamp_ns)]
+        self._nodes[:] = [Node(stamp_ns, None, sample, belief, Decision.RELOCALIZED, 0, stamp_ns)]
         self._floor_ns = stamp_ns
         return True
 
@@ -159,13 +159,13 @@ class PoseFilter:
             self._insert(self._waiting.pop(0)[2])
         return True
 
-    def add_measurement(self, measurement: Measurement) -> Verdict:
+    def add_measurement(self, measurement: Measurement) -> Decision:
         """Add a measurement, in any order; it replaces one of the same stamp."""
         newest_ns = self.preintegration.newest_ns
         if newest_ns is None or measurement.stamp_ns > newest_ns:
             self._arrived += 1
             insort(self._waiting, (measurement.stamp_ns, self._arrived, measurement))
-            return Verdict.WAITING
+            return Decision.WAITING
         return self._insert(measurement)
 
     def retract(self, since_ns: int, until_ns: int) -> None:
@@ -203,12 +203,12 @@ class PoseFilter:
             return 0.0
         return ns_to_seconds(node.stamp_ns - node.agreed_ns)
 
-    def _insert(self, measurement: Measurement) -> Verdict:
+    def _insert(self, measurement: Measurement) -> Decision:
         sample = self.preintegration.at(measurement.stamp_ns)
         if sample is None or (self._floor_ns is not None and measurement.stamp_ns <= self._floor_ns):
-            return Verdict.TOO_OLD
+            return Decision.TOO_OLD
         if self._admit is not None and not self._admit(measurement, sample):
-            return Verdict.REFUSED
+            return Decision.REFUSED
         stamps_ns, nodes = self._stamps_ns, self._nodes
         index = bisect_left(stamps_ns, measurement.stamp_ns)
         node = Node(measurement.stamp_ns, measurement, sample)
@@ -218,7 +218,7 @@ class PoseFilter:
             self._fold(i)
         self._new_nodes.append(node)
         self._prune()
-        return node.verdict
+        return node.decision
 
     def _fold(self, index: int) -> None:
         """Compute the belief at a node from the node before."""
@@ -232,17 +232,17 @@ class PoseFilter:
             predicted = predict(before.belief, before.sample, node.sample)
             distance, updated = update(predicted, measurement)
             if distance <= GATES[measurement.dimensions]:
-                node.belief, node.verdict = updated, Verdict.ACCEPTED
+                node.belief, node.decision = updated, Decision.ACCEPTED
                 node.run, node.agreed_ns, node.measured, node.shift_m = 0, node.stamp_ns, True, 0.0
                 return
-        node.belief, node.verdict, node.shift_m = predicted, Verdict.REJECTED, 0.0
+        node.belief, node.decision, node.shift_m = predicted, Decision.REJECTED, 0.0
         node.run = 1 if before is None else before.run + 1
         node.agreed_ns = None if before is None else before.agreed_ns
         node.measured = before is not None and before.measured
         found = self._relocalized(index, predicted)
         if found is not None:
             shift_m = 0.0 if predicted is None else math.hypot(found[0] - predicted[0], found[1] - predicted[1])
-            node.belief, node.verdict, node.shift_m = found, Verdict.RELOCALIZED, shift_m
+            node.belief, node.decision, node.shift_m = found, Decision.RELOCALIZED, shift_m
             node.run, node.agreed_ns, node.measured = 0, node.stamp_ns, True
 
     def _relocalized(self, index: int, predicted: Belief | None) -> Belief | None:

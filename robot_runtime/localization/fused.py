@@ -33,7 +33,7 @@ from robot_runtime.errors import ConfigError, NotConnected, StaleData
 from robot_runtime.hal import Arrivals, Localizer, LocalizerInfo, PoseEstimate, PoseStatus, Robot
 from robot_runtime.hal.events import Event
 from robot_runtime.hal.pose_history import PoseHistory, pose_at
-from robot_runtime.localization.ekf import PoseFilter, Verdict
+from robot_runtime.localization.ekf import Decision, PoseFilter
 from robot_runtime.localization.gaussian_pose import Belief, Measurement, covariance_of, whitening
 from robot_runtime.localization.health import Bounds, HealthLimits, SourceHealth
 from robot_runtime.localization.odometry_preintegration import OdometryNoise
@@ -285,7 +285,7 @@ class FusedLocalizer(Localizer):
             if event.kind == "frozen" and self._health.frozen_since_ns is not None:
                 self._filter.retract(self._health.frozen_since_ns + 1, event.stamp_ns)
         for node in self._filter.new_nodes():
-            if node.verdict is Verdict.RELOCALIZED and node.shift_m:
+            if node.decision is Decision.RELOCALIZED and node.shift_m:
                 detail = (
                     f"measurements agree with each other {node.shift_m:.2f} m from the pose by odometry: a beacon was "
                     "moved, or the robot was carried; from now on they are used"
@@ -294,7 +294,7 @@ class FusedLocalizer(Localizer):
                 self._health.relocalized()
                 self._smoother.reset()
             elif (
-                node.verdict is Verdict.REJECTED
+                node.decision is Decision.REJECTED
                 and node.run == 1
                 and node.belief is not None
                 and node.measurement is not None

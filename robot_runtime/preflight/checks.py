@@ -20,7 +20,7 @@ from robot_runtime.preflight.observe import StartView
 from robot_runtime.robots.action_errors import MOVES, ActuationModel
 from robot_runtime.tasks.task import HEIGHT_TOLERANCE_M, HFOV_TOLERANCE_DEG, Task, TrainingCamera
 
-Verdict = Literal["ok", "note", "refused"]
+Status = Literal["ok", "note", "refused"]
 
 FLOOR_HEIGHT_TOLERANCE_M = 0.03
 FLOOR_ANGLE_TOLERANCE_DEG = 1.5
@@ -45,7 +45,7 @@ class Finding:
         what: the property.
         trained: value in training, with unit.
         found: value of the robot, with unit.
-        verdict: verdict of the comparison.
+        status: status of the comparison.
         effect: expected cost of the difference; empty where there is none.
         remedy: one imperative sentence.
     """
@@ -53,7 +53,7 @@ class Finding:
     what: str
     trained: str
     found: str
-    verdict: Verdict = "ok"
+    status: Status = "ok"
     effect: str = ""
     remedy: str = ""
 
@@ -111,7 +111,7 @@ def after_contact(robot: Robot) -> Finding:
 
 def check_findings(policy: str, found: Sequence[Finding]) -> None:
     """Raise ``PolicyMismatch`` naming every refused finding, with the remedies."""
-    refused = [finding for finding in found if finding.verdict == "refused"]
+    refused = [finding for finding in found if finding.status == "refused"]
     if refused:
         what = "; ".join(f"{one.what}: trained with {one.trained}, found {one.found}" for one in refused)
         raise PolicyMismatch(

@@ -9,7 +9,7 @@ import struct
 from collections.abc import Sequence
 from pathlib import Path
 
-from robot_runtime.common.host_checks import Finding, Verdict
+from robot_runtime.common.host_checks import Finding, Status
 
 MIN_FREE_GB, LOW_FREE_GB = 1.0, 10.0
 """An episode's log with images has some hundred megabytes."""
@@ -28,9 +28,9 @@ def disk(folder: Path) -> Finding:
     """Check the free space of a folder for logs."""
     free_gb = shutil.disk_usage(folder).free / 1e9
     detail = f"{free_gb:.1f} GB free at {folder}"
-    verdict = Verdict.FAIL if free_gb < MIN_FREE_GB else Verdict.WARN if free_gb < LOW_FREE_GB else Verdict.OK
-    remedy = "" if verdict is Verdict.OK else "move logs away, or start in a folder on another disk"
-    return Finding("disk", verdict, detail, remedy)
+    status = Status.FAIL if free_gb < MIN_FREE_GB else Status.WARN if free_gb < LOW_FREE_GB else Status.OK
+    remedy = "" if status is Status.OK else "move logs away, or start in a folder on another disk"
+    return Finding("disk", status, detail, remedy)
 
 
 def clock() -> Finding:
@@ -38,22 +38,22 @@ def clock() -> Finding:
     state = ctypes.create_string_buffer(_TIMEX_BYTES)
     library = ctypes.CDLL(None, use_errno=True)
     if library.adjtimex(state) < 0:
-        return Finding("clock", Verdict.WARN, os.strerror(ctypes.get_errno()), "check it by hand: `timedatectl`")
+        return Finding("clock", Status.WARN, os.strerror(ctypes.get_errno()), "check it by hand: `timedatectl`")
     (status,) = _STATUS.unpack_from(state.raw)
     if status & _UNSYNCHRONIZED:
         remedy = (
             "connect it to a network and run `sudo timedatectl set-ntp true`; on a robot without one, set it by hand"
         )
-        return Finding("clock", Verdict.WARN, "is not synchronized", remedy)
-    return Finding("clock", Verdict.OK, "is synchronized")
+        return Finding("clock", Status.WARN, "is not synchronized", remedy)
+    return Finding("clock", Status.OK, "is synchronized")
 
 
 def _priority() -> Finding:
     what, limit = "real-time priority", _rtprio()
     if os.geteuid() == 0 or limit > 0:
-        return Finding(what, Verdict.OK, "is permitted")
+        return Finding(what, Status.OK, "is permitted")
     remedy = "optional: add '@dialout - rtprio 50' to /etc/security/limits.d/robot.conf and log in again"
-    return Finding(what, Verdict.WARN, "is not permitted: drivers run without it", remedy)
+    return Finding(what, Status.WARN, "is not permitted: drivers run without it", remedy)
 
 
 def _rtprio() -> int:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from robot_runtime.common.host_checks import Finding, Verdict
+from robot_runtime.common.host_checks import Finding, Status
 from robot_runtime.errors import RuntimeFault
 from robot_runtime.hal import Base, Camera, Device, Halt, Head, Localizer, Robot
 from robot_runtime.hal.streams import STREAMS
@@ -52,7 +52,7 @@ def check_devices(robot: Robot) -> Iterator[Finding]:
             if fault is None:
                 connected.append((name, device))
             else:
-                yield Finding(name, Verdict.FAIL, fault.message, fault.remedy)
+                yield Finding(name, Status.FAIL, fault.message, fault.remedy)
         robot.clock.sleep(WARM_UP_S)
         for name, device in connected:
             yield from _checked(name, device, robot)
@@ -72,19 +72,19 @@ def check_calibrations(configuration: Any, robot: str, now: str) -> Iterator[Fin
     try:
         paths = calibrations_in(configuration)
     except RuntimeFault as fault:
-        yield Finding("calibrations", Verdict.FAIL, fault.message, fault.remedy)
+        yield Finding("calibrations", Status.FAIL, fault.message, fault.remedy)
         return
     for path in map(Path, paths):
         stamp = open_calibration(path).stamp
         age_days = stamp.age_days(now)
         detail = f"{path}: {age_days:.0f} days old, valid for {stamp.valid_days:g}"
-        verdict = Verdict.OK if age_days < OLD * stamp.valid_days else Verdict.WARN
-        verdict = Verdict.FAIL if age_days > stamp.valid_days or stamp.robot != robot else verdict
-        fix = "" if verdict is Verdict.OK else remedy(stamp.kind, robot)
-        yield Finding(f"calibration of {stamp.kind}", verdict, detail, fix)
+        status = Status.OK if age_days < OLD * stamp.valid_days else Status.WARN
+        status = Status.FAIL if age_days > stamp.valid_days or stamp.robot != robot else status
+        fix = "" if status is Status.OK else remedy(stamp.kind, robot)
+        yield Finding(f"calibration of {stamp.kind}", status, detail, fix)
     for kind, field in (("odometry", "odometry"), ("tilt-servo", "tilt_servo")):
         if configuration.get(field) is None:
-            yield Finding(f"calibration of {kind}", Verdict.WARN, "there is none", remedy(kind, robot))
+            yield Finding(f"calibration of {kind}", Status.WARN, "there is none", remedy(kind, robot))
 
 
 def _named(robot: Robot) -> Iterator[tuple[str, Device]]:
@@ -124,7 +124,7 @@ def _findings(name: str, check: Callable[[], Sequence[Finding]]) -> Sequence[Fin
     try:
         return check()
     except RuntimeFault as fault:
-        return [Finding(name, Verdict.FAIL, fault.message, fault.remedy)]
+        return [Finding(name, Status.FAIL, fault.message, fault.remedy)]
 
 
 def _base(base: Base, robot: Robot) -> list[Finding]:
@@ -139,27 +139,27 @@ def _base(base: Base, robot: Robot) -> list[Finding]:
     found = [
         Finding(
             "base",
-            Verdict.WARN if slow else Verdict.OK,
+            Status.WARN if slow else Status.OK,
             rate,
             "check the adapter's latency timer and the computer's load" if slow else "",
         )
     ]
     if state.halt in _REMEDIES:
-        found.append(Finding("wheels", Verdict.FAIL, f"held: {state.halt.value}", _REMEDIES[state.halt]))
+        found.append(Finding("wheels", Status.FAIL, f"held: {state.halt.value}", _REMEDIES[state.halt]))
     if math.isnan(state.battery_fraction):
-        return [*found, Finding("battery", Verdict.WARN, state.battery, "check its charge by hand")]
+        return [*found, Finding("battery", Status.WARN, state.battery, "check its charge by hand")]
     least = robot.min_battery_fraction
-    level = Verdict.FAIL if state.battery_fraction < least else Verdict.OK
-    level = Verdict.WARN if level is Verdict.OK and state.battery_fraction < 2 * least else level
-    return [*found, Finding("battery", level, state.battery, "" if level is Verdict.OK else "charge it")]
+    level = Status.FAIL if state.battery_fraction < least else Status.OK
+    level = Status.WARN if level is Status.OK and state.battery_fraction < 2 * least else level
+    return [*found, Finding("battery", level, state.battery, "" if level is Status.OK else "charge it")]
 
 
 def _head(head: Head) -> Finding:
     state = head.state(STREAMS["head"].max_age_s)
     angles = f"pan {math.degrees(state.pan_rad):.1f}°, tilt {math.degrees(state.tilt_rad):.1f}°"
     if state.moving:
-        return Finding("head", Verdict.WARN, f"{angles}, does not come to rest", "check its servos and what loads them")
-    return Finding("head", Verdict.OK, angles)
+        return Finding("head", Status.WARN, f"{angles}, does not come to rest", "check its servos and what loads them")
+    return Finding("head", Status.OK, angles)
 
 
 def _camera(camera: Camera, robot: Robot) -> Finding:
@@ -169,12 +169,12 @@ def _camera(camera: Camera, robot: Robot) -> Finding:
     detail = f"{width}x{height}, depth in {100 * share:.0f} % of the pixels"
     if share < MIN_DEPTH:
         remedy = "uncover the lens, and turn the robot away from walls nearer than its range"
-        return Finding("camera", Verdict.WARN, detail, remedy)
-    return Finding("camera", Verdict.OK, detail)
+        return Finding("camera", Status.WARN, detail, remedy)
+    return Finding("camera", Status.OK, detail)
 
 
 def _localizer(name: str, localizer: Localizer) -> Finding:
     estimate = localizer.latest(STREAMS["pose"].max_age_s)
     pose, deviation_m = estimate.pose, math.sqrt(max(estimate.covariance[0, 0], estimate.covariance[1, 1]))
     where = f"x {pose.x_m:.2f} m, y {pose.y_m:.2f} m, {math.degrees(pose.yaw_rad):.0f}° in {estimate.frame}"
-    return Finding(name, Verdict.OK, f"{localizer.info.name}: {where}, ± {100 * deviation_m:.1f} cm")
+    return Finding(name, Status.OK, f"{localizer.info.name}: {where}, ± {100 * deviation_m:.1f} cm")

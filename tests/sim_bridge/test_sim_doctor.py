@@ -6,7 +6,7 @@ import importlib
 
 import pytest
 
-from robot_runtime.common.host_checks import Verdict
+from robot_runtime.common.host_checks import Status
 from sim_bridge import doctor
 from sim_bridge.rendering import gl_context
 
@@ -22,5 +22,5 @@ def test_an_extra_that_is_not_installed_keeps_nothing_else_from_working(monkeypa
     monkeypatch.setattr(gl_context, "choose_backend", lambda: "egl")
     monkeypatch.setattr(importlib, "import_module", without)
     opengl, meshes = doctor.check()
-    assert (opengl.verdict, meshes.verdict) == (Verdict.OK, Verdict.WARN)
+    assert (opengl.status, meshes.status) == (Status.OK, Status.WARN)
     assert "robot-runtime[mesh]" in meshes.remedy

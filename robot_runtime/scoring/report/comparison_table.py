@@ -70,7 +70,7 @@ def _block(group: GroupComparison) -> Group:
         *_robots(group),
         *(Text(f"mixes logs with other settings: {one}", style="yellow") for one in group.mixed),
         Padding(rows, (0, 0, 0, 2), expand=False),
-        *(Text(verdict(metric)) for metric in shown if metric.metric in ("success", "spl")),
+        *(Text(significance(metric)) for metric in shown if metric.metric in ("success", "spl")),
         *(Text(_left_out(metric, group), style="yellow") for metric in shown if metric.pairs < group.episodes),
     )
 
@@ -94,7 +94,7 @@ def robots_text(side: str, settings: Sequence[RobotSetting]) -> Text:
     return Text(f"{side} {named}", style="dim")
 
 
-def verdict(metric: MetricComparison) -> str:
+def significance(metric: MetricComparison) -> str:
     """A sentence about which side is higher, or how many more episodes are needed."""
     label = all_metrics()[metric.metric].heading
     if metric.differs:

@@ -13,7 +13,7 @@ from raising import raises_naming
 
 from drivers.azure_kinect import doctor, sdk_transform
 from robot_runtime.cli.main import run_command
-from robot_runtime.common.host_checks import Finding, Verdict, examine, usb_devices
+from robot_runtime.common.host_checks import Finding, Status, examine, usb_devices
 from robot_runtime.errors import ConfigError
 
 pytestmark = pytest.mark.skipif(
@@ -37,13 +37,13 @@ def found(what: str) -> Finding:
 
 
 def test_the_libraries_are_found(without_opengl: None) -> None:
-    assert found("Kinect SDK").verdict is Verdict.OK
-    assert found("depth engine").verdict is Verdict.OK
+    assert found("Kinect SDK").status is Status.OK
+    assert found("depth engine").status is Status.OK
 
 
 def test_missing_opengl_is_reported_with_its_reason_and_remedy(without_opengl: None) -> None:
     finding = found("OpenGL for live depth")
-    assert finding.verdict is Verdict.FAIL
+    assert finding.status is Status.FAIL
     assert "there is no DISPLAY: Transform engine create failed" in finding.detail
     assert "recordings can be read without it" in finding.detail
     assert "X server" in finding.remedy
@@ -52,7 +52,7 @@ def test_missing_opengl_is_reported_with_its_reason_and_remedy(without_opengl: N
 def test_opengl_that_works_is_ok(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DISPLAY", ":7")
     monkeypatch.setattr(sdk_transform, "measure_in_subprocess", lambda times: WORKS)
-    assert found("OpenGL for live depth") == Finding("OpenGL for live depth", Verdict.OK, "works on :7")
+    assert found("OpenGL for live depth") == Finding("OpenGL for live depth", Status.OK, "works on :7")
 
 
 def test_a_depth_engine_that_does_not_load_names_the_packages(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,7 +62,7 @@ def test_a_depth_engine_that_does_not_load_names_the_packages(monkeypatch: pytes
     doctor.load_sdk()
     monkeypatch.setattr(doctor.ctypes, "CDLL", fail)
     finding = found("depth engine")
-    assert finding.verdict is Verdict.FAIL
+    assert finding.status is Status.FAIL
     assert "libGL.so.1" in finding.detail
     assert "libgl1" in finding.remedy
 
@@ -73,7 +73,7 @@ def test_without_the_package_nothing_else_is_looked_at(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(importlib.metadata, "files", missing)
     (finding,) = doctor.check()
-    assert finding.verdict is Verdict.FAIL
+    assert finding.status is Status.FAIL
     assert finding.remedy == "pip install 'robot-runtime[azure-kinect]'"
 
 
@@ -81,16 +81,16 @@ def test_a_device_that_may_not_be_opened_is_told_from_none(
     without_opengl: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(doctor, "usb_devices", lambda vendor, products: [])
-    assert found("device").verdict is Verdict.WARN
+    assert found("device").status is Status.WARN
     file = tmp_path / "004"
     monkeypatch.setattr(doctor, "usb_devices", lambda vendor, products: [file])
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     locked = found("device")
-    assert locked.verdict is Verdict.FAIL
+    assert locked.status is Status.FAIL
     assert str(file) in locked.detail
     assert "99-k4a.rules" in locked.remedy
     monkeypatch.setattr(os, "access", lambda path, mode: True)
-    assert found("device").verdict is Verdict.OK
+    assert found("device").status is Status.OK
 
 
 def test_usb_devices_are_found_by_their_ids(tmp_path: Path) -> None:

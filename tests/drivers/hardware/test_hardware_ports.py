@@ -13,7 +13,7 @@ from drivers.hardware import cli, doctor, ports, udev
 from drivers.hardware.ports import SerialPort, latency_timer_ms, usb_ports, wait_for_change
 from robot_runtime.cli.main import run_command
 from robot_runtime.common.clock import SimulatedClock
-from robot_runtime.common.host_checks import Verdict
+from robot_runtime.common.host_checks import Status
 from robot_runtime.errors import ConfigError, DeviceFault
 
 U2D2 = SerialPort("/dev/ttyUSB1", 0x0403, 0x6014, "FT4THVJ5", "USB <-> Serial Converter", "/dev/serial/by-id/usb-FTDI")
@@ -98,10 +98,10 @@ def test_every_driver_with_a_port_has_a_rule() -> None:
 
 
 @pytest.mark.parametrize(
-    ("timer", "verdict"), [("1", Verdict.OK), ("16", Verdict.WARN), (None, Verdict.OK)], ids=["short", "long", "none"]
+    ("timer", "status"), [("1", Status.OK), ("16", Status.WARN), (None, Status.OK)], ids=["short", "long", "none"]
 )
 def test_the_latency_timer_is_judged(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, timer: str | None, verdict: Verdict
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, timer: str | None, status: Status
 ) -> None:
     port = tmp_path / "ttyUSB9"
     port.touch()
@@ -110,16 +110,16 @@ def test_the_latency_timer_is_judged(
         (tmp_path / "sys" / "ttyUSB9" / "latency_timer").write_text(f"{timer}\n", encoding="ascii")
     monkeypatch.setattr(ports, "latency_timer_ms", lambda path: latency_timer_ms(path, tmp_path / "sys"))
     (finding,) = doctor.port_findings(str(port), "port")
-    assert finding.verdict is verdict
-    assert bool(finding.remedy) is (verdict is not Verdict.OK)
+    assert finding.status is status
+    assert bool(finding.remedy) is (status is not Status.OK)
 
 
 def test_a_port_without_permission_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "access", lambda *_: False)
     (finding,) = doctor.port_findings("/dev/ttyUSB0", "port")
-    assert finding.verdict is Verdict.FAIL
+    assert finding.status is Status.FAIL
     assert "dialout" in finding.remedy
 
 
 def test_every_finding_that_is_not_ok_has_a_remedy() -> None:
-    assert all(finding.remedy for finding in doctor.check() if finding.verdict is not Verdict.OK)
+    assert all(finding.remedy for finding in doctor.check() if finding.status is not Status.OK)

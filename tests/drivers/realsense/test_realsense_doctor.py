@@ -8,14 +8,14 @@ import pytest
 
 from drivers.realsense import doctor
 from drivers.realsense.software_device import SERIAL, SoftwareD435
-from robot_runtime.common.host_checks import Verdict
+from robot_runtime.common.host_checks import Status
 
 
 def test_a_device_is_told_with_its_port_and_modes() -> None:
     device = SoftwareD435("640x360", "424x240", 30)
     (found,) = device.context.query_devices()
     who, modes = doctor.device_findings(found)
-    assert (who.what, who.verdict) == (f"Intel RealSense D435 {SERIAL}", Verdict.OK)
+    assert (who.what, who.status) == (f"Intel RealSense D435 {SERIAL}", Status.OK)
     assert who.detail == "on USB 3.2, firmware 5.16.0.1"
     assert "1280x720@30" in modes.detail
     assert "424x240@90" in modes.detail
@@ -24,10 +24,10 @@ def test_a_device_is_told_with_its_port_and_modes() -> None:
 def test_the_sdk_is_found_and_a_locked_device_says_how_to_open_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    assert doctor.check()[0].verdict is Verdict.OK
+    assert doctor.check()[0].status is Status.OK
     monkeypatch.setattr(doctor, "usb_devices", lambda vendor, products: [tmp_path / "gone"])
     locked = doctor.check()[1]
-    assert locked.verdict is Verdict.FAIL
+    assert locked.status is Status.FAIL
     assert "99-realsense.rules" in locked.remedy
 
 

@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 
 from drivers.ros_locobot import doctor
-from robot_runtime.common.host_checks import Verdict
+from robot_runtime.common.host_checks import Status
 
 
 def test_a_master_that_answers_is_ok_and_another_is_absent(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         monkeypatch.setenv("ROS_MASTER_URI", f"http://127.0.0.1:{port}")
-        assert doctor.check()[2].verdict is Verdict.OK
+        assert doctor.check()[2].status is Status.OK
     gone = doctor.check()[2]
-    assert (gone.verdict, str(port) in gone.detail) == (Verdict.WARN, True)
+    assert (gone.status, str(port) in gone.detail) == (Status.WARN, True)
     assert "ROS_MASTER_URI" in gone.remedy
 
 
@@ -26,7 +26,7 @@ def test_a_master_that_answers_is_ok_and_another_is_absent(monkeypatch: pytest.M
 def test_a_malformed_address_is_named(monkeypatch: pytest.MonkeyPatch, uri: str) -> None:
     monkeypatch.setenv("ROS_MASTER_URI", uri)
     found = doctor.check()[2]
-    assert found.verdict is Verdict.FAIL
+    assert found.status is Status.FAIL
     assert uri in found.detail
 
 
@@ -40,6 +40,6 @@ def test_missing_libraries_are_named_with_what_brings_them(monkeypatch: pytest.M
 
     monkeypatch.setattr(builtins, "__import__", without_ros)
     library, messages, _ = doctor.check()
-    assert (library.verdict, messages.verdict) == (Verdict.FAIL, Verdict.WARN)
+    assert (library.status, messages.status) == (Status.FAIL, Status.WARN)
     assert "python3-rospy" in library.remedy
     assert "setup.bash" in messages.remedy

@@ -15,7 +15,7 @@ from robot_runtime.cli.main import build_app, run_command
 from robot_runtime.cli.old_spellings import OLD_SPELLINGS
 from robot_runtime.common import host_checks
 from robot_runtime.common.config import find_preset
-from robot_runtime.common.host_checks import Finding, Verdict
+from robot_runtime.common.host_checks import Finding, Status
 from robot_runtime.hal import Velocity
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.scenes.occupancy_map import Cell, OccupancyMap
@@ -393,7 +393,7 @@ def test_one_episode_of_a_file_is_run_by_its_number_or_id(
 def test_remedies_of_the_doctor_keep_the_extra_that_they_name(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = Finding("mujoco [3]", Verdict.FAIL, "no module [/]", "pip install 'robot-runtime[sim]'")
+    found = Finding("mujoco [3]", Status.FAIL, "no module [/]", "pip install 'robot-runtime[sim]'")
     monkeypatch.setattr(host_checks, "examine", lambda names: {"sim": [found]})
     assert run_command(["doctor"]) == 0
     assert "mujoco [3]: no module [/]" in (printed := capsys.readouterr().out)

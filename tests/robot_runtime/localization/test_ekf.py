@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from robot_runtime.common.clock import NS_PER_S, seconds_to_ns
 from robot_runtime.common.geometry import SE2, wrap_angle
-from robot_runtime.localization.ekf import PoseFilter, Verdict, pose_of
+from robot_runtime.localization.ekf import Decision, PoseFilter, pose_of
 from robot_runtime.localization.gaussian_pose import (
     Belief,
     Measurement,
@@ -159,7 +159,7 @@ def test_any_order_of_arrival_gives_the_same_state(seed, noise_deg, begin, shuff
     measurements = measurements_of(drive, Beacons(noise_deg=noise_deg, dropouts_per_min=10), seed)
     ordered = replay(drive, measurements, begin)
     shuffled = replay(drive, shuffler.sample(measurements, len(measurements)), begin)
-    assert [node.verdict for node in ordered.nodes] == [node.verdict for node in shuffled.nodes]
+    assert [node.decision for node in ordered.nodes] == [node.decision for node in shuffled.nodes]
     assert [node.belief for node in ordered.nodes] == [node.belief for node in shuffled.nodes]
 
 
@@ -173,7 +173,7 @@ def test_measurements_that_overtake_odometry_wait_for_it(seed, shuffler) -> None
     early.add_odometry(drive.stamps_ns[0], drive.odometry[0])
     early.initialize(drive.stamps_ns[0], drive.truth[0], 0.05, 0.1)
     for measurement in shuffler.sample(measurements, len(measurements)):
-        assert early.add_measurement(measurement) in (Verdict.WAITING, Verdict.TOO_OLD)
+        assert early.add_measurement(measurement) in (Decision.WAITING, Decision.TOO_OLD)
     for stamp_ns, pose in zip(drive.stamps_ns[1:], drive.odometry[1:], strict=True):
         early.add_odometry(stamp_ns, pose)
     assert [node.belief for node in early.nodes] == [node.belief for node in after.nodes]
@@ -225,20 +225,20 @@ def test_history_reaches_back_two_seconds_at_least_and_no_further_than_it_says()
         Measurement(last_ns - NS_PER_S * back // 10 + 1, f.x_m, f.y_m, 0.0, f.whitening)
         for back, f in ((19, measurements[-96]),)
     ]
-    assert pose_filter.add_measurement(late[0]) is not Verdict.TOO_OLD
-    assert pose_filter.add_measurement(measurements[0]) is Verdict.TOO_OLD
+    assert pose_filter.add_measurement(late[0]) is not Decision.TOO_OLD
+    assert pose_filter.add_measurement(measurements[0]) is Decision.TOO_OLD
     assert len(pose_filter.nodes) < 600, "what is too old is forgotten"
 
 
 def test_without_odometry_nothing_can_be_begun_and_everything_waits() -> None:
     pose_filter = PoseFilter()
     assert not pose_filter.initialize(0, SE2(), 0.1, 0.1)
-    assert pose_filter.add_measurement(measurement_of(0, SE2(), np.eye(3))) is Verdict.WAITING
+    assert pose_filter.add_measurement(measurement_of(0, SE2(), np.eye(3))) is Decision.WAITING
     assert pose_filter.estimate(0) is None
     assert not pose_filter.initialized
     assert pose_filter.add_odometry(5, SE2())
     assert not pose_filter.add_odometry(5, SE2(1.0, 0.0, 0.0)), "odometry that is not newer is ignored"
-    assert pose_filter.add_measurement(measurement_of(4, SE2(), np.eye(3))) is Verdict.TOO_OLD
+    assert pose_filter.add_measurement(measurement_of(4, SE2(), np.eye(3))) is Decision.TOO_OLD
 
 
 def test_track_interpolates_and_forgets() -> None:

@@ -1,4 +1,4 @@
-"""The doctor of a whole robot, and of its computer: every line has a verdict and what is not ok a remedy."""
+"""The doctor of a whole robot, and of its computer: every line has a status and what is not ok a remedy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import yaml
 from open_room import make_fake, make_task
 
 from robot_runtime.cli.main import run_command
-from robot_runtime.common.host_checks import Finding, Verdict
+from robot_runtime.common.host_checks import Finding, Status
 from robot_runtime.errors import DeviceFault
 from robot_runtime.hal import Robot
 from robot_runtime.preflight import computer
@@ -21,7 +21,7 @@ from robot_runtime.robots.calibration_file import Stamp, write_calibration
 
 def findings(robot: Robot) -> dict[str, Finding]:
     found = {finding.what: finding for finding in check_devices(robot)}
-    assert all(finding.remedy for finding in found.values() if finding.verdict is not Verdict.OK)
+    assert all(finding.remedy for finding in found.values() if finding.status is not Status.OK)
     return found
 
 
@@ -32,22 +32,22 @@ def fake(**options: object) -> Robot:
 def test_a_robot_in_order_is_ok_in_every_line() -> None:
     found = findings(fake())
     assert {"base", "battery", "head", "camera", "localizer", "referee", "odometry"} <= set(found)
-    assert {finding.verdict for finding in found.values()} == {Verdict.OK}
+    assert {finding.status for finding in found.values()} == {Status.OK}
     assert found["base"].detail == "50 states per second of 50"
 
 
 @pytest.mark.parametrize(
-    ("options", "what", "verdict", "text"),
+    ("options", "what", "status", "text"),
     [
-        ({"battery_fraction": 0.05}, "battery", Verdict.FAIL, "5 %"),
-        ({"battery_fraction": 0.15}, "battery", Verdict.WARN, "15 %"),
-        ({"battery_fraction": 0.9}, "battery", Verdict.OK, "90 %"),
-        ({"faults": [{"kind": "lost_frames"}]}, "camera", Verdict.FAIL, "camera"),
+        ({"battery_fraction": 0.05}, "battery", Status.FAIL, "5 %"),
+        ({"battery_fraction": 0.15}, "battery", Status.WARN, "15 %"),
+        ({"battery_fraction": 0.9}, "battery", Status.OK, "90 %"),
+        ({"faults": [{"kind": "lost_frames"}]}, "camera", Status.FAIL, "camera"),
     ],
 )
-def test_what_is_wrong_is_named(options: dict[str, object], what: str, verdict: Verdict, text: str) -> None:
+def test_what_is_wrong_is_named(options: dict[str, object], what: str, status: Status, text: str) -> None:
     finding = findings(fake(**options))[what]
-    assert finding.verdict is verdict
+    assert finding.status is status
     assert text in finding.detail
 
 
@@ -59,8 +59,8 @@ def test_a_device_that_does_not_connect_hides_no_other() -> None:
 
     robot.camera.connect = refuse  # type: ignore[method-assign]
     found = findings(robot)
-    assert found["camera"] == Finding("camera", Verdict.FAIL, "port /dev/camera: there is no such device", "plug it in")
-    assert found["base"].verdict is Verdict.OK
+    assert found["camera"] == Finding("camera", Status.FAIL, "port /dev/camera: there is no such device", "plug it in")
+    assert found["base"].status is Status.OK
 
 
 def test_devices_are_closed_afterwards() -> None:
@@ -74,7 +74,7 @@ def test_an_engaged_emergency_stop_fails() -> None:
     robot = fake()
     with robot:
         robot.base.emergency_stop()
-    assert findings(robot)["wheels"].verdict is Verdict.FAIL
+    assert findings(robot)["wheels"].status is Status.FAIL
 
 
 # --- calibrations ---------------------------------------------------------------------------------------------------
@@ -93,15 +93,15 @@ def servo(tmp_path: Path) -> Callable[[float, float], str]:
 
 
 @pytest.mark.parametrize(
-    ("age_days", "robot", "verdict"),
-    [(1, "lab", Verdict.OK), (9, "lab", Verdict.WARN), (11, "lab", Verdict.FAIL), (1, "other", Verdict.FAIL)],
+    ("age_days", "robot", "status"),
+    [(1, "lab", Status.OK), (9, "lab", Status.WARN), (11, "lab", Status.FAIL), (1, "other", Status.FAIL)],
 )
 def test_the_age_of_calibrations_is_judged(
-    servo: Callable[[float, float], str], age_days: float, robot: str, verdict: Verdict
+    servo: Callable[[float, float], str], age_days: float, robot: str, status: Status
 ) -> None:
     configuration = {"tilt_servo": servo(age_days, 10.0), "odometry": None}
     found = {finding.what: finding for finding in check_calibrations(configuration, robot, "2026-01-31T00:00:00+00:00")}
-    assert found["calibration of tilt-servo"].verdict is verdict
+    assert found["calibration of tilt-servo"].status is status
     assert found["calibration of odometry"].detail == "there is none"
 
 
@@ -109,7 +109,7 @@ def test_an_altered_calibration_fails(servo: Callable[[float, float], str]) -> N
     path = Path(servo(1, 10.0))
     path.write_text(path.read_text(encoding="utf-8").replace("1.0", "2.0"), encoding="utf-8")
     (finding,) = check_calibrations({"tilt_servo": str(path)}, "lab", "2026-01-31T00:00:00+00:00")
-    assert finding.verdict is Verdict.FAIL
+    assert finding.status is Status.FAIL
 
 
 # --- the commands ---------------------------------------------------------------------------------------------------
@@ -127,16 +127,16 @@ def test_the_command_ends_with_what_failed(tmp_path: Path, capsys: pytest.Captur
     assert run_command(["doctor", "computer", "--robot", "fake"]) == 0
 
 
-@pytest.mark.parametrize(("free_gb", "verdict"), [(0.5, Verdict.FAIL), (5.0, Verdict.WARN), (50.0, Verdict.OK)])
-def test_the_disk_is_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free_gb: float, verdict: Verdict) -> None:
+@pytest.mark.parametrize(("free_gb", "status"), [(0.5, Status.FAIL), (5.0, Status.WARN), (50.0, Status.OK)])
+def test_the_disk_is_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free_gb: float, status: Status) -> None:
     class Usage:
         free = free_gb * 1e9
 
     monkeypatch.setattr(computer.shutil, "disk_usage", lambda folder: Usage)
-    assert computer.disk(tmp_path).verdict is verdict
+    assert computer.disk(tmp_path).status is status
 
 
 def test_the_computer_is_examined() -> None:
     found = computer.check()
     assert [finding.what for finding in found] == ["disk", "clock", "real-time priority"]
-    assert all(finding.remedy for finding in found if finding.verdict is not Verdict.OK)
+    assert all(finding.remedy for finding in found if finding.status is not Status.OK)

@@ -52,13 +52,13 @@ def found_on(
 
 
 def refused(found: dict[str, Finding]) -> set[str]:
-    return {what for what, one in found.items() if one.verdict == "refused"}
+    return {what for what, one in found.items() if one.status == "refused"}
 
 
 def test_the_robot_of_the_training_is_taken() -> None:
     with robot_for() as robot:
         found = found_on(robot)
-    assert {one.verdict for one in found.values()} == {"ok"}
+    assert {one.status for one in found.values()} == {"ok"}
     assert found["camera height, as the floor says"].found == "0.88 m"
     check_findings("p", list(found.values()))
 
@@ -106,7 +106,7 @@ def test_without_a_floor_in_sight_it_says_so() -> None:
     up = make_task(camera=replace(TASK.camera, tilt_deg=45.0))
     with robot_for(up, wall_x_m=2.0) as robot:
         found = found_on(robot, up)
-    assert found["camera's place, as the floor says"].verdict == "note"
+    assert found["camera's place, as the floor says"].status == "note"
     assert "camera height, as the floor says" not in found
 
 
@@ -139,29 +139,29 @@ def test_steps_that_end_elsewhere_than_they_should_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "verdict", "found"),
+    ("options", "status", "found"),
     [
         ({"rate_hz": 100.0}, "ok", "3 mm at 0.30 m/s"),
         ({"rate_hz": 50.0, "motors": {"type": "kobuki"}}, "note", "96 mm at 0.30 m/s, assumed"),
         ({"rate_hz": 50.0, "motors": {"type": "kobuki", "lag_s": 0.2}}, "note", "96 mm at 0.30 m/s, assumed"),
     ],
 )
-def test_the_way_after_a_contact_is_noted(options: dict[str, Any], verdict: str, found: str) -> None:
+def test_the_way_after_a_contact_is_noted(options: dict[str, Any], status: str, found: str) -> None:
     with make_fake(make_task(), **options) as robot:
         row = after_contact(robot)
-    assert (row.verdict, row.found) == (verdict, found)
-    assert ("contact_travel_m" in row.remedy) == (verdict == "note")
+    assert (row.status, row.found) == (status, found)
+    assert ("contact_travel_m" in row.remedy) == (status == "note")
 
 
 def test_a_wider_robot_is_noted() -> None:
     with robot_for(radius_m=0.25) as robot:
         found = found_on(robot)
-    assert found["robot's radius"].verdict == "note"
+    assert found["robot's radius"].status == "note"
     assert "touches" in found["robot's radius"].effect
 
 
 @pytest.mark.parametrize(
-    ("holes", "low_m", "high_m", "verdict", "effect"),
+    ("holes", "low_m", "high_m", "status", "effect"),
     [
         ("zero", 0.05, 20.0, "refused", "like a wall"),
         ("max", 0.05, 20.0, "note", "drive into a wall"),
@@ -170,13 +170,13 @@ def test_a_wider_robot_is_noted() -> None:
     ],
 )
 def test_what_the_depth_sensor_cannot_measure_is_told_by_the_policys_rule(
-    holes: str, low_m: float, high_m: float, verdict: str, effect: str
+    holes: str, low_m: float, high_m: float, status: str, effect: str
 ) -> None:
     camera = replace(TASK.camera, depth_min_m=low_m, depth_max_m=high_m, depth_holes=holes)  # type: ignore[arg-type]
     task = make_task(camera=camera)
     with robot_for(task) as robot:
         depth = found_on(robot, task)["depth range"]
-    assert depth.verdict == verdict
+    assert depth.status == status
     assert effect in depth.effect
 
 

@@ -13,7 +13,7 @@ from raising import raises_naming
 from rich.console import Console
 
 from robot_runtime.errors import ConfigError, RecordingError
-from robot_runtime.scoring.report.comparison_table import more_text, p_text, table, verdict
+from robot_runtime.scoring.report.comparison_table import more_text, p_text, significance, table
 from robot_runtime.scoring.statistics.comparison import LEAST_DIFFERING, Comparison, compare, write_comparison
 from robot_runtime.scoring.summary import EpisodeScore, RobotSetting
 
@@ -59,14 +59,14 @@ class TestCompare:
         assert (spl.pairs, spl.mean_a, spl.mean_b) == (10, pytest.approx(0.2), pytest.approx(0.9))
         assert spl.difference.mean == pytest.approx(0.7)
         assert (spl.p_value, spl.exact, spl.further, spl.differs) == (pytest.approx(2 / 2**10), True, 0, True)
-        assert verdict(spl) == "SPL: B is higher (p = 0.0020)."
-        assert "A is higher" in verdict(metric(comparison, "distance_to_goal")), "each metric has its own sign"
+        assert significance(spl) == "SPL: B is higher (p = 0.0020)."
+        assert "A is higher" in significance(metric(comparison, "distance_to_goal")), "each metric has its own sign"
 
     def test_no_difference(self) -> None:
         comparison = compare(scores("one", [0.5, 0.7]), scores("two", [0.5, 0.7]))
         spl = metric(comparison, "spl")
         assert (spl.p_value, spl.further, spl.differs) == (1.0, None, False)
-        assert "no difference was seen" in verdict(spl)
+        assert "no difference was seen" in significance(spl)
 
     def test_few_pairs_cannot_tell_however_large_the_difference(self) -> None:
         spl = metric(compare(scores("one", [0.0] * 4), scores("two", [1.0] * 4)), "spl")
