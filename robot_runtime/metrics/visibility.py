@@ -55,7 +55,7 @@ def visible_pixels(
         item: the object.
         pose: pose of base_link in map.
         distance_m: points farther from the vertical axis through ``pose`` do not count.
-        margin_m: see :data:`BOX_MARGIN_M`.
+        margin_m: margin of the box, see :data:`BOX_MARGIN_M`.
     """
     in_box = _turned(points - item.center, -math.radians(item.yaw_deg))
     half = np.array(item.size) / 2

@@ -39,7 +39,7 @@ class GroupKey:
         split: split of the dataset; empty without a dataset.
         agent: name of the policy.
         setting: robot and sources of poses.
-        scene: its name; empty with a split, whose scenes are one group, as in published means.
+        scene: name of the scene; empty with a split, whose scenes are one group, as in published means.
     """
 
     task: str
@@ -72,8 +72,8 @@ class GroupSummary:
         task: name of the task.
         split: split of the dataset; empty without a dataset.
         agent: name of the policy.
-        robot, localizer, referee: see :class:`robot_runtime.scoring.summary.RobotSetting`.
-        scene: its name, or the number of scenes.
+        robot, localizer, referee: setting of the robot, a :class:`robot_runtime.scoring.summary.RobotSetting`.
+        scene: name of the scene, or the number of scenes.
         episodes: number of scored episodes.
         unscored: number of logs without a score.
         intervals: interval per metric; empty without scores. Shares have Wilson's interval, the others and all with

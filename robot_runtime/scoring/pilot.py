@@ -35,10 +35,10 @@ def work_times(logs: Sequence[Path], placing_s: float, judging_s: float, usable:
 
     Args:
         logs: logs of the pilot, on the robot or a robot whose simulation keeps its speed.
-        placing_s: see :class:`WorkTimes`.
-        judging_s: see :class:`WorkTimes`.
-        usable: see :class:`WorkTimes`.
-        charging_s: see :class:`WorkTimes`.
+        placing_s: seconds between two episodes, as in :class:`WorkTimes`.
+        judging_s: seconds of judging an episode.
+        usable: share of the battery between two charges.
+        charging_s: seconds of a charge by that share.
 
     Raises:
         ConfigError: no log has an end.

@@ -31,7 +31,7 @@ def scored_steps(log: LogReader, rule: RefereeRule, verify: bool = True) -> Iter
     Args:
         log: open for reading.
         rule: whose poses.
-        verify: see ``LogReader.steps``.
+        verify: whether to verify the log, as in ``LogReader.steps``.
 
     Raises:
         ConfigError: GTSAM, which smoothing needs, is missing.

@@ -44,7 +44,7 @@ def with_simulation(
     Args:
         real: scores on the robot; their order is that of the runs, by the time in their provenance.
         simulated: scores of the same policies on the same episodes and on others of the same kind.
-        planned: see :func:`control_variate`.
+        planned: largest number of real episodes, see :func:`control_variate`.
 
     Raises:
         RecordingError: no policy has a real episode that was simulated, too.

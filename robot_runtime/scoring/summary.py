@@ -78,7 +78,7 @@ class EpisodeScore:
         dataset: dataset that the episode was read from; empty if it was generated.
         key: key of the episode, to pair runs of several agents.
         trajectory: key of the episodes with one start and route.
-        robot, localizer, referee: see :class:`RobotSetting`.
+        robot, localizer, referee: setting of the robot, a :class:`RobotSetting`.
         end: how the episode ended; None if unknown.
         metrics: metrics by name.
         choices: choices of the scorer; one object for equal ones.
@@ -168,9 +168,9 @@ def score_logs(
         paths: paths of the logs.
         rules: rules of the scores.
         on_scored: callback, called after each, in order, for progress.
-        workers: see :func:`robot_runtime.parallel.map.map_in_order`.
+        workers: processes to use, see :func:`robot_runtime.parallel.map.map_in_order`.
         limit_s: time limit for one log in a worker process.
-        journal: see :func:`robot_runtime.scoring.score_journal.score_journal`.
+        journal: journal of scores to resume from, see :func:`robot_runtime.scoring.score_journal.score_journal`.
         on_retry: callback, called for a log whose worker was lost, before it is given to another.
 
     Raises:

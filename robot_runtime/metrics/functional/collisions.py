@@ -25,7 +25,7 @@ def collisions(flags: Sequence[bool]) -> Collisions:
     """Count the steps that ended in contact (habitat-lab ``nav.py`` class Collisions).
 
     Args:
-        flags: per action, the simulator's ``previous_step_collided``.
+        flags: the simulator's ``previous_step_collided``, one per action.
     """
     count = sum(map(bool, flags))
     return Collisions(count, bool(len(flags) and flags[-1]), count / len(flags) if len(flags) else 0.0)

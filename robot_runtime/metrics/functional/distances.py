@@ -110,7 +110,7 @@ class Graph(Distance):
     """Shortest paths along a graph (Dijkstra), or any matrix of distances.
 
     Args:
-        names: of the nodes.
+        names: names of the nodes.
         matrix: (N, N), distance from each node to each.
     """
 

@@ -76,10 +76,10 @@ def ndtw(reference: Any, path: Any, threshold: float, distance: Distance = EUCLI
     warping's pairs, so reference and path cannot be exchanged.
 
     Args:
-        reference: its nodes.
+        reference: nodes of the reference path.
         path: the executed nodes.
         threshold: d_th > 0, in the nodes' unit; 3 m in R2R.
-        distance: between nodes.
+        distance: distance between nodes.
 
     Raises:
         ValueError: as :func:`dtw`, or the threshold is not positive.

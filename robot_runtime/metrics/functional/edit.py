@@ -25,7 +25,7 @@ def sed(succeeded: bool | float, reference: Sequence[Any], path: Sequence[Any], 
         succeeded: S.
         reference: names, or points (N, D), which are equal if all coordinates are.
         path: the executed nodes, likewise.
-        unit: see :data:`EditUnit`.
+        unit: unit of the distance, an :data:`EditUnit`.
 
     Raises:
         ValueError: a path is empty, or a coordinate is NaN.

@@ -46,8 +46,8 @@ def eqa_navigation(distances_m: ArrayLike, in_room: Sequence[bool], stopped: boo
     """Navigation metrics of one episode.
 
     Args:
-        distances_m: to the target, at the start and after each action; geodesic in the paper.
-        in_room: at the same times, whether the agent is in the target's room.
+        distances_m: distances to the target, at the start and after each action; geodesic in the paper.
+        in_room: whether the agent is in the target's room, at the same times.
         stopped: whether the last action was ``stop``.
 
     Raises:
@@ -75,7 +75,7 @@ def answer_rank(scores: ArrayLike, truth: int, ties: TieRule = "best") -> float:
     Args:
         scores: one per answer, higher is better.
         truth: index of the true answer.
-        ties: see :data:`TieRule`.
+        ties: rule for equal scores, a :data:`TieRule`.
 
     Raises:
         ValueError: a score is NaN, or ``truth`` is no index of ``scores``.

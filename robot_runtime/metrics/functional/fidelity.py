@@ -47,10 +47,10 @@ def path_coverage(reference: Any, path: Any, threshold: float, distance: Distanc
     PC = mean_r exp(-min_q d(r, q) / d_th) (Jain et al. 2019, "Stay on the Path").
 
     Args:
-        reference: its nodes.
+        reference: nodes of the reference path.
         path: the executed nodes.
         threshold: d_th > 0, in the nodes' unit; 3 m in R2R.
-        distance: between nodes.
+        distance: distance between nodes.
 
     Raises:
         ValueError: a path is empty, a node is not finite, or the threshold is not positive.
@@ -73,11 +73,11 @@ def cls(
     nodes. Zero for a path that moves where the reference has no length.
 
     Args:
-        reference: its nodes.
+        reference: nodes of the reference path.
         path: the executed nodes.
         threshold: d_th > 0, in the nodes' unit.
-        distance: between nodes.
-        degenerate: see :data:`DegenerateRule`.
+        distance: distance between nodes.
+        degenerate: rule for a degenerate path, a :data:`DegenerateRule`.
 
     Raises:
         ValueError: as :func:`path_coverage`; or one of the paths has an infinite length.

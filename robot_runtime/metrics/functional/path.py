@@ -19,7 +19,7 @@ def path_length(path: Any, distance: Distance = EUCLIDEAN) -> float:
 
     Args:
         path: N >= 1 nodes, in order.
-        distance: between nodes.
+        distance: distance between nodes.
 
     Returns:
         0 for a single node.

@@ -52,11 +52,11 @@ class Arrangement:
     """Poses of all objects.
 
     Attributes:
-        boxes: by object id, of all objects with a known place.
-        categories: by object id.
+        boxes: boxes of all objects with a known place, by object id.
+        categories: categories of the objects, by object id.
         quaternions: orientation (w, x, y, z) of those objects that a program may test for an angle.
         held: ids of the objects that the robot carries.
-        rooms: of the scene.
+        rooms: rooms of the scene.
     """
 
     boxes: Mapping[str, Box]

@@ -55,11 +55,11 @@ class PoseTest:
     """Criteria for an object's final state; None leaves a criterion out (Batra et al. 2020, 4.1).
 
     Attributes:
-        max_translation_m: between the centers, <= (house cleanup: 1.0).
-        max_angle_rad: between orientations, <=.
-        min_iou: of the oriented boxes, > (room rearrangement: 0.5).
+        max_translation_m: largest distance between the centers, <= (house cleanup: 1.0).
+        max_angle_rad: largest angle between the orientations, <=.
+        min_iou: least IoU of the oriented boxes, > (room rearrangement: 0.5).
         inclusive_iou: whether an IoU of ``min_iou`` itself passes.
-        max_openness: |final - goal|, <= (room rearrangement: 0.2).
+        max_openness: largest difference of final and goal openness, <= (room rearrangement: 0.2).
     """
 
     max_translation_m: float | None = None
@@ -81,7 +81,7 @@ class PoseTest:
         Args:
             translation_m: distance between the centers; a criterion whose measurement is None is left out.
             angle_rad: angle between the orientations.
-            iou: of the oriented boxes; None for an object that only opens.
+            iou: IoU of the oriented boxes; None for an object that only opens.
             openness: |final - goal|; None for an object that does not open.
 
         Raises:
@@ -217,8 +217,8 @@ def within_goals(final: Any, goals: Any, test: PoseTest = HOUSE_CLEANUP, distanc
     Args:
         final: (N, D) positions.
         goals: (N, D) positions, in the same order of objects.
-        test: with a criterion of translation.
-        distance: between positions.
+        test: test with a criterion of translation.
+        distance: distance between positions.
 
     Raises:
         ValueError: different numbers of objects and goals, none, or a position that is not finite.

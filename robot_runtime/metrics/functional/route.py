@@ -55,12 +55,12 @@ def route_metrics(
 
     Args:
         reference: R, its last node the goal.
-        path: Q, the executed one.
-        shortest_m: from the start to the goal, SPL's l, which is not the reference's length.
-        stopped: the episode ended with ``stop``: required for success, not for oracle success.
+        path: Q, the executed path.
+        shortest_m: length of the shortest path from the start to the goal, SPL's l; not the reference's length.
+        stopped: whether the episode ended with ``stop``: required for success, not for oracle success.
         rules: choices that change metrics; None for the defaults.
-        distance: between nodes.
-        to_goal_m: from each node of ``path`` to the goal, if that distance differs from ``distance``: VLN-CE's is
+        distance: distance between nodes.
+        to_goal_m: distances from each node of ``path`` to the goal, if they differ from ``distance``: VLN-CE's are
             geodesic for navigation error and success, and Euclidean for nDTW.
 
     Returns:

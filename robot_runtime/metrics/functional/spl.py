@@ -22,7 +22,7 @@ def spl(succeeded: bool | float, shortest_m: float, travelled_m: float, zero: Ze
         succeeded: S.
         shortest_m: l, from the start to the nearest goal.
         travelled_m: p.
-        zero: see :data:`ZeroRule`.
+        zero: rule for an episode that starts at its goal, a :data:`ZeroRule`.
 
     Returns:
         0 for an infinite ``shortest_m`` of an episode that failed.

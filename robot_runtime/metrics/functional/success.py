@@ -29,7 +29,8 @@ def visible_success(stopped: bool, visible: bool) -> bool:
 
     Args:
         stopped: whether the last action was ``stop``.
-        visible: as ai2thor defines it: in the frame, unobstructed, and within 1 m of the agent's vertical axis.
+        visible: whether an instance was visible as ai2thor defines it: in the frame, unobstructed, and within 1 m of
+            the agent's vertical axis.
     """
     return bool(stopped and visible)
 

@@ -39,9 +39,9 @@ class Tour:
     """A shortest tour.
 
     Attributes:
-        length: inf if an object cannot be reached or delivered; then the rest is empty.
-        stops: per object in the order of delivery: which object, which of its picks, which of its drops.
-        visits: the whole tour: which object, whether it is dropped there (else picked), which of those places.
+        length: length of the tour; inf if an object cannot be reached or delivered; then the rest is empty.
+        stops: object, its pick and its drop, as indices, in the order of delivery.
+        visits: complete tour: object, whether it is dropped there (else picked), and index of that place.
     """
 
     length: float
@@ -59,7 +59,7 @@ def shortest_tour(
     Args:
         start: (D,).
         deliveries: objects and their places.
-        distance: between places.
+        distance: distance between places.
         capacity: number of objects that can be carried at once: 1 in house cleanup. Of several, the one that was taken
             last is released first, as ``grab_release`` does it.
 

@@ -89,7 +89,7 @@ def write_report(
         on_drawn: callback, called after each log, for progress.
         rules: rules of the scores.
         cluster: unit of the intervals.
-        workers: see :func:`robot_runtime.parallel.map.map_in_order`.
+        workers: processes to use, see :func:`robot_runtime.parallel.map.map_in_order`.
         limit_s: time limit for one log, likewise.
         on_retry: callback, called for a log whose worker was lost, before it is given to another.
 

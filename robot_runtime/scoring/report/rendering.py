@@ -16,8 +16,8 @@ def render(template: str, package: str = "robot_runtime.scoring", /, **context: 
 
     Args:
         template: file name in the folder ``templates`` of a package, or of this one.
-        package: that has the template.
-        context: its variables, besides those of ``base.html``.
+        package: package that has the template.
+        context: variables of the template, besides those of ``base.html``.
     """
     page = environment(package).get_template(template)
     return page.render(**{"created": utc_now_iso(), "scorer": SCORER_VERSION, "maps": {}, **context})
