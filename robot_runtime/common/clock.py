@@ -150,12 +150,12 @@ def unix_now_ns() -> int:
     return time.time_ns()
 
 
-def ahead_ns(one: Callable[[], int], other: Callable[[], int]) -> int:
+def ahead_ns(this: Callable[[], int], other: Callable[[], int]) -> int:
     """Offset between the ``now_ns`` of two clocks.
 
     They are read several times, and the quickest reading counts: a process may be stopped for a second between two.
     """
-    readings = [(other(), one(), other()) for _ in range(_READINGS)]
+    readings = [(other(), this(), other()) for _ in range(_READINGS)]
     before_ns, here_ns, after_ns = min(readings, key=lambda reading: reading[2] - reading[0])
     return here_ns - (before_ns + after_ns) // 2
 

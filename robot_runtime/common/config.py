@@ -212,8 +212,10 @@ def parse(data: Any, cls: type[T], where: str) -> T:
         problem = min(error.errors(), key=lambda e: e["type"] != "unexpected_keyword_argument")
         misspelt = problem["type"] == "unexpected_keyword_argument"
         field = ".".join(str(part) for part in problem["loc"]) or "document"
-        found = "" if misspelt or isinstance(problem["input"], (dict, list)) else f" (found {problem['input']!r:.200})"
-        message = "there is no such field" if misspelt else problem["msg"].removeprefix("Value error, ") + found
+        observed = (
+            "" if misspelt or isinstance(problem["input"], (dict, list)) else f" (found {problem['input']!r:.200})"
+        )
+        message = "there is no such field" if misspelt else problem["msg"].removeprefix("Value error, ") + observed
         close = difflib.get_close_matches(str(problem["loc"][-1]), _field_names(cls), n=1) if misspelt else []
         remedy = f"did you mean {close[0]!r}?" if close else f"mend {field!r:.200} there"
         raise ConfigError(f"{where}: field {field!r:.200}: {message:.1000}", remedy) from error

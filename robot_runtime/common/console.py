@@ -35,7 +35,7 @@ class PlainTextConsole(Console):
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         for segment in super().render(renderable, options):
             if segment.control is None and _CONTROLS.search(segment.text):
-                yield Segment(_CONTROLS.sub(lambda found: ascii(found[0])[1:-1], segment.text), segment.style)
+                yield Segment(_CONTROLS.sub(lambda match: ascii(match[0])[1:-1], segment.text), segment.style)
             else:
                 yield segment
 

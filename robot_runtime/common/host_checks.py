@@ -56,7 +56,7 @@ def examine(names: Sequence[str] = ()) -> dict[str, Sequence[Finding]]:
 
 def usb_devices(vendor: str, products: Sequence[str], root: Path = USB) -> list[Path]:
     """The files under ``/dev/bus/usb`` of the devices with these ids, each of four hexadecimal digits."""
-    found = []
+    nodes = []
     for folder in sorted(root.glob("*")):
         try:
             ids = [(folder / name).read_text(encoding="ascii").strip() for name in ("idVendor", "idProduct")]
@@ -64,5 +64,5 @@ def usb_devices(vendor: str, products: Sequence[str], root: Path = USB) -> list[
         except (OSError, ValueError):  # an interface, or one that was just unplugged
             continue
         if ids[0] == vendor and ids[1] in products:
-            found.append(Path(f"/dev/bus/usb/{numbers[0]:03d}/{numbers[1]:03d}"))
-    return found
+            nodes.append(Path(f"/dev/bus/usb/{numbers[0]:03d}/{numbers[1]:03d}"))
+    return nodes

@@ -44,8 +44,8 @@ def _image_size(data: bytes) -> tuple[int, int] | None:
         return width, height
     if data.startswith(b"\xff\xd8"):
         return next(_jpeg_sizes(data), None)
-    found = _PNM.match(data)
-    return (int(found[1]), int(found[2])) if found else None
+    match = _PNM.match(data)
+    return (int(match[1]), int(match[2])) if match else None
 
 
 def _jpeg_sizes(data: bytes) -> Iterator[tuple[int, int]]:

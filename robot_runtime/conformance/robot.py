@@ -94,10 +94,12 @@ class RobotConformance(BaseConformance, HeadConformance, CameraConformance, Loca
                 if localizer.info.frame != "map":
                     continue
                 for estimate in (localizer.at(robot.clock.now_ns(), 1.0), localizer.latest(0.5)):
-                    found = estimate.pose
-                    check(found.distance_to(goal) <= self.pose_tolerance_m, "the robot is where it was placed", found)
-                    off_rad = abs(wrap_angle(found.yaw_rad - goal.yaw_rad))
-                    check(off_rad <= self.pose_tolerance_rad, "the robot faces where it was placed", found)
+                    reached = estimate.pose
+                    check(
+                        reached.distance_to(goal) <= self.pose_tolerance_m, "the robot is where it was placed", reached
+                    )
+                    off_rad = abs(wrap_angle(reached.yaw_rad - goal.yaw_rad))
+                    check(off_rad <= self.pose_tolerance_rad, "the robot faces where it was placed", reached)
             head = robot.head.state(0.2)
             check(not head.moving and abs(head.tilt_rad - tilt_rad) <= math.radians(1), "the head is placed", head)
             self.stays(robot, 0.3, "a placed robot stands still")

@@ -134,11 +134,11 @@ class Supervision(Subscriber):
 
         self.continuous = not isinstance(proposed, Action) and task.control is not None and bool(task.control.velocity)
 
-        def known(one: Choice) -> Decision | None:
-            return decision_of(one, task, self.continuous)
+        def known(pressed: Choice) -> Decision | None:
+            return decision_of(pressed, task, self.continuous)
 
         choice, reaction_s = await_choice(
-            self.inbox, lambda one: known(one) is not None, lambda: self.taken_over is None
+            self.inbox, lambda pressed: known(pressed) is not None, lambda: self.taken_over is None
         )
         decision = None if choice is None else known(choice)
         if choice is None or decision is None:

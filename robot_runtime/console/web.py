@@ -107,7 +107,9 @@ class Newest:
 
     def since(self, number: int) -> list[str | bytes]:
         """Messages that came after a number, oldest first."""
-        return [message for came, message in sorted(self.messages.values(), key=lambda one: one[0]) if came > number]
+        return [
+            message for came, message in sorted(self.messages.values(), key=lambda entry: entry[0]) if came > number
+        ]
 
 
 class Web:
@@ -163,7 +165,7 @@ class Web:
 
     async def _page(self, request: Request) -> Response:
         text = (PAGE / "index.html").read_text(encoding="utf-8")
-        others = html.escape(json.dumps([asdict(one) for one in self._settings.others]))
+        others = html.escape(json.dumps([asdict(neighbor) for neighbor in self._settings.others]))
         text = (
             text.replace("{name}", html.escape(self._settings.name))
             .replace("{control_port}", str(self._settings.control_port))

@@ -200,12 +200,12 @@ class Lens:
         ideal_radii, distorted_radii = self._radial_table
         radius = np.hypot(wanted[..., 0], wanted[..., 1])
         start = np.interp(radius, distorted_radii, ideal_radii)
-        found = wanted * np.divide(start, radius, out=np.ones_like(radius), where=radius > 0)[..., None]
-        found[radius > distorted_radii[-1] * BEYOND] = np.nan
+        points = wanted * np.divide(start, radius, out=np.ones_like(radius), where=radius > 0)[..., None]
+        points[radius > distorted_radii[-1] * BEYOND] = np.nan
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             for _ in range(_NEWTON_STEPS):
-                error = self._distort(found) - wanted
-                xx, xy, yx, yy = self._jacobian(found)
+                error = self._distort(points) - wanted
+                xx, xy, yx, yy = self._jacobian(points)
                 determinant = xx * yy - xy * yx
                 step = np.stack(
                     [
@@ -214,9 +214,9 @@ class Lens:
                     ],
                     axis=-1,
                 )
-                found = found - step
+                points = points - step
                 if not (np.abs(step) > CONVERGED).any():
                     break
             # What has not converged lies beyond the edge, where there is no way back.
-            found[~(np.abs(self._distort(found) - wanted).max(axis=-1) < 1e-9)] = np.nan
-        return np.asarray(found)
+            points[~(np.abs(self._distort(points) - wanted).max(axis=-1) < 1e-9)] = np.nan
+        return np.asarray(points)

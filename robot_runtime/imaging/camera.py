@@ -179,7 +179,7 @@ class SourceCamera(Camera):
         if self._options.allow_partial_coverage:
             return
         used = self.coverage()
-        if not all(found.enough for found in used):
+        if not all(part.enough for part in used):
             check_coverage(used, self.coverage(self.source.modes), self._info.intrinsics, self.source.name)
 
     def connect(self) -> None:

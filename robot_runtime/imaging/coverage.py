@@ -102,14 +102,14 @@ def check_coverage(used: Sequence[Coverage], possible: Sequence[Coverage], targe
     Raises:
         ConfigError: naming the mode, what it fills, and the modes of this camera that fill enough.
     """
-    for found in used:
-        if found.enough:
+    for part in used:
+        if part.enough:
             continue
-        sensor = found.mode.sensor
+        sensor = part.mode.sensor
         better = [f"{other.mode.name} ({other.fraction:.0%})" for other in possible if _better(other, sensor)]
         enough = f"set {sensor} to {' or '.join(better)}" if better else f"no {sensor} mode of this camera fills enough"
         raise ConfigError(
-            f"{camera}: {sensor} mode {found.mode.name} fills {found.fraction:.1%} of a {target.width}x{target.height} "
+            f"{camera}: {sensor} mode {part.mode.name} fills {part.fraction:.1%} of a {target.width}x{target.height} "
             f"image of {target.hfov_deg:.0f}° ({MIN_FRACTIONS[sensor]:.0%} are required)",
             f"{enough}; or set 'allow_partial_coverage: true' under 'imaging': the rest stays black, or holes in depth",
         )

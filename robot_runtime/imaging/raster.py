@@ -172,9 +172,9 @@ def _draw_whole(above: Array, below: Array, spans: Array, count: int, inverse: A
                     area, first, first_w, second, second_w = lower, px * cy - py * cx, dw, -along, cw
                 limit = _INSIDE * area
                 if area > 0 and first >= limit and second >= limit and area - first - second >= limit:
-                    found = w + (first * first_w + second * second_w) / area
-                    if found > inverse[y, x]:
-                        inverse[y, x] = found
+                    depth = w + (first * first_w + second * second_w) / area
+                    if depth > inverse[y, x]:
+                        inverse[y, x] = depth
 
 
 @_kernel
@@ -229,6 +229,6 @@ def _draw_triangle(
             px = np.float32(x) - u0
             first, second = px * by - py * bx, ax * py - ay * px
             if first >= limit and second >= limit and area - first - second >= limit:
-                found = w0 + (first * (w1 - w0) + second * (w2 - w0)) / area
-                if found > inverse[y, x]:
-                    inverse[y, x] = found
+                depth = w0 + (first * (w1 - w0) + second * (w2 - w0)) / area
+                if depth > inverse[y, x]:
+                    inverse[y, x] = depth

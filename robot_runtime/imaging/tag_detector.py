@@ -95,10 +95,10 @@ class TagDetector:
             image: uint8 (H, W, 3) in RGB order, or (H, W).
         """
         gray = cv2.cvtColor(image, cv2.COLOR_RGB2GRAY) if image.ndim == 3 else image
-        found = [
+        tags = [
             Detection(item.tag_id, np.asarray(item.corners, np.float64) - PIXEL_CENTER, item.decision_margin)
             for item in self._library.detect(np.ascontiguousarray(gray))
             if item.hamming <= self._options.max_flipped_bits and item.decision_margin >= self._options.min_margin
         ]
-        seen = Counter(item.id for item in found)
-        return tuple(sorted((item for item in found if seen[item.id] == 1), key=lambda item: item.id))
+        seen = Counter(item.id for item in tags)
+        return tuple(sorted((item for item in tags if seen[item.id] == 1), key=lambda item: item.id))

@@ -187,8 +187,8 @@ class _Equations:
     @classmethod
     def _from_arrays(cls, source: Rows, robot: Rows, lever_m: tuple[float, float] | None) -> _Equations:
         (x, y), (c, s) = source.T, (np.cos(robot[:, 2]), np.sin(robot[:, 2]))
-        one, zero = np.ones_like(x), np.zeros_like(x)
-        columns = [(x, y), (-y, x), (one, zero), (zero, one)]
+        ones, zeros = np.ones_like(x), np.zeros_like(x)
+        columns = [(x, y), (-y, x), (ones, zeros), (zeros, ones)]
         known = robot[:, :2]
         if lever_m is None:
             columns += [(-c, -s), (s, -c)]
@@ -233,8 +233,8 @@ class _Equations:
 
         start = self.free()
         first = np.concatenate(([math.atan2(start[1], start[0])], start[2:]))
-        found = least_squares(lambda parameters: self.design @ coefficients(parameters) - self.known, first)
-        return coefficients(found.x)
+        fit = least_squares(lambda parameters: self.design @ coefficients(parameters) - self.known, first)
+        return coefficients(fit.x)
 
     def errors_m(self, solution: Rows) -> Rows:
         """Distance between aligned and known position of each sample."""

@@ -239,10 +239,12 @@ class PoseFilter:
         node.run = 1 if before is None else before.run + 1
         node.agreed_ns = None if before is None else before.agreed_ns
         node.measured = before is not None and before.measured
-        found = self._relocalized(index, predicted)
-        if found is not None:
-            shift_m = 0.0 if predicted is None else math.hypot(found[0] - predicted[0], found[1] - predicted[1])
-            node.belief, node.decision, node.shift_m = found, Decision.RELOCALIZED, shift_m
+        relocalized = self._relocalized(index, predicted)
+        if relocalized is not None:
+            shift_m = (
+                0.0 if predicted is None else math.hypot(relocalized[0] - predicted[0], relocalized[1] - predicted[1])
+            )
+            node.belief, node.decision, node.shift_m = relocalized, Decision.RELOCALIZED, shift_m
             node.run, node.agreed_ns, node.measured = 0, node.stamp_ns, True
 
     def _relocalized(self, index: int, predicted: Belief | None) -> Belief | None:

@@ -221,12 +221,12 @@ class SourceHealth:
             return
         segments = np.array([segment - self._path[0][0] for segment, _, _ in self._path])
         driven, measured = np.array([pair[1:] for pair in self._path]).T
-        found = _wrong_frame(driven, measured, segments)
-        if found is not None and (jumps := self._jumps()):
+        failure = _wrong_frame(driven, measured, segments)
+        if failure is not None and (jumps := self._jumps()):
             # A single jump looks like a scale error until the filter has relocalized, so split the path at jumps.
-            found = _wrong_frame(driven, measured, segments + np.searchsorted(jumps, np.arange(len(driven)), "right"))
-        if found is not None:
-            self._break(stamp_ns, *found)
+            failure = _wrong_frame(driven, measured, segments + np.searchsorted(jumps, np.arange(len(driven)), "right"))
+        if failure is not None:
+            self._break(stamp_ns, *failure)
 
     def _jumps(self) -> list[int]:
         """Indices of the positions that lie too far from the one before; the newest position is one beyond the path."""

@@ -101,8 +101,8 @@ def smooth(
     marginals = gtsam.Marginals(graph, result)
 
     nodes = [number[stamp_ns] for stamp_ns in stamps_ns]
-    found = [result.atPose2(node) for node in nodes]
-    poses = tuple(SE2(pose.x(), pose.y(), pose.theta()) for pose in found)
+    estimates = [result.atPose2(node) for node in nodes]
+    poses = tuple(SE2(pose.x(), pose.y(), pose.theta()) for pose in estimates)
     covariances = [
         _along_map(marginals.marginalCovariance(node), pose.yaw_rad) for node, pose in zip(nodes, poses, strict=True)
     ]
@@ -132,9 +132,9 @@ class _Odometry:
 
     def at(self, stamp_ns: int) -> SE2:
         # The robot stands still at either end, so the first and last pose remain valid a little longer.
-        found = self._history.at(min(max(stamp_ns, self.first_ns), self.last_ns))
-        assert found is not None
-        return found.pose
+        estimate = self._history.at(min(max(stamp_ns, self.first_ns), self.last_ns))
+        assert estimate is not None
+        return estimate.pose
 
 
 def smoother_name() -> str:

@@ -301,13 +301,13 @@ def _fit_smooth(records: _Joined, start: MotorModel, prior: _Prior | None) -> Mo
         return np.stack([(residuals(vector + step) - here) / step.sum() for step in np.diag(steps)], axis=1)
 
     origin = np.clip(_vector(start)[:SMOOTH], LOWER, UPPER)
-    found = least_squares(
+    fit = least_squares(
         residuals, origin, derivatives, (LOWER, UPPER), x_scale=20 * STEPS, loss="soft_l1", f_scale=OUTLIER, max_nfev=30
     )
-    model = _model(start, found.x)
+    model = _model(start, fit.x)
     errors_m = [records.wheel_errors_m(model, index) for index in (0, 1)]
     error_m = float(np.sqrt(np.mean(np.square(errors_m))))
-    information = found.jac.T @ found.jac
+    information = fit.jac.T @ fit.jac
     # Errors of neighboring reports are not independent: so many of them count as one.
     size_m = error_m * math.sqrt(max(_correlation_length(errors) for errors in errors_m))
     sigma = np.sqrt(np.maximum(np.diag(np.linalg.pinv(information)), 0.0)) * max(1.0, size_m / SIGMA_M)

@@ -161,7 +161,7 @@ class Scheduler(Generic[T, R]):
         self._workers.remove(scheduled)
 
     def _put_back(self, batch: range) -> None:
-        insort(self._todo, batch, key=lambda one: one.start)
+        insort(self._todo, batch, key=lambda other: other.start)
 
 
 def _no_workers(problem: str) -> RuntimeFault:

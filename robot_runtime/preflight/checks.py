@@ -76,17 +76,17 @@ def findings(
         view: view with the head as at an episode's start; None for a policy without images.
         measured: calibrated errors of the robot's actions.
     """
-    found = list(_actions(trained, task, robot))
+    rows = list(_actions(trained, task, robot))
     if measured is not None:
-        found += _measured_steps(trained, measured)
+        rows += _measured_steps(trained, measured)
     if view is not None and IMAGES & set(needs):
         camera, info = trained.camera, robot.camera.info
-        found += _pinhole(camera, info)
-        found += _camera_pose(camera, robot, view)
+        rows += _pinhole(camera, info)
+        rows += _camera_pose(camera, robot, view)
         if "depth" in needs:
-            found += _depth(camera, info)
-        found += _sensors(robot, needs, camera)
-    return found
+            rows += _depth(camera, info)
+        rows += _sensors(robot, needs, camera)
+    return rows
 
 
 def battery(robot: Robot) -> Finding:
@@ -109,14 +109,14 @@ def after_contact(robot: Robot) -> Finding:
     return Finding("after contact", f"{SHORT_CONTACT_MM:g} mm", found, "note" if far else "ok", effect, remedy)
 
 
-def check_findings(policy: str, found: Sequence[Finding]) -> None:
+def check_findings(policy: str, rows: Sequence[Finding]) -> None:
     """Raise ``PolicyMismatch`` naming every refused finding, with the remedies."""
-    refused = [finding for finding in found if finding.status == "refused"]
+    refused = [finding for finding in rows if finding.status == "refused"]
     if refused:
-        what = "; ".join(f"{one.what}: trained with {one.trained}, found {one.found}" for one in refused)
+        what = "; ".join(f"{row.what}: trained with {row.trained}, found {row.found}" for row in refused)
         raise PolicyMismatch(
             f"policy {policy!r} was not trained on this robot: {what}",
-            "; ".join(dict.fromkeys(one.remedy for one in refused)),
+            "; ".join(dict.fromkeys(row.remedy for row in refused)),
         )
 
 

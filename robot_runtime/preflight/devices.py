@@ -136,7 +136,7 @@ def _base(base: Base, robot: Robot) -> list[Finding]:
     state, rate_hz = base.state(STREAMS["base"].max_age_s), len(stamps) / RATE_S
     slow = rate_hz < MIN_RATE * base.info.rate_hz
     rate = f"{rate_hz:.0f} states per second of {base.info.rate_hz:g}"
-    found = [
+    rows = [
         Finding(
             "base",
             Status.WARN if slow else Status.OK,
@@ -145,13 +145,13 @@ def _base(base: Base, robot: Robot) -> list[Finding]:
         )
     ]
     if state.halt in _REMEDIES:
-        found.append(Finding("wheels", Status.FAIL, f"held: {state.halt.value}", _REMEDIES[state.halt]))
+        rows.append(Finding("wheels", Status.FAIL, f"held: {state.halt.value}", _REMEDIES[state.halt]))
     if math.isnan(state.battery_fraction):
-        return [*found, Finding("battery", Status.WARN, state.battery, "check its charge by hand")]
+        return [*rows, Finding("battery", Status.WARN, state.battery, "check its charge by hand")]
     least = robot.min_battery_fraction
     level = Status.FAIL if state.battery_fraction < least else Status.OK
     level = Status.WARN if level is Status.OK and state.battery_fraction < 2 * least else level
-    return [*found, Finding("battery", level, state.battery, "" if level is Status.OK else "charge it")]
+    return [*rows, Finding("battery", level, state.battery, "" if level is Status.OK else "charge it")]
 
 
 def _head(head: Head) -> Finding:

@@ -20,7 +20,7 @@ LINES_M = (1.0, 2.0, 4.0)
 _GAP_RGB = (225, 225, 225)
 
 
-def expected_view(frame: RgbdFrame, found: CameraInfo, view: StartView, trained: TrainingCamera) -> RgbdFrame:
+def expected_view(frame: RgbdFrame, info: CameraInfo, view: StartView, trained: TrainingCamera) -> RgbdFrame:
     """The training camera's view: rendered by the simulation, else the robot's own frame, reprojected.
 
     The robot's camera is placed as the floor shows it, or as calibrated where no floor is visible; its points are
@@ -33,8 +33,8 @@ def expected_view(frame: RgbdFrame, found: CameraInfo, view: StartView, trained:
 
     if view.expected is not None:
         return view.expected
-    target, own = trained.intrinsics, found.intrinsics
-    height_m, tilt_rad = _camera_height_and_tilt(found, view)
+    target, own = trained.intrinsics, info.intrinsics
+    height_m, tilt_rad = _camera_height_and_tilt(info, view)
     target_axes, own_axes = optical_axes(0.0, trained.tilt_rad), optical_axes(0.0, tilt_rad)
     turn = target_axes.T @ own_axes
     shift = target_axes.T @ np.array([0.0, 0.0, height_m - trained.height_m])
@@ -42,7 +42,7 @@ def expected_view(frame: RgbdFrame, found: CameraInfo, view: StartView, trained:
     rays = np.ascontiguousarray(np.moveaxis(Lens.of(own).pixel_rays() @ (camera @ turn).T, -1, 0), np.float32)
     size = (target.height, target.width)
     inverse, depth_m, holes = np.zeros(size, np.float32), np.zeros(size, np.float32), np.zeros(size, np.bool_)
-    near_m, far_m = np.float32(0.05), np.float32(found.depth_max_m)
+    near_m, far_m = np.float32(0.05), np.float32(info.depth_max_m)
     draw_surface(
         np.rint(frame.depth_m * 1000).astype(np.uint16),
         rays,
@@ -65,7 +65,7 @@ def expected_view(frame: RgbdFrame, found: CameraInfo, view: StartView, trained:
     return RgbdFrame(frame.stamp_ns, np.asarray(rgb, np.uint8), depth_m)
 
 
-def draw(path: Path, policy: str, robot: str, trained: TrainingCamera, found: CameraInfo, view: StartView) -> None:
+def draw(path: Path, policy: str, robot: str, trained: TrainingCamera, info: CameraInfo, view: StartView) -> None:
     """Write the figure as PNG: color above, depth below, with the horizon and lines on the floor in both."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -73,10 +73,10 @@ def draw(path: Path, policy: str, robot: str, trained: TrainingCamera, found: Ca
     figure = Figure(figsize=(11, 8.6), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots(2, 2)
-    height_m, tilt_rad = _camera_height_and_tilt(found, view)
+    height_m, tilt_rad = _camera_height_and_tilt(info, view)
     views = (
-        (expected_view(view.frame, found, view, trained), trained.intrinsics, trained.height_m, trained.tilt_rad),
-        (view.frame, found.intrinsics, height_m, tilt_rad),
+        (expected_view(view.frame, info, view, trained), trained.intrinsics, trained.height_m, trained.tilt_rad),
+        (view.frame, info.intrinsics, height_m, tilt_rad),
     )
     titles = (f"what {policy} expects here", f"what {robot} sees")
     for column, (title, (frame, pinhole, height, tilt)) in enumerate(zip(titles, views, strict=True)):
@@ -94,10 +94,10 @@ def draw(path: Path, policy: str, robot: str, trained: TrainingCamera, found: Ca
     figure.savefig(path, dpi=90)
 
 
-def _camera_height_and_tilt(found: CameraInfo, view: StartView) -> tuple[float, float]:
+def _camera_height_and_tilt(info: CameraInfo, view: StartView) -> tuple[float, float]:
     if view.floor is not None:
         return view.floor.height_m, view.floor.tilt_rad
-    return found.mount.z_m, view.tilt_rad
+    return info.mount.z_m, view.tilt_rad
 
 
 def _draw_lines(axis: object, pinhole: Intrinsics, height_m: float, tilt_rad: float) -> None:

@@ -256,11 +256,11 @@ def remedy(kind: str, robot: str | None) -> str:
 def _opened(path: Path, document: Mapping[str, Any]) -> CalibrationFile:
     stamp = config.parse(document[STAMP], Stamp, f"{path}: field {STAMP!r}")
     unsigned = {**document, STAMP: {**document[STAMP], "sha256": ""}}
-    found = _digest(unsigned)
-    if found != stamp.sha256:
+    digest = _digest(unsigned)
+    if digest != stamp.sha256:
         raise AlteredCalibration(
             f"{path}: was changed after it was written: its sha256 is {stamp.sha256[:12] or 'missing'}, "
-            f"that of its content {found[:12]}",
+            f"that of its content {digest[:12]}",
             f"restore the file, or {remedy(stamp.kind, stamp.robot)}",
         )
     return CalibrationFile(path, stamp, {key: value for key, value in document.items() if key != STAMP})

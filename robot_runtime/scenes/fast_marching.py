@@ -162,20 +162,20 @@ def _arrival(
 @compiled
 def _neighbor(cell: int, direction: int, reach: int, state: NDArray[np.int64], columns: int) -> int:
     """The passable cell that far down, up, left or right with none blocked between; -1 if there is none."""
-    found = cell
+    neighbor = cell
     for _ in range(reach):
-        column = found % columns
+        column = neighbor % columns
         if direction == 0:
-            found -= columns
+            neighbor -= columns
         elif direction == 1:
-            found += columns
+            neighbor += columns
         elif direction == 2:
-            found = found - 1 if column > 0 else -1
+            neighbor = neighbor - 1 if column > 0 else -1
         else:
-            found = found + 1 if column + 1 < columns else -1
-        if found < 0 or found >= len(state) or state[found] == _BLOCKED:
+            neighbor = neighbor + 1 if column + 1 < columns else -1
+        if neighbor < 0 or neighbor >= len(state) or state[neighbor] == _BLOCKED:
             return -1
-    return found
+    return neighbor
 
 
 @compiled
