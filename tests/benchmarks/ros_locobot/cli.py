@@ -14,7 +14,7 @@ from tests.benchmarks.report import JsonFile, report
 
 
 def ros(
-    trials: Annotated[int, typer.Option(min=1, help="Stops and motions of each kind, and pairs of images.")] = 200,
+    trials: Annotated[int, typer.Option(min=1, help="Stops and motions of each kind, and pairs of images.")] = 100,
     json: JsonFile = None,
 ) -> None:
     """Measure the LoCoBot over ROS: stops of the robot-side guard, images, and the time and accuracy of motion.

@@ -100,7 +100,7 @@ def _session(plan: Plan, campaign: Path, crash_at: int | None) -> bool:
     _, status = os.waitpid(child, 0)
     code = os.waitstatus_to_exitcode(status)
     if code not in (0, 9):
-        raise RecordingError(f"{campaign}: a session ended with {code}", "run the bench with --debug")
+        raise RecordingError(f"{campaign}: a session ended with {code}", "see its message above")
     return code == 9
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def gap(
-    trials: Annotated[int, typer.Option(min=1, help="Number of robots with random parameters.")] = 20,
+    trials: Annotated[int, typer.Option(min=1, help="Number of robots with random parameters.")] = 4,
     workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
     seed: Annotated[int, typer.Option(min=0, help="Seed of all random numbers.")] = 0,
     json: JsonFile = None,
