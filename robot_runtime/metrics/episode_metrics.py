@@ -127,7 +127,7 @@ class EpisodeScorer(Subscriber):
         return list(self._distances_m)
 
     def succeeds_by_rule(self) -> bool:
-        """Success by the task's rule alone, whatever people's verdicts. After step 0 only."""
+        """Success by the task's rule alone, without people's verdicts. After step 0 only."""
         return self._succeeds_by_rule(self.distance_m(self._poses[-1]))
 
     def metrics(self) -> Metrics:

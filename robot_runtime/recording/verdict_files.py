@@ -82,14 +82,19 @@ def add_verdict(
         raise ConfigError(f"{log}: {error}", "see `robot-runtime verdict --help`") from error
     with LogReader(log) as reader:
         header = reader.header
-    if visible is not None and header.task.kind != "objectnav":
-        raise ConfigError(f"{log}: task {header.task.name!r} has no goal object", "give verdicts on ObjectNav logs")
-    if objects and header.task.kind != "rearrangement":
-        raise ConfigError(f"{log}: task {header.task.name!r} moves no objects", "give poses of rearrangement logs")
+    _check_task(log, header, verdict)
     verdicts = read_verdicts(log, header)
     verdicts = replace(verdicts, statements=(*verdicts.statements, verdict))
     _write(verdicts_path(log), verdicts)
     return verdicts
+
+
+def _check_task(log: Path, header: EpisodeHeader, verdict: Verdict) -> None:
+    """Raise ``ConfigError`` unless the log's kind of task has use for the verdict's fields."""
+    if verdict.visible is not None and header.task.kind != "objectnav":
+        raise ConfigError(f"{log}: task {header.task.name!r} has no goal object", "give verdicts on ObjectNav logs")
+    if verdict.objects and header.task.kind != "rearrangement":
+        raise ConfigError(f"{log}: task {header.task.name!r} moves no objects", "give poses of rearrangement logs")
 
 
 def read_objects(path: Path) -> dict[str, ObjectPose]:
