@@ -25,8 +25,15 @@ from robot_runtime.hal import HeadState, Intrinsics, Robot
 from robot_runtime.hal.lens import Lens
 from robot_runtime.imaging.camera import ImagingOptions, source_camera
 from robot_runtime.imaging.floor import find_floor
-from robot_runtime.preflight import expected_cost
-from robot_runtime.preflight.checks import Finding, after_contact, check_findings, findings
+from robot_runtime.preflight.checks import (
+    Finding,
+    after_contact,
+    check_findings,
+    cost_of_height,
+    cost_of_hfov,
+    cost_of_tilt,
+    findings,
+)
 from robot_runtime.preflight.figure import draw, expected_view
 from robot_runtime.preflight.observe import observe_start, open_start_pose
 from robot_runtime.robots.action_errors import ActionError, ActuationModel
@@ -217,10 +224,10 @@ def test_a_head_that_never_rests_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_effects_are_those_that_were_published() -> None:
-    assert "in proportion 74" in expected_cost.of_tilt(-20.0)
-    assert "in proportion 97" in expected_cost.of_tilt(60.0)
-    assert "in proportion 10 to 71" in expected_cost.of_height(-0.27)
-    assert "smaller" in expected_cost.of_hfov(60.0, 79.0)
+    assert "in proportion 74" in cost_of_tilt(-20.0)
+    assert "in proportion 97" in cost_of_tilt(60.0)
+    assert "in proportion 10 to 71" in cost_of_height(-0.27)
+    assert "smaller" in cost_of_hfov(60.0, 79.0)
 
 
 # --- the floor ------------------------------------------------------------------------------------------------------
