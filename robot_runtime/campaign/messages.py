@@ -148,7 +148,7 @@ class AnswerMessage:
 
 @dataclass(frozen=True)
 class EndMessage:
-    """Stop after the running episodes; ``run`` goes on later."""
+    """Stop after the running episodes; ``run`` resumes later."""
 
     kind: Literal["end"]
     by: Name
@@ -309,7 +309,7 @@ def take_alone(folder: Path) -> list[str]:
 
 
 def run_of(log: Path) -> tuple[Path, str] | None:
-    """Folder of the campaign and name of the attempt of which this is the log; None for a log of no campaign."""
+    """Folder of the campaign and name of the attempt with this log; None if the log belongs to no campaign."""
     attempt = log.resolve().parent
     folder = attempt.parent.parent
     return (folder, attempt.name) if attempt.parent.name == LOGS and (folder / FILE).is_file() else None

@@ -69,7 +69,7 @@ def open_campaign(
         plan: checked only where the campaign is new or its episodes have to be read.
         folder: folder of the campaign.
         sign: function that signs lines; required where the plan names a signer.
-        tell: gets a line about a campaign that goes on.
+        tell: gets a line about a campaign that is resumed.
         now: the time.
 
     Raises:
@@ -90,7 +90,7 @@ def open_campaign(
                 raise ConfigError(
                     f"{plan.episodes}: is not the file with which the campaign began", "restore that file"
                 )
-            tell(f"{folder}: goes on after {len(ledger.entries)} lines of its ledger")
+            tell(f"{folder}: resumed after {len(ledger.entries)} lines of its ledger")
         else:
             names = names or _names(plan)
             ledger.append(

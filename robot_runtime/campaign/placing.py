@@ -155,7 +155,7 @@ class StartPicture(Guide, Subscriber):
         self._due_ns = now_ns + _EVERY_NS
         try:
             live = self._robot.camera.capture(now_ns, _CAPTURE_S).rgb
-        except DeviceFault:  # the placement goes on without a picture; the episode will say what is wrong
+        except DeviceFault:  # the placement continues without a picture; the episode will say what is wrong
             return
         part = self._folder / f"{OVERLAY}.part"
         Image.fromarray(blend(self._first, live)).save(part, format="PNG")

@@ -260,7 +260,7 @@ class Battery:
 
     Attributes:
         least: charge below which no run may end, by the consumption of the runs so far.
-        resume: charge at which a paused robot goes on.
+        resume: charge at which a paused robot resumes.
         first_run: consumption that is assumed before any run has been measured.
     """
 
@@ -277,7 +277,7 @@ class Battery:
         return statistics.fmean(taken) + 2 * statistics.stdev(taken)
 
     def must_charge(self, charge: float | None, runs: int, taken: Sequence[float]) -> bool:
-        """Whether a robot must charge before it begins; one that is charged enough to go on never must.
+        """Whether a robot must charge before it begins; one that is charged enough to resume never must.
 
         Args:
             charge: present charge, 0 to 1; None if unknown, and then it never must.
@@ -287,7 +287,7 @@ class Battery:
         return charge is not None and not self.is_charged(charge) and charge - runs * self.expected(taken) < self.least
 
     def is_charged(self, charge: float | None) -> bool:
-        """Whether a robot that was paused goes on."""
+        """Whether a robot that was paused resumes."""
         return charge is None or charge >= self.resume
 
 

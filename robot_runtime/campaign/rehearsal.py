@@ -54,7 +54,7 @@ def rehearse(plan: Plan, out: Path, robot: str, first_port: int, tell: Callable[
     public = seal(replace(plan, robots=robots, judging=replace(plan.judging, judges=0)), key, first_port=first_port)
     with writing(sealed):
         sealed.write_text(yaml.safe_dump(public.document(), sort_keys=False), encoding="utf-8")
-    tell(f"sealed: {', '.join(public.policies)}; only {key} tells who they are")
+    tell(f"sealed: {', '.join(public.policies)}; only {key} states who they are")
     with _served(key, first_port, len(public.policies)):
         run = _start("run", sealed, "--out", campaign)
         running = _first_run_after_a_start(run, campaign)

@@ -2,7 +2,7 @@
 
 Requests come on stdin, answers go to stdout, a JSON object per line; everything else that is printed goes to stderr.
 The first request names the plan and the robot. The end of stdin, SIGTERM and SIGHUP end an episode as Ctrl-C does: the
-wheels stop, and the log is closed. A lock that lasts as long as the process tells the next campaign process that the
+wheels stop, and the log is closed. A lock that lasts as long as the process shows the next campaign process that the
 robot is still driven.
 
 Requests: ``{"do": "run", ...}`` (:class:`RunRequest`), ``{"do": "status"}``, ``{"do": "quit"}``.

@@ -164,7 +164,7 @@ class RobotProcess:
     def _send(self, request: Mapping[str, Any]) -> None:
         assert self._process is not None
         assert self._process.stdin is not None
-        with suppress(BrokenPipeError):  # it has died, and answers() tells so
+        with suppress(BrokenPipeError):  # it has died, and answers() reports it
             self._process.stdin.write(json.dumps(request).encode() + b"\n")
             self._process.stdin.flush()
 

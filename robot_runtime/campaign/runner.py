@@ -1,6 +1,6 @@
 """Runner of a campaign: it gives each robot its next run, writes the ledger, and ends when the question is answered.
 
-All that it knows is in the ledger: a new process goes on where the last one stopped, however that ended. A run is
+All that it knows is in the ledger: a new process resumes where the last one stopped, however that ended. A run is
 written down before the robot moves and again when its log is closed; a run without its second line is settled by its
 log when the next session begins: a log with an end counts, one without is a run that was killed.
 """
@@ -313,7 +313,7 @@ class Runner:
             if since.elapsed_s() > limit_s:
                 raise DeviceFault(
                     f"no answer came for {limit_s / 60:.0f} minutes: {self.state.asks[ask]['text']}",
-                    "do what was asked, and repeat the command: it goes on where it stopped",
+                    "do what was asked, and repeat the command: it resumes where it stopped",
                 )
 
     def _end_robots(self) -> None:

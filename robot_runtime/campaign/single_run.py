@@ -1,4 +1,4 @@
-"""Ledger of a single run: which of its episodes have a log that counts, so that a killed run goes on where it was.
+"""Ledger of a single run: which of its episodes have a log that counts, so that a killed run resumes.
 
 It is a campaign's ledger in the folder of the run's logs, with the campaign's rules: an episode is written down before
 the robot moves and after its log is closed; one that was killed, interrupted, or ended by a fault of a device or of
@@ -40,7 +40,7 @@ class RunLedger:
 
     Raises:
         ConfigError: the settings are not those with which the run began, or another process runs it.
-        RecordingError: the ledger was altered, or there are logs of which it does not tell.
+        RecordingError: the ledger was altered, or there are logs that it does not name.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class RunLedger:
             self._settle(ledger, ended)
         if unknown := self._unknown(ledger):
             raise RecordingError(f"{unknown[0]}: is not of this run", "move it elsewhere, or give another --out")
-        self._tell(f"{self._folder}: goes on, {len(self.logs)} of {self._count} episodes are done")
+        self._tell(f"{self._folder}: resumed, {len(self.logs)} of {self._count} episodes are done")
 
     def _settle(self, ledger: Ledger, ended: Entry) -> None:
         """Count the log of an episode, or set it aside."""
@@ -130,7 +130,7 @@ class RunLedger:
             self.logs[begun["episode"]] = name
 
     def _unknown(self, ledger: Ledger) -> list[Path]:
-        """Logs of which the ledger does not tell."""
+        """Logs that the ledger does not name."""
         known = {ended["log"] for ended in _in_place(ledger)}
         return [path for path in sorted(self._folder.glob("*.mcap")) if path.name not in known]
 

@@ -311,7 +311,7 @@ class LogCheck:
             return
         path = self._folder / stated
         if Path(stated).parts[:2] != (LOGS, name) or ".." in Path(stated).parts:
-            self._find("changed", where, f"the log of {name} is said to be {stated}")
+            self._find("changed", where, f"the log of {name} is stated as {stated}")
             return
         if not path.is_file():
             self._find("left out", stated, "the log is missing")
@@ -341,7 +341,7 @@ class LogCheck:
         for path in sorted((self._folder / LOGS).rglob("*.mcap")):
             stated = path.relative_to(self._folder).as_posix()
             if stated not in named and path.parent.name not in unsettled:
-                self._find("re-run", stated, "a log of which the ledger does not tell")
+                self._find("re-run", stated, "a log that the ledger does not name")
         for attempt in state.attempts.values():
             if attempt.ended is not None and attempt.ended["log"] is not None:
                 self._check_verdicts(attempt.name, self._folder / attempt.ended["log"])

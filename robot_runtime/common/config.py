@@ -179,7 +179,7 @@ def _yaml_errors(where: str) -> Iterator[None]:
         place = f" line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         problem = getattr(error, "problem", None) or error
         raise ConfigError(
-            f"{where}:{place} is not valid YAML: {problem!s:.200}", "mend the YAML at that place"
+            f"{where}:{place} is not valid YAML: {problem!s:.200}", "correct the YAML at that place"
         ) from error
 
 
@@ -217,7 +217,7 @@ def parse(data: Any, cls: type[T], where: str) -> T:
         )
         message = "there is no such field" if misspelt else problem["msg"].removeprefix("Value error, ") + observed
         close = difflib.get_close_matches(str(problem["loc"][-1]), _field_names(cls), n=1) if misspelt else []
-        remedy = f"did you mean {close[0]!r}?" if close else f"mend {field!r:.200} there"
+        remedy = f"did you mean {close[0]!r}?" if close else f"correct {field!r:.200} there"
         raise ConfigError(f"{where}: field {field!r:.200}: {message:.1000}", remedy) from error
 
 

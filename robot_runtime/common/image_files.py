@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from robot_runtime.common.bounded import TooLarge
 
 MAX_IMAGE_PIXELS = 1 << 25
-"""Of a camera's image, a texture or a map: 33 megapixels, a map of 145 m by 145 m at 2.5 cm."""
+"""Pixels of the largest image, texture or map: 33 megapixels, a map of 145 m by 145 m at 2.5 cm."""
 
 _JPEG_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _PNM = re.compile(rb"P[1-6]\s(?:\s|#[^\r\n]*[\r\n])*(\d{1,9})\s(?:\s|#[^\r\n]*[\r\n])*(\d{1,9})\s")

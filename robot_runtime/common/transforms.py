@@ -17,7 +17,7 @@ Matrix = NDArray[np.float64]
 
 
 OPTICAL_RPY_RAD = (-math.pi / 2, 0.0, -math.pi / 2)
-"""From a sensor's body frame (x forward) to its optical frame (z forward, x right), REP 103."""
+"""Rotation from a sensor's body frame (x forward) to its optical frame (z forward, x right), REP 103."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Messages of the page to the robot: JSON objects, one per WebSocket message, of which nothing is believed."""
+"""Messages of the page to the robot: JSON objects, one per WebSocket message, none of it trusted."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ class Supervision(Subscriber):
     def check(self) -> None:
         """Raise ``EpisodeAborted`` if the operator has ended the episode."""
         if self._aborted is not None:
-            raise EpisodeAborted(self._aborted, "go on with the next episode, or run this one again")
+            raise EpisodeAborted(self._aborted, "continue with the next episode, or run this one again")
 
     def wait_while_paused(self) -> float:
         """Return once the run is not paused, with the seconds that it waited. Raises ``EpisodeAborted``."""

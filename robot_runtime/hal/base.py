@@ -109,7 +109,7 @@ class Base(Device):
 
     @abstractmethod
     def emergency_stop(self) -> None:
-        """As :meth:`stop`, and refuse every motion until :meth:`release_emergency_stop`. For any thread."""
+        """Stop as :meth:`stop`, and refuse every motion until :meth:`release_emergency_stop`. For any thread."""
 
     @abstractmethod
     def release_emergency_stop(self) -> None:

@@ -33,7 +33,7 @@ WIDEST_RADIUS = 8.0
 """Tangent of the angle off the axis up to which a distorted lens is followed: 83 degrees."""
 
 CONVERGED = 1e-12
-"""In ideal image coordinates; a nanometre at the focal plane of any camera."""
+"""Largest remaining step, in ideal image coordinates; a nanometer at the focal plane of any camera."""
 
 BEYOND = 1.02
 """Pixels this much further out than the edge are not tried: the tangential part moves none as far."""

@@ -175,7 +175,7 @@ class Simulation(Device):
 
     @abstractmethod
     def velocity(self) -> Velocity:
-        """Of base_link, in base_link."""
+        """Velocity of base_link, in base_link."""
 
     @property
     def chassis(self) -> SimulatedChassis:

@@ -43,7 +43,7 @@ SCALE_TOLERANCE = 0.05
 INLIER_M = 0.10
 """Five times the noise of ultrasonic beacons."""
 MAX_RMS_M = 0.05
-"""With larger residuals, the two sets of positions do not belong to one motion."""
+"""Residual above which the two sets of positions do not belong to one motion."""
 
 _TRIALS = 100
 _MIN_AGREEING = 0.6

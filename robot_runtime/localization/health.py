@@ -1,4 +1,4 @@
-"""Checks of a pose source against odometry and the map, each of which names one kind of failure.
+"""Checks of a pose source against odometry and the map; each names one kind of failure.
 
 ====================  ==================================================================  ===========================
 event                 condition                                                           consequence

@@ -23,7 +23,7 @@ the heading: q, q x, q y, q xx, q xy, q yy; and the variance of the position.
 """
 
 Motion = tuple[float, float, float, float, float, float, float, float, float]
-"""Between two samples, in the axes of odom: dx, dy, dyaw, and the covariances xx, xy, x yaw, yy, y yaw, yaw yaw."""
+"""Motion between two samples, in odom's axes: dx, dy, dyaw, and the covariances xx, xy, x yaw, yy, y yaw, yaw yaw."""
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,8 @@ from robot_runtime.hal.pose_history import PoseHistory
 from robot_runtime.localization.odometry_preintegration import OdometryNoise
 
 CAUCHY = 2.3849
-"""In standard deviations: 95 % as efficient as least squares under normal noise (Holland and Welsch 1977)."""
+"""Scale of the loss, in standard deviations: 95 % as efficient as least squares under normal noise (Holland and Welsch
+1977)."""
 
 MAX_OUTSIDE_S = 0.5
 """Time beyond the first and last odometry for which poses may be requested, while the robot stands still."""

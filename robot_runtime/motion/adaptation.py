@@ -19,7 +19,7 @@ LEAST_M = 0.15
 """A leg in which a wheel has less to cover is too short: a start against friction loses several millimeters."""
 
 RATE = 0.5
-"""Of a difference, how much the model follows in one action."""
+"""Share of a difference by which the model follows in an action."""
 
 DELAY_TOLERANCE_S = 0.015
 GAIN_TOLERANCE = 0.01

@@ -16,20 +16,20 @@ CROSS_GAIN_1_M2 = 30.0
 
 FINE_CALIBRATED = 0.2
 FINE_ASSUMED = 0.1
-"""Of the tolerances: a leg is driven until this little is left, by a model that was measured or assumed."""
+"""Shares of the tolerances to which a leg is driven, by a model that was measured or assumed."""
 
 BEYOND_ASSUMED = 0.4
-"""Of the tolerances: how far beyond the goal the exponential ends by which an assumed model slows down. It is left at
+"""Share of the tolerances by which the exponential that slows an assumed model ends beyond the goal. It is left at
 the goal: one that ended there would take long, and one that is left earlier makes every action short."""
 
 BRAKING = 0.95
-"""Of the acceleration, what braking uses; the rest is for corrections, which the limits would otherwise cut off."""
+"""Share of the acceleration for braking; the rest is for corrections, which the limits would otherwise cut off."""
 
 LEAST_M = 1e-4
 """Distance of a wheel that is not worth a command."""
 
 START_MARGIN = 1.1
-"""Of the threshold: commands that must start a wheel, since the threshold is known to a few mm/s only."""
+"""Multiple of the threshold that must start a wheel, since the threshold is known to a few mm/s only."""
 
 TAIL_S = 0.25
 """Delays of a base that was not calibrated may differ by this from those of its model."""
@@ -45,7 +45,7 @@ STUCK_SHARE = 0.4
 """A wheel that is to drive at least so far and drives less than this share was held by static friction."""
 
 MOVING_SHARE = 0.3
-"""Of a leg that was to be driven: less says nothing about the rest of it."""
+"""Share of a leg that was to be driven: less says nothing about the rest of it."""
 
 THRESHOLD_STEP_M_S = 0.015
 THRESHOLD_DECREASE = 0.7

@@ -1,6 +1,6 @@
 """Closed loop that drives a leg: from predicted rest to wheel commands, at the base's own rate.
 
-At each tick a :class:`~robot_runtime.motion.prediction.MotionPredictor` tells where the robot would come to rest if
+At each tick a :class:`~robot_runtime.motion.prediction.MotionPredictor` gives where the robot would come to rest if
 nothing more were commanded. What the leg lacks from there is what remains to be commanded, so that commands under way
 are never sent twice, however late the base is (:class:`~robot_runtime.motion.drive.Drive`).
 

@@ -36,17 +36,17 @@ PARAMETERS = (
     "threshold_left_m_s",
     "threshold_right_m_s",
 )
-"""Of a fit, in the order of its vectors. The slowness is the inverse of the acceleration limit, 0 for none."""
+"""Parameters of a fit, in its vectors' order. The slowness is the inverse of the acceleration limit, 0 for none."""
 
 SMOOTH = 5
-"""So many of them, the first ones, change the model's error smoothly."""
+"""Number of the first parameters: they change the model's error smoothly."""
 
 LOWER = np.array([0.0, LEAST_LAG_S, 0.55, 0.55, 0.0])
 UPPER = np.array([MAX_DEAD_TIME_S, MAX_LAG_S, 1.9, 1.9, 5.0])
-"""Bounds of the smooth ones."""
+"""Bounds of the smooth parameters."""
 
 STEPS = np.array([1e-3, 1e-3, 1e-3, 1e-3, 1e-2])
-"""For the derivatives: well above what the interpolation between commands rounds."""
+"""Steps of the derivatives, well above what the interpolation between commands rounds."""
 
 LEAST_SLOWNESS_S2_M = 0.05
 """Acceleration limits above 20 m/s² cannot be told from none."""
@@ -75,7 +75,7 @@ TAIL_S = 1.0
 """The last command of a record holds for this long."""
 
 PAUSE_NS = 10 * NS_PER_S
-"""Between two records: every wheel has come to rest."""
+"""Pause between two records, in which every wheel comes to rest."""
 
 INTERVAL_SIGMAS = 1.96
 """Half width of a 95 % interval in standard deviations."""
@@ -308,7 +308,7 @@ def _fit_smooth(records: _Joined, start: MotorModel, prior: _Prior | None) -> Mo
     errors_m = [records.wheel_errors_m(model, index) for index in (0, 1)]
     error_m = float(np.sqrt(np.mean(np.square(errors_m))))
     information = fit.jac.T @ fit.jac
-    # Errors of neighboring reports are not independent: so many of them count as one.
+    # Errors of neighboring reports are not independent: a correlation length of them counts as a single report.
     size_m = error_m * math.sqrt(max(_correlation_length(errors) for errors in errors_m))
     sigma = np.sqrt(np.maximum(np.diag(np.linalg.pinv(information)), 0.0)) * max(1.0, size_m / SIGMA_M)
     return MotorFit(model, np.append(sigma, (0.0, 0.0)), error_m)

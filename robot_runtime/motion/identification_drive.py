@@ -16,7 +16,7 @@ from robot_runtime.hal.motors import MAX_DEAD_TIME_S
 from robot_runtime.motion.identification import WheelRecord, WheelRecorder
 
 RAMP_M_S2 = 0.1
-"""Slow, so that the time of a wheel's start tells its threshold."""
+"""Ramp slow enough for the time of a wheel's start to show its threshold."""
 
 MAX_RAMP_M_S = 0.25
 STARTED_M = 0.008
@@ -33,11 +33,11 @@ REST_TIMEOUT_S = 4.0
 
 LINEAR_M_S = 0.3
 ANGULAR_RAD_S = 1.5
-"""Of moves; less if the base allows less."""
+"""Speeds of moves; less if the base allows less."""
 
 ACCEL_SHARE = 0.8
-"""Of the acceleration that the Guard allows. A second Guard on the robot, which gets commands unevenly, would delay a
-start with all of it, but not the stop: over ROS gains were found 2 % too small."""
+"""Share of the acceleration that the Guard allows. A second Guard on the robot gets commands unevenly, and would delay
+a start with all of it, but not the stop: over ROS gains were found 2 % too small."""
 
 MOVES = (
     (1.0, 0.0, 0.7),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from robot_runtime.common.geometry import SE2
 
 TURNING_M = 0.2
-"""Radius of an arc below which the heading tells better than the position how much of it is done."""
+"""Radius of an arc below which the heading shows better than the position how much of it is done."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ ERROR_SIGMA_M = 0.002
 The last is large, because the errors of neighboring reports have much in common."""
 
 MAX_LATE_S = 0.03
-"""Largest lateness: more is a wrong model, for the calibration or the adaptation to mend."""
+"""Largest lateness: more is a wrong model, for the calibration or the adaptation to correct."""
 
 SPEED_S = 0.01
 """The model's speed is the mean of this time."""

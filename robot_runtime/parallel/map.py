@@ -20,7 +20,7 @@ LIMIT_S = 300.0
 """Default time limit of an item in seconds; a long log on a slow disk needs much of it."""
 
 RETRIES = 1
-"""Repetitions of an item whose worker was lost: one tells an accident from a bad item."""
+"""Repetitions of an item whose worker was lost: a single one distinguishes an accident from a bad item."""
 
 _MIN_BATCHES = 2
 """Batches per worker, so that a slow worker can process fewer than the others."""

@@ -23,7 +23,7 @@ from robot_runtime.actions.discrete import Action
 from robot_runtime.robots.action_errors import MOVES, ActionError, ActuationModel
 
 TRUNCATION = 3.0
-"""Of PyRobot's errors, in standard deviations."""
+"""Truncation of PyRobot's errors, in standard deviations."""
 
 MIN_FRACTION = 0.05
 """Smallest fraction of a commanded distance or angle that PyRobot's noise leaves."""

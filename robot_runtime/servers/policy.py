@@ -56,7 +56,7 @@ SILENT_S = 60.0
 """Seconds without a request after which a connection without an episode is closed."""
 
 SILENT_EPISODE_S = 600.0
-"""The same of a client with an episode: a robot moves, or waits for its operator, between two requests."""
+"""The same limit for a connection with an episode: a robot moves, or waits for its operator, between two requests."""
 
 _LEAVING_S = 1.0
 """Seconds that a new client waits for a busy policy, because a client that left may not be noticed at once."""

@@ -213,11 +213,11 @@ def test_malformed_yaml_of_a_robot_and_of_a_scene_too(
     robot = tmp_path / "robot.yaml"
     robot.write_text("name: mine\ndriver: [drivers\n", encoding="utf-8")
     run_it = ["run", "--count", "1", "--out", str(tmp_path / "logs"), "--scene", str(empty_room), "--robot", str(robot)]
-    fails(capsys, run_it, 2, "robot.yaml", "line 3", "mend")
+    fails(capsys, run_it, 2, "robot.yaml", "line 3", "correct")
     robot.write_text("name: mine\ndriver: drivers.fake.driver.make_robot\noptions: {rate_hz: .nan}\n", encoding="utf-8")
     fails(capsys, run_it, 2, "robot.yaml", "'rate_hz'", "nan")
     (empty_room / "scene.yaml").write_text("schema: 1\nname: [\n", encoding="utf-8")
-    fails(capsys, run_it, 2, "scene.yaml", "line 3", "mend")
+    fails(capsys, run_it, 2, "scene.yaml", "line 3", "correct")
     assert not (tmp_path / "logs").exists()
 
 
