@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import outside_packages
 import pytest
 
 from robot_runtime.common.plugins import Registry
@@ -20,13 +21,8 @@ class Shape:
 
 
 def install(folder: Path, package: str, offers: dict[str, str], source: str) -> None:
-    """A distribution with entry points in the test's group, and one module."""
-    info = folder / f"{package}-1.0.dist-info"
-    info.mkdir(parents=True)
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
-    lines = [f"[{GROUP}]", *(f"{name} = {value}" for name, value in offers.items())]
-    (info / "entry_points.txt").write_text("\n".join(lines) + "\n")
-    (folder / f"{package}.py").write_text(source)
+    """A package that offers objects in the test's group."""
+    outside_packages.install(folder, package, {GROUP: offers}, source)
 
 
 @pytest.fixture
