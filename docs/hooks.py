@@ -152,7 +152,10 @@ def _option_classes(place: Path) -> Iterator[str]:
 
 def _channels() -> Iterator[str]:
     from robot_runtime.hal.streams import STREAMS
-    from robot_runtime.recording.channels import CHANNELS, poses_channel
+    from robot_runtime.recording.channels import channels, poses_channel
+    from robot_runtime.recording.step_form import step_form
+    from robot_runtime.task_kinds.rearrangement.state import STATE_FORMAT
+    from robot_runtime.tasks.state import StateFormat
 
     rates = {stream.topic: stream for stream in STREAMS.values()}
     yield (
@@ -161,7 +164,7 @@ def _channels() -> Iterator[str]:
         "stands for what a record lacks, and the strings Infinity, -Infinity and NaN for these numbers. Stamps are "
         "nanoseconds of the robot's clock.\n"
     )
-    for channel in (*CHANNELS, poses_channel("/localizer/SOURCE")):
+    for channel in (*channels(StateFormat()), poses_channel("/localizer/SOURCE")):
         yield f"\n## `{channel.topic}`\n\n`{channel.schema_name}`, {channel.message_encoding}."
         stream = rates.get(channel.topic)
         if stream is not None and stream.rate_hz:
@@ -171,6 +174,11 @@ def _channels() -> Iterator[str]:
             schema = json.loads(channel.schema)
             yield f"\n{schema['description']}\n\n| field | type | |\n|---|---|---|"
             yield from _fields(schema["properties"], () if channel.record is None else (channel.record,))
+        if channel.topic == STREAMS["step"].topic:
+            for kind, state in {"rearrangement": STATE_FORMAT}.items():
+                yield f"\n`{state.field}` in a task of the kind `{kind}`:\n\n| field | type | |\n|---|---|---|"
+                schemas = step_form(state).step[state.field]["properties"]
+                yield from _fields(schemas, (state.payload,), f"{state.field}.")
 
 
 def _fields(properties: Mapping[str, Any], classes: tuple[type, ...], prefix: str = "") -> Iterator[str]:
@@ -199,7 +207,6 @@ def _attributes(cls: Any) -> dict[str, str]:
     sections = [
         section.value for section in docstring.parse("google") if section.kind is DocstringSectionKind.attributes
     ]
-    # Of `x_m, y_m: position`, Griffe takes the second name for a type.
     texts: dict[str, str] = {}
     for item in (item for items in sections for item in items):
         # Griffe takes the second name of `x_m, y_m: position` for a type.

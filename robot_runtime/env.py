@@ -7,7 +7,7 @@ One episode::
     stop action, success that ends it, step limit, fault ──► wheels at zero ──► on_episode_end, exactly once
 
 What a kind of task adds to this (objects to move, phases) is its ``TaskSession``. The action that ends a first phase
-also brings robot and objects to the start of the second; its observation is made there (``StepRecord.phase``).
+also brings robot and objects to the start of the second; its observation is made there (``StepState.phase``).
 
 A device fault, an unknown action or a failing subscriber ends the episode (``EndReason.FAULT``) and is raised; the log
 is complete by then. An action that the Guard stopped for an e-stop, a wheel drop or a cliff ends it as ``INTERRUPTED``:
@@ -374,10 +374,7 @@ class Env:
             times=StepTimes(act.start_ns, act.end_ns, frame.stamp_ns, robot.clock.now_ns()),
             policy_info=act.policy_info,
             phase_s=phase_s,
-            objects=added.objects,
-            held=added.held,
-            grab=added.grab,
-            phase=self._session.phase,
+            state=added.state,
             command=act.command,
         )
         self._record, self._unobserved = record, (None, None)

@@ -17,7 +17,7 @@ from robot_runtime.common import config
 from robot_runtime.common.geometry import SE2
 from robot_runtime.common.own_directory import OwnDirectory
 from robot_runtime.errors import ConfigError
-from robot_runtime.scenes.objects import ObjectPose
+from robot_runtime.tasks.state import StepState
 from robot_runtime.tasks.task import SensorName, Task
 
 if TYPE_CHECKING:  # a learned policy decides without them, and is ready sooner without the libraries that they need
@@ -41,18 +41,14 @@ class World:
         episode: with resolved goals.
         pose: returns the robot's present pose in ``map``.
         tilt_rad: returns its camera tilt, up positive.
-        objects: returns the poses of the tracked objects.
-        held: returns the ids of the carried objects.
-        phase: returns the episode's phase.
+        state: function that returns the episode's state.
     """
 
     scene: Scene
     episode: Episode
     pose: Callable[[], SE2]
     tilt_rad: Callable[[], float]
-    objects: Callable[[], Mapping[str, ObjectPose]] = dict
-    held: Callable[[], tuple[str, ...]] = tuple
-    phase: Callable[[], str] = str
+    state: Callable[[], StepState] = StepState
 
 
 class Policy(ABC):

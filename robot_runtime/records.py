@@ -18,9 +18,10 @@ from robot_runtime.common.geometry import SE2
 from robot_runtime.hal import BaseState, HeadState, Intrinsics, PoseEstimate, RgbdFrame, Zone
 from robot_runtime.hal.events import Event
 from robot_runtime.policy import Observation, PolicySource
-from robot_runtime.scenes.objects import Grab, ObjectPose, ObjectSource
+from robot_runtime.scenes.objects import ObjectSource
 from robot_runtime.scenes.scene import Scene
 from robot_runtime.tasks.episode import Episode
+from robot_runtime.tasks.state import NO_STATE, StepState
 from robot_runtime.tasks.task import Task
 
 
@@ -98,19 +99,14 @@ class StepRecord:
     """One step: an action, how it ended, and what was observed afterwards. Step 0 is the reset: no action.
 
     Attributes:
+        command: of a continuous ``action``; None with a discrete one.
         observation: as fed to the policy.
         frame: as the camera delivered it.
         pose: of the policy's localizer at exposure.
         referee: scoring pose after the action, standing still.
         policy_info: basis of the decision that led to ``action`` (``Policy.info``).
         phase_s: host seconds by phase of :data:`PHASES`; without the phases that the step did not have.
-        objects: poses (map) of the tracked objects when the action had ended, without those that are ``held``; empty
-            in a task that moves none.
-        grab: result of ``grab_release``; None after any other action.
-        command: of a continuous ``action``; None with a discrete one.
-        phase: of the episode, to which this step's observation belongs; empty where a task has one only. After the
-            action that ends a phase, robot and objects are brought to the start of the next before the observation:
-            poses jump there.
+        state: state of the episode that the task's kind logs; ``NO_STATE`` where it logs none.
     """
 
     index: int
@@ -126,10 +122,7 @@ class StepRecord:
     times: StepTimes
     policy_info: dict[str, Any] = field(default_factory=dict)
     phase_s: dict[str, float] = field(default_factory=dict)
-    objects: Mapping[str, ObjectPose] = field(default_factory=dict)
-    held: tuple[str, ...] = ()
-    grab: Grab | None = None
-    phase: str = ""
+    state: StepState = NO_STATE
 
 
 class EndReason(str, Enum):

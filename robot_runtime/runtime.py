@@ -80,7 +80,5 @@ def _world(env: Env) -> World:
         env.episode,
         pose=lambda: env.record.referee.pose,
         tilt_rad=lambda: env.record.head.tilt_rad,
-        objects=lambda: env.record.objects,
-        held=lambda: env.record.held,
-        phase=lambda: env.record.phase,
+        state=lambda: env.record.state,
     )

@@ -275,7 +275,7 @@ def _known(estimate: PoseEstimate) -> bool:
 def _step(record: StepRecord, stationary: StationaryPose | None) -> LoggedStep:
     touching = record.base.bumper is not Zone.NONE
     return LoggedStep(
-        record.index, record.action, record.result, stationary, touching, record.head, record.times, record.phase
+        record.index, record.action, record.result, stationary, touching, record.head, record.times, record.state.phase
     )
 
 

@@ -22,7 +22,6 @@ from robot_runtime.metrics.settings import Metrics, Rules
 from robot_runtime.metrics.step_times import Latency
 from robot_runtime.records import EndReason, EpisodeEnd, EpisodeHeader, StepRecord, Subscriber
 from robot_runtime.scenes.geodesic import DistanceField, GeodesicMap
-from robot_runtime.task_kinds.rearrangement.task import WALKTHROUGH
 from robot_runtime.tasks.registry import task_module
 from robot_runtime.verdicts import Verdicts
 
@@ -82,7 +81,7 @@ class EpisodeScorer(Subscriber):
                 "check the referee's localizer, and run the episode again",
             )
         self.latency.add(record.phase_s)
-        if record.phase == WALKTHROUGH:
+        if not record.state.scored:
             return
         self._poses.append(pose)
         if self._shortest_m is None:

@@ -9,6 +9,7 @@ mention null, which stands for what a record lacks.
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -29,10 +30,12 @@ from robot_runtime.hal import BaseState
 from robot_runtime.hal.events import Event
 from robot_runtime.hal.streams import STREAMS
 from robot_runtime.recording import json_records, ros2_messages
-from robot_runtime.recording.codec import INTEGER, OBJECT, Schema
+from robot_runtime.recording.codec import Schema
 from robot_runtime.recording.header import HEADER_SCHEMA
 from robot_runtime.recording.pose_streams import POSES, PoseColumns
+from robot_runtime.recording.step_form import HOST, step_form
 from robot_runtime.records import EpisodeEnd, EpisodeHeader, SentCommand, StepRecord
+from robot_runtime.tasks.state import StateFormat
 
 _CHAIN: Schema = {"type": "string", "description": "SHA-256 over the record and the chain of the one before"}
 
@@ -103,77 +106,86 @@ def poses_channel(topic: str) -> Channel:
     return replace(_json("localizer", "robot_runtime.Poses", about, POSES.properties, PoseColumns), topic=topic)
 
 
-CHANNELS: tuple[Channel, ...] = (
-    _json(
-        "episode",
-        "robot_runtime.EpisodeHeader",
-        "Everything needed to score and to replay the episode; scene and map are attachments.",
-        {**HEADER_SCHEMA, "chain": _CHAIN},
-        EpisodeHeader,
-    ),
-    _json(
-        "step",
-        "robot_runtime.StepRecord",
-        "One step: an action (null at the reset), how it ended, and what was observed afterwards.",
-        {**json_records.STEP_SCHEMA, "chain": _CHAIN},
-        StepRecord,
-    ),
-    _json(
-        "objects",
-        "robot_runtime.Objects",
-        "Where all movable objects are, in map, by id; written with a step at which one is elsewhere than before.",
-        {"index": INTEGER.schema, "poses": OBJECT.schema},
-        None,
-    ),
-    _json(
-        "host",
-        "robot_runtime.HostTimes",
-        "Host seconds by phase. Not deterministic: two runs with one seed differ here and in the provenance only.",
-        json_records.HOST.properties,
-        StepRecord,
-    ),
-    _json(
-        "base",
-        "robot_runtime.BaseState",
-        "The base; contact, cliff and wheel drop are levels.",
-        json_records.BASE.properties,
-        BaseState,
-    ),
-    _json(
-        "commands",
-        "robot_runtime.SentCommands",
-        "Velocities sent to the base since the step before, as its Guard let them through, by columns.",
-        json_records.COMMANDS.properties,
-        SentCommand,
-    ),
-    _json(
-        "events",
-        "robot_runtime.Event",
-        "Something that happened beside the steps: pauses, and what localizers noticed about themselves.",
-        json_records.EVENT.properties,
-        Event,
-    ),
-    _json(
-        "end",
-        "robot_runtime.EpisodeEnd",
-        "The last record; a log without it was interrupted. Action and result: of what no step tells, else null.",
-        {**json_records.END.properties, "chain": _CHAIN},
-        EpisodeEnd,
-    ),
-    _protobuf("rgb", CompressedImage),
-    _ros2("depth", ros2_messages.IMAGE),
-    _protobuf("semantic", RawImage),
-    _protobuf("camera_info", CameraCalibration),
-    _protobuf("pose", PoseInFrame),
-    _protobuf("referee", PoseInFrame),
-    _protobuf("tf", FrameTransforms),
-    _ros2("map", ros2_messages.OCCUPANCY_GRID),
-    _protobuf("path", PointCloud),
-    _protobuf("scene", SceneUpdate),
-)
+@functools.cache
+def channels(state: StateFormat) -> tuple[Channel, ...]:
+    """The channels of a log but those of poses between steps.
+
+    Args:
+        state: place of the states of the task's kind.
+    """
+    form = step_form(state)
+    return (
+        _json(
+            "episode",
+            "robot_runtime.EpisodeHeader",
+            "Everything needed to score and to replay the episode; scene and map are attachments.",
+            {**HEADER_SCHEMA, "chain": _CHAIN},
+            EpisodeHeader,
+        ),
+        _json(
+            "step",
+            "robot_runtime.StepRecord",
+            "One step: an action (null at the reset), how it ended, and what was observed afterwards.",
+            {**form.step, "chain": _CHAIN},
+            StepRecord,
+        ),
+        _json(
+            "objects",
+            "robot_runtime.Objects",
+            "Where all movable objects are, in map, by id; written with a step at which one is elsewhere than before.",
+            form.objects,
+            None,
+        ),
+        _json(
+            "host",
+            "robot_runtime.HostTimes",
+            "Host seconds by phase. Not deterministic: two runs with one seed differ here and in the provenance only.",
+            HOST.properties,
+            StepRecord,
+        ),
+        _json(
+            "base",
+            "robot_runtime.BaseState",
+            "The base; contact, cliff and wheel drop are levels.",
+            json_records.BASE.properties,
+            BaseState,
+        ),
+        _json(
+            "commands",
+            "robot_runtime.SentCommands",
+            "Velocities sent to the base since the step before, as its Guard let them through, by columns.",
+            json_records.COMMANDS.properties,
+            SentCommand,
+        ),
+        _json(
+            "events",
+            "robot_runtime.Event",
+            "Something that happened beside the steps: pauses, and what localizers noticed about themselves.",
+            json_records.EVENT.properties,
+            Event,
+        ),
+        _json(
+            "end",
+            "robot_runtime.EpisodeEnd",
+            "The last record; a log without it was interrupted. Action and result: of what no step tells, else null.",
+            {**json_records.END.properties, "chain": _CHAIN},
+            EpisodeEnd,
+        ),
+        _protobuf("rgb", CompressedImage),
+        _ros2("depth", ros2_messages.IMAGE),
+        _protobuf("semantic", RawImage),
+        _protobuf("camera_info", CameraCalibration),
+        _protobuf("pose", PoseInFrame),
+        _protobuf("referee", PoseInFrame),
+        _protobuf("tf", FrameTransforms),
+        _ros2("map", ros2_messages.OCCUPANCY_GRID),
+        _protobuf("path", PointCloud),
+        _protobuf("scene", SceneUpdate),
+    )
+
 
 STREAMED_COLOR = _ros2("rgb", ros2_messages.IMAGE)
-"""Channel of color in the log of a stream, instead of the one of the same topic in ``CHANNELS``."""
+"""Channel of color in the log of a stream, instead of the one of the same topic in ``channels``."""
 
 IMAGE_TOPICS: Sequence[str] = tuple(STREAMS[name].topic for name in ("rgb", "depth", "semantic"))
 """Topics whose messages stand in chunks of their own, so that a reader can skip them."""

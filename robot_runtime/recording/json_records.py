@@ -31,13 +31,10 @@ from robot_runtime.recording.codec import (
     codec_of,
     columns_codec,
     described,
-    object_codec,
     optional,
-    parts_of,
 )
 from robot_runtime.recording.json_values import finite, integer
 from robot_runtime.records import PHASES, ActionResult, EpisodeEnd, SentCommand, StepRecord
-from robot_runtime.scenes.objects import ObjectPose
 
 _INTEGERS = tuple(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64))
 _DTYPES = {name: np.dtype(name) for name in ("bool", "str", "float16", "float32", "float64", *_INTEGERS)}
@@ -219,46 +216,7 @@ SPECIAL: Special = {
 
 # --- records --------------------------------------------------------------------------------------------------------
 
-_PARTS = parts_of(StepRecord, SPECIAL)
-_HAND = ("held", "grab", "phase")
-_MOVING = object_codec({"since": optional(INTEGER), **{name: optional(_PARTS[name]) for name in _HAND}})
-_ELSEWHERE = ("phase_s", "objects", "held", "grab", "phase")
-
-STEP = object_codec({name: part for name, part in _PARTS.items() if name not in _ELSEWHERE})
-"""A step's fields without ``phase_s``, which depends on the host's speed, and without those of movable objects."""
-
-HOST = object_codec({name: _PARTS[name] for name in ("index", "phase_s")})
-OBJECTS = codec_of(dict[str, ObjectPose], SPECIAL)
 BASE = codec_of(BaseState, SPECIAL)
 COMMANDS = columns_codec(SentCommand, SPECIAL)
 EVENT = codec_of(Event, SPECIAL)
 END = codec_of(EpisodeEnd, SPECIAL)
-
-STEP_SCHEMA: dict[str, Any] = {
-    **STEP.properties,
-    "objects": {
-        **_MOVING.schema,
-        "description": "null in a task that moves none; 'since': the step whose /objects still holds",
-    },
-}
-
-
-def step_to_json(record: StepRecord, objects_since: int | None = None) -> dict[str, Any]:
-    """The fields of a step for :func:`dumps`.
-
-    Args:
-        record: the step.
-        objects_since: the step with which the objects' poses were last written; None if there are none.
-    """
-    moving = None
-    if record.objects or record.held or record.grab or record.phase:
-        moving = {"since": objects_since, "held": record.held, "grab": record.grab, "phase": record.phase}
-    return {**STEP.encode(record), "objects": moving}
-
-
-def step_from_json(data: Mapping[str, Any], phase_s: dict[str, float], objects: Mapping[str, ObjectPose]) -> StepRecord:
-    """The inverse of :func:`step_to_json`, with the data that it leaves out as arguments and without images."""
-    moving = {**(data.get("objects") or {}), "since": 0}
-    moving = _MOVING.decode(moving)
-    del moving["since"]
-    return StepRecord(**STEP.decode(data), **moving, phase_s=phase_s, objects=objects)

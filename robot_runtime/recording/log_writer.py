@@ -40,15 +40,16 @@ from robot_runtime.hal.events import Event
 from robot_runtime.hal.streams import STREAMS
 from robot_runtime.recording import json_records, messages, ros2_messages
 from robot_runtime.recording.chain import Chain
-from robot_runtime.recording.channels import CHANNELS, STREAMED_COLOR, Channel, poses_channel
+from robot_runtime.recording.channels import STREAMED_COLOR, Channel, channels, poses_channel
 from robot_runtime.recording.durable_file import DurableFile
 from robot_runtime.recording.header import header_to_json, provenance_to_text, scene_files
 from robot_runtime.recording.images import encode_depth, encode_rgb, encode_semantic, encode_streamed_rgb
 from robot_runtime.recording.integrity import attachment_parts
 from robot_runtime.recording.mcap_writer import Buffer, McapWriter
 from robot_runtime.recording.pose_streams import poses_to_columns, topic_of
+from robot_runtime.recording.step_form import HOST, step_form
 from robot_runtime.records import EpisodeEnd, EpisodeHeader, SentCommand, StepRecord
-from robot_runtime.scenes.objects import ObjectPose
+from robot_runtime.tasks.registry import state_format
 
 SYNC_S = 1.0
 """Largest interval of fsync in seconds while there are new data."""
@@ -93,8 +94,10 @@ class LogWriter:
         self._last_pose: SE2 = header.episode.start
         self._path = array("f")
         """The referee's x and y in meters, in turns."""
-        self._objects: dict[str, ObjectPose] = {}
-        self._objects_since: int | None = None
+        self._state_format = state_format(header.task)
+        self._form = step_form(self._state_format)
+        self._shared: dict[str, Any] = {}
+        self._shared_since: int | None = None
         self._chain = Chain()
         self._chunk_start_ns: int | None = None
         self._streams = is_stream(header)
@@ -110,7 +113,7 @@ class LogWriter:
             self._mcap.add_attachment(
                 Attachment(create_time=0, log_time=start_ns, name=name, media_type=media_type, data=data)
             )
-        for channel in CHANNELS:
+        for channel in channels(self._state_format):
             self._register(STREAMED_COLOR if self._streams and channel.topic == STREAMED_COLOR.topic else channel)
         self._chained("episode", start_ns, 0, header_to_json(header), attachment_parts(attachments))
         grid = ros2_messages.occupancy_grid(header.scene.map, start_ns, messages.MAP_FRAME)
@@ -139,22 +142,20 @@ class LogWriter:
         self._path.extend((record.referee.pose.x_m, record.referee.pose.y_m))
         if not self._streams or index % STREAM_PATH_STEPS == 0:
             self._protobuf("path", record.referee.stamp_ns, index, messages.path(self._path, record))
-        self._json("host", stamp_ns, index, json_records.HOST.encode(record))
-        objects = self._write_objects(record)
-        self._chained("step", stamp_ns, index, json_records.step_to_json(record, self._objects_since), objects)
+        self._json("host", stamp_ns, index, HOST.encode(record))
+        shared = self._write_shared(record)
+        self._chained("step", stamp_ns, index, self._form.encode(record, self._shared_since), shared)
         self._last_pose = record.referee.pose
         self._end_chunk()
 
-    def _write_objects(self, record: StepRecord) -> list[bytes]:
-        """Write the objects' poses if they differ from the last written ones, and return what was written."""
-        if not record.objects and self._objects_since is None:
+    def _write_shared(self, record: StepRecord) -> list[bytes]:
+        """Write the shared field of the step's state if it differs from the last written; return what is written."""
+        shared = self._form.shared(record)
+        if shared == self._shared:
             return []
-        poses = dict(record.objects)
-        if poses == self._objects and self._objects_since is not None:
-            return []
-        self._objects, self._objects_since = poses, record.index
+        self._shared, self._shared_since = shared, record.index
         stamp_ns = record.times.observed_ns
-        data = json_records.dumps({"index": record.index, "poses": poses})
+        data = json_records.dumps(self._form.encode_objects(record.index, shared))
         self._message(STREAMS["objects"].topic, stamp_ns, record.index, data)
         self._protobuf("scene", stamp_ns, record.index, messages.objects_now(self._header, record))
         return [data]

@@ -118,10 +118,11 @@ def scene(header: EpisodeHeader) -> SceneUpdate:
 def objects_now(header: EpisodeHeader, record: StepRecord) -> SceneUpdate:
     """The scene's objects at their current poses, without held ones."""
     known = {item.id: item for item in header.scene.objects}
-    fixed = [item for name, item in known.items() if name not in record.objects and name not in record.held]
+    poses, held = record.state.poses, record.state.held
+    fixed = [item for name, item in known.items() if name not in poses and name not in held]
     boxes = [_box(item.pose, item.size) for item in fixed]
     added = {item.id: size_of(item, header.scene) for item in header.episode.objects}
-    for name, pose in record.objects.items():
+    for name, pose in poses.items():
         boxes.append(_box(pose, known[name].size if name in known else added.get(name, DEFAULT_SIZE_M)))
     stamp = timestamp(record.times.observed_ns)
     return SceneUpdate(entities=[SceneEntity(timestamp=stamp, frame_id=MAP_FRAME, id="objects", cubes=boxes)])

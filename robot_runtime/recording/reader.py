@@ -21,12 +21,13 @@ from robot_runtime.recording.chain import stated_digest
 from robot_runtime.recording.channels import IMAGE_TOPICS
 from robot_runtime.recording.header import LOG_FORMAT, header_from_json
 from robot_runtime.recording.integrity import POSE_STREAMS, Integrity
-from robot_runtime.recording.json_records import BASE, COMMANDS, END, EVENT, HOST, OBJECTS, step_from_json
+from robot_runtime.recording.json_records import BASE, COMMANDS, END, EVENT
 from robot_runtime.recording.json_values import MALFORMED, loads
 from robot_runtime.recording.mcap_scan import ChunkSpan, Damaged, LogFile
 from robot_runtime.recording.pose_streams import poses_from_json
+from robot_runtime.recording.step_form import HOST, step_form
 from robot_runtime.records import EpisodeEnd, EpisodeHeader, SentCommand, StepRecord
-from robot_runtime.scenes.objects import ObjectPose
+from robot_runtime.tasks.registry import state_format
 
 _TOPICS = {name: stream.topic for name, stream in STREAMS.items()}
 
@@ -61,6 +62,7 @@ class LogReader:
             self._digests: dict[int, dict[str, Any]] = {}
             self._header_data, self._attachments = self._read_header()
             self.header = self._parse_header()
+            self._form = step_form(state_format(self.header.task))
             self._end = self._read_end()
         except BaseException:
             self._file.close()
@@ -107,7 +109,7 @@ class LogReader:
         beside = self._channels_beside((*topics, *IMAGE_TOPICS))
         image_chunk: ChunkSpan | None = None
         phase_s: dict[int, dict[str, float]] = {}
-        objects: dict[int | None, dict[str, ObjectPose]] = {None: {}}
+        shared: dict[int | None, dict[str, Any]] = {None: {}}
         for chunk in self._chunks:
             if chunk.channels and chunk.channels <= beside:
                 continue
@@ -119,7 +121,7 @@ class LogReader:
                     if integrity is not None:
                         integrity.on_pose(_POSE_TOPICS[topic], message.data)
                 elif topic == _STEP:
-                    decode = partial(_step, phase_s=phase_s.get(message.sequence, {}), objects=objects)
+                    decode = partial(self._step, phase_s=phase_s.get(message.sequence, {}), shared=shared)
                     record, digests = self._decode(message, "step", decode)
                     self._digests[record.index] = digests
                     if integrity is not None:
@@ -128,11 +130,13 @@ class LogReader:
                         self._image_chunks[record.index] = image_chunk
                     yield self.with_images(record) if images else record
                 elif topic == _HOST:
-                    phase_s = {message.sequence: self._decode(message, "the host times of step", _phase_s)}
+                    host = self._decode(message, "the host times of step", HOST.decode)
+                    phase_s = {message.sequence: host["phase_s"]}
                 elif topic in IMAGE_TOPICS:
                     image_chunk = chunk
                 elif topic == _OBJECTS:
-                    objects = {None: {}, message.sequence: self._decode(message, "the objects of step", _objects)}
+                    poses = self._decode(message, "the objects of step", self._form.decode_objects)
+                    shared = {None: {}, message.sequence: poses}
                     if integrity is not None:
                         integrity.on_objects(message.data)
                 elif topic == _END and integrity is not None:
@@ -309,6 +313,12 @@ class LogReader:
                 return self._decode(ends[-1], "the end after step", END.decode) if ends else None
         return None
 
+    def _step(
+        self, data: dict[str, Any], phase_s: dict[str, float], shared: Mapping[int | None, Mapping[str, Any]]
+    ) -> tuple[StepRecord, dict[str, Any]]:
+        """A step, and the digests of its images."""
+        return self._form.decode(data, phase_s, shared), observations.digests_of(data["observation"])
+
     def _decode(self, message: Message, what: str, decode: Callable[[dict[str, Any]], R]) -> R:
         """The record in a JSON message; ``what`` names it in the error of a malformed one."""
         try:
@@ -324,27 +334,6 @@ class LogReader:
 def read_log(path: Path | str) -> LogReader:
     """Open a log; use it in a ``with`` statement. Raises ``RecordingError``."""
     return LogReader(Path(path))
-
-
-def _step(
-    data: dict[str, Any], phase_s: dict[str, float], objects: Mapping[int | None, Mapping[str, ObjectPose]]
-) -> tuple[StepRecord, dict[str, Any]]:
-    """A step, and the digests of its images, from its JSON and what is beside it in the log."""
-    since = (data.get("objects") or {}).get("since")
-    if since not in objects:
-        # A log that was torn and recovered: poses written with other steps are not valid here.
-        raise ValueError(f"the objects' poses that were written with step {since} are lost")
-    return step_from_json(data, phase_s, objects[since]), observations.digests_of(data["observation"])
-
-
-def _phase_s(data: dict[str, Any]) -> dict[str, float]:
-    phase_s: dict[str, float] = HOST.decode(data)["phase_s"]
-    return phase_s
-
-
-def _objects(data: dict[str, Any]) -> dict[str, ObjectPose]:
-    poses: dict[str, ObjectPose] = OBJECTS.decode(data["poses"])
-    return poses
 
 
 _DECODERS: dict[str, tuple[str, Any]] = {

@@ -46,7 +46,7 @@ class OdometryCheck:
     def on_step(self, record: StepRecord) -> None:
         """Add the next step."""
         before, self._before = self._before, record
-        if before is None or before.phase != record.phase or before.referee.frame != record.referee.frame:
+        if before is None or before.state.phase != record.state.phase or before.referee.frame != record.referee.frame:
             return
         seen_m = before.referee.pose.distance_to(record.referee.pose)
         driven_m = before.base.odom.distance_to(record.base.odom)

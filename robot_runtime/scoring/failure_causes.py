@@ -22,7 +22,6 @@ from robot_runtime.hal.events import Event
 from robot_runtime.metrics.episode_metrics import EpisodeScorer
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import EndReason, EpisodeEnd, EpisodeHeader, Outcome, StepRecord
-from robot_runtime.task_kinds.rearrangement.task import WALKTHROUGH
 
 CauseName = Literal[
     "stopped_too_early",
@@ -129,7 +128,7 @@ class CauseFinder:
 
     def on_step(self, record: StepRecord) -> None:
         """Add the next step, without images. Steps of a walkthrough are ignored, as in scores."""
-        if record.phase != WALKTHROUGH:
+        if record.state.scored:
             self._records.append(record)
 
     def cause(self, log: LogReader, end: EpisodeEnd, scorer: EpisodeScorer, helped_by: str = "") -> FailureCause:
@@ -241,7 +240,11 @@ def _wheels(records: Sequence[StepRecord]) -> FailureCause | None:
         motions += 1
         if result.outcome in (Outcome.TIMED_OUT, Outcome.FAULT):
             failed.append((record.index, f"{result.outcome.value}: {result.detail or 'no detail'}"))
-        elif wanted.forward_m and before.referee.frame == record.referee.frame and before.phase == record.phase:
+        elif (
+            wanted.forward_m
+            and before.referee.frame == record.referee.frame
+            and before.state.phase == record.state.phase
+        ):
             moved_m = before.referee.pose.distance_to(record.referee.pose)
             if moved_m < UNMOVED * abs(wanted.forward_m):
                 failed.append(

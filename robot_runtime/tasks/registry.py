@@ -15,9 +15,11 @@ from robot_runtime.task_kinds.objectnav import task as objectnav
 from robot_runtime.task_kinds.pointnav import task as pointnav
 from robot_runtime.task_kinds.rearrangement import task as rearrangement
 from robot_runtime.task_kinds.rearrangement.session import RearrangementSession
+from robot_runtime.task_kinds.rearrangement.state import STATE_FORMAT
 from robot_runtime.task_kinds.vln import task as vln
 from robot_runtime.tasks.episode import Episode
 from robot_runtime.tasks.session import TaskSession
+from robot_runtime.tasks.state import StateFormat
 from robot_runtime.tasks.task import Task, TaskKind
 
 
@@ -52,6 +54,11 @@ def task_session(robot: Robot, task: Task) -> TaskSession:
 
 
 _SESSIONS: dict[TaskKind, type[TaskSession]] = {"rearrangement": RearrangementSession}
+
+
+def state_format(task: Task) -> StateFormat:
+    """The place of the task's states in a log."""
+    return STATE_FORMAT if task.kind == "rearrangement" else StateFormat()
 
 
 def check_episode(task: Task, scene: Scene, episode: Episode, geodesic: GeodesicMap) -> Episode:

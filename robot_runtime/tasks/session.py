@@ -8,33 +8,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import TypeVar
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
 
 from robot_runtime.actions.discrete import Action
 from robot_runtime.hal import Robot
-from robot_runtime.scenes.objects import Grab, ObjectPose, ObjectSource
+from robot_runtime.scenes.objects import ObjectSource
 from robot_runtime.tasks.episode import Episode
+from robot_runtime.tasks.state import NO_STATE, StepState
 from robot_runtime.tasks.task import Task
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class TaskState:
-    """Additions of a session to one step; the first three are fields of ``StepRecord``.
+class Observed(NamedTuple):
+    """Additions of a session to one step.
 
     Attributes:
-        objects: poses of the tracked objects in map, without those that are held.
-        held: ids of the carried objects.
-        grab: result of the action ``grab_release``; None after any other.
+        state: state of the episode, for the step's record.
         extras: input of the task's own sensors (``Moment.extras``).
     """
 
-    objects: Mapping[str, ObjectPose] = field(default_factory=dict)
-    held: tuple[str, ...] = ()
-    grab: Grab | None = None
+    state: StepState = NO_STATE
     extras: object = None
 
 
@@ -42,14 +37,12 @@ class TaskSession:
     """Session of a task that only navigates: one phase without a name, and nothing is moved.
 
     Attributes:
-        phase: name of the running phase, as in ``StepRecord.phase``.
         object_source: source of the objects' poses; None where none are moved.
 
     Raises:
         ConfigError: the robot lacks a part that the task needs.
     """
 
-    phase = ""
     object_source: ObjectSource | None = None
 
     def __init__(self, robot: Robot, task: Task) -> None:
@@ -91,6 +84,6 @@ class TaskSession:
         """
         return False
 
-    def observe(self, after_ns: int) -> TaskState:
+    def observe(self, after_ns: int) -> Observed:
         """Return the additions to a step, measured at ``after_ns`` or later. Raises ``StaleData``."""
-        return TaskState()
+        return Observed()

@@ -85,8 +85,8 @@ def replay_actions(
             notes.append(Note(PART, f"replayed up to step {before.index}: {error.message}", error.remedy))
             break
         steps.append(_step(before, record, previous, made, compare))
-        if record.phase != before.phase and second is not None:
-            notes += _start_notes(made.pose.distance_to(second), f"start of phase {record.phase!r}")
+        if record.state.phase != before.state.phase and second is not None:
+            notes += _start_notes(made.pose.distance_to(second), f"start of phase {record.state.phase!r}")
     if forced:
         steps, left_out = _forced(simulator, records, steps)
         if left_out:
@@ -137,7 +137,7 @@ def _exactly(recorded: SE2, stated: SE2) -> SE2:
 
 def second_start(header: EpisodeHeader, records: Sequence[StepRecord]) -> SE2 | None:
     """The pose at the start of the second phase; None without one, or without its pose."""
-    later = next((record for record in records if record.phase != records[0].phase), None)
+    later = next((record for record in records if record.state.phase != records[0].state.phase), None)
     pose = None if later is None else known_pose(later)
     return None if pose is None else _exactly(pose, header.episode.start)
 
@@ -154,13 +154,13 @@ def _step(
 ) -> ActionStep:
     """Compare a recorded with a simulated step; ``before`` and ``previous`` precede them, None at the start."""
     recorded, difference = known_pose(record), None
-    if before is not None and previous is not None and before.phase == record.phase:
+    if before is not None and previous is not None and before.state.phase == record.state.phase:
         difference = displacement_difference(known_pose(before), recorded, previous.pose, made.pose)
     return ActionStep(
         index=record.index,
         action=record.action,
         command=record.command,
-        phase=record.phase,
+        phase=record.state.phase,
         recorded=recorded,
         replayed=made.pose,
         distance_m=None if recorded is None else recorded.distance_to(made.pose),
@@ -175,12 +175,12 @@ def _step(
         tilt_recorded_rad=record.head.tilt_rad,
         tilt_replayed_rad=made.tilt_rad,
         image=None if images is None else images.compare(record, made.frame),
-        grab_recorded=None if record.grab is None else record.grab.outcome,
+        grab_recorded=None if record.state.grab is None else record.state.grab.outcome,
         grab_replayed=made.grab,
         objects_m=max(
             (
                 math.dist(pose.position, made.objects[name].position)
-                for name, pose in record.objects.items()
+                for name, pose in record.state.poses.items()
                 if name in made.objects
             ),
             default=None,
@@ -206,7 +206,7 @@ def _forced(
     found, left_out = [steps[0]], 0
     for (before, record), step in zip(pairwise(records), steps[1:], strict=False):
         recorded_from, recorded_to = known_pose(before), known_pose(record)
-        whole = recorded_from is not None and recorded_to is not None and before.phase == record.phase
+        whole = recorded_from is not None and recorded_to is not None and before.state.phase == record.state.phase
         made = simulator.act_from(before, decision_of(record)) if whole else None
         if made is None:
             left_out += 1

@@ -83,8 +83,8 @@ def pose_replay(
         if recorded is None:
             left_out.setdefault(reason, []).append(record.index)
             continue
-        if record.objects or record.held:
-            simulator.put_objects(record.objects, record.held)
+        if record.state.poses or record.state.held:
+            simulator.put_objects(record.state.poses, record.state.held)
         rgb, depth_m = simulator.render(lens, camera.map_from_camera(record))
         pair = FramePair(record.index, recorded.rgb, recorded.depth_m, rgb, quantized(depth_m, measured))
         depth, color = depth_error(pair.recorded_depth_m, pair.simulated_depth_m), color_error(pair.recorded_rgb, rgb)

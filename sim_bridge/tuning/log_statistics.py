@@ -138,7 +138,7 @@ def _exclusion_reason(start: StepRecord, end: StepRecord) -> str:
     assert end.result is not None
     if end.result.outcome not in (Outcome.REACHED, Outcome.CONTACT):
         return str(end.result.outcome.value).replace("_", " ")
-    if end.phase != start.phase:
+    if end.state.phase != start.state.phase:
         return "a new phase began"
     for estimate in (start.referee, end.referee):
         pose = estimate.pose

@@ -16,6 +16,7 @@ from robot_runtime.scenes.objects import ObjectPose
 from robot_runtime.scenes.scene import Scene
 from robot_runtime.task_kinds.rearrangement import task as rearrangement
 from robot_runtime.task_kinds.rearrangement.crosshair import Pointer, settings
+from robot_runtime.task_kinds.rearrangement.state import RearrangementState
 from robot_runtime.tasks.episode import Episode
 from robot_runtime.tasks.task import Task
 
@@ -41,9 +42,7 @@ class CarryingWorld:
             self.episode,
             lambda: self.pose,
             lambda: self.tilt_rad,
-            lambda: self.objects,
-            lambda: tuple(name for name, _ in self.held),
-            lambda: self.phase,
+            lambda: RearrangementState(self.objects, tuple(name for name, _ in self.held), phase=self.phase),
         )
 
     def run(self, agent: Oracle, max_steps: int | None = None) -> None:

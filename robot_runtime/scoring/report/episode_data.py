@@ -98,7 +98,7 @@ class EpisodeData:
     @cached_property
     def tracks(self) -> tuple[tuple[SE2, ...], ...]:
         """The poses of each phase; between two phases the robot was carried."""
-        phases = [list(part) for _, part in groupby(self.records, key=lambda record: record.phase)]
+        phases = [list(part) for _, part in groupby(self.records, key=lambda record: record.state.phase)]
         return tuple(tuple(record.referee.pose for record in part) for part in phases)
 
     @property

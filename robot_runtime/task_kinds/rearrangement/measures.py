@@ -102,11 +102,11 @@ class RearrangementMeasures(Measures):
     def on_step(self, record: StepRecord) -> None:
         if self._start is None:
             # People state the poses at the end; at the start they put the objects where the episode has them.
-            self._start = {item.id: item.start for item in self.header.episode.objects} | dict(record.objects)
-        elif record.grab is not None:
-            self._grabs += record.grab.outcome is GrabOutcome.GRABBED
-            self._failed_grabs += record.grab.outcome is GrabOutcome.NOTHING
-        self._tracked, self._held = record.objects, record.held
+            self._start = {item.id: item.start for item in self.header.episode.objects} | dict(record.state.poses)
+        elif (grab := record.state.grab) is not None:
+            self._grabs += grab.outcome is GrabOutcome.GRABBED
+            self._failed_grabs += grab.outcome is GrabOutcome.NOTHING
+        self._tracked, self._held = record.state.poses, record.state.held
 
     @override
     def holds(self, pose: SE2, distance_m: float) -> bool:

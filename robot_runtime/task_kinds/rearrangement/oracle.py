@@ -25,7 +25,7 @@ from robot_runtime.scenes.grid_interpolation import Floats
 from robot_runtime.scenes.objects import ObjectPose
 from robot_runtime.task_kinds.rearrangement import task as rearrangement
 from robot_runtime.task_kinds.rearrangement.crosshair import Pointer, Ray, UprightBox, settings
-from robot_runtime.task_kinds.rearrangement.task import WALKTHROUGH, Point
+from robot_runtime.task_kinds.rearrangement.task import Point
 from robot_runtime.tasks.episode import RearrangedObject
 from robot_runtime.tasks.episode_objects import added_objects
 from robot_runtime.tasks.task import Task
@@ -114,14 +114,14 @@ class RearrangementOracle:
     # --- one object after the other ---------------------------------------------------------------------------------
 
     def _decide(self, pose: SE2) -> Action:
-        if self._world.phase() == WALKTHROUGH:
+        if not self._world.state().scored:
             return Action.STOP
         self._update()
         while self._jobs:
             if self._queue:
                 return self._queue.pop(0)
-            job, holds = self._jobs[0], bool(self._world.held())
-            if not holds and (job.item.id not in self._world.objects() or self._is_right(job)):
+            job, holds = self._jobs[0], bool(self._world.state().held)
+            if not holds and (job.item.id not in self._world.state().poses or self._is_right(job)):
                 self._next_job()
                 continue
             if self._failures.count >= TRIES or self._rounds >= ROUNDS:
@@ -135,7 +135,7 @@ class RearrangementOracle:
                     return action
                 self._travels = False
             self._align(job, holds, pose)
-        if self._world.held() and self._grabbed_at is not None:  # it could not be put down where it belongs
+        if self._world.state().held and self._grabbed_at is not None:  # it could not be put down where it belongs
             self._grabbed_at = None
             return Action.GRAB_RELEASE
         return Action.STOP
@@ -152,7 +152,7 @@ class RearrangementOracle:
         """Take the outcome of the last grab or release into account."""
         if self._grabbing is None:
             return
-        (pose, before), held = self._grabbing, self._world.held()
+        (pose, before), held = self._grabbing, self._world.state().held
         self._grabbing = None
         if self._grabbed_at is None and held:
             self._grabbed(held[-1], pose, before)
@@ -230,7 +230,7 @@ class RearrangementOracle:
         self._queue = list(actions) or ([] if holds else self._looks(job, pose))
         if not self._queue:
             self._queue = [Action.GRAB_RELEASE]
-            self._grabbing = pose, dict(self._world.objects())
+            self._grabbing = pose, dict(self._world.state().poses)
 
     # --- grabbing ---------------------------------------------------------------------------------------------------
 
@@ -239,7 +239,7 @@ class RearrangementOracle:
         return rearrangement.grab_places(self._task, self._world.scene, self._world.episode, job.item.id, pose)
 
     def _grab_places(self, job: _Job) -> list[Point]:
-        places = self._places(job, self._world.objects()[job.item.id])
+        places = self._places(job, self._world.state().poses[job.item.id])
         fits = [place for place, fit in zip(places, self._can_release(job, np.array(places)), strict=True) if fit]
         return fits or places
 
@@ -257,7 +257,7 @@ class RearrangementOracle:
 
     def _can_release(self, job: _Job, places: Floats) -> NDArray[np.bool_]:
         """For places (N, 2) to grab it from: whether there is one to stand at when the object is to come down."""
-        now = self._world.objects()[job.item.id]
+        now = self._world.state().poses[job.item.id]
         if not len(places):
             return np.zeros(0, bool)
         if not self._is_exact(job):
@@ -283,7 +283,7 @@ class RearrangementOracle:
     def _aim_box(self, job: _Job) -> UprightBox:
         """The object's box; after a grab of nothing, its upper or lower half: plants have gaps."""
         item = rearrangement.scene_object(self._world.scene, self._world.episode, job.item.id)
-        box = rearrangement.upright_box(item, self._world.objects()[job.item.id])
+        box = rearrangement.upright_box(item, self._world.state().poses[job.item.id])
         side = (0, 1, -1)[self._failures.count % 3]
         if side == 0:
             return box
@@ -357,7 +357,7 @@ class RearrangementOracle:
         return job.goes_back or self._settings.min_iou is not None or self._settings.max_angle_deg is not None
 
     def _is_right(self, job: _Job) -> bool:
-        now = self._world.objects()[job.item.id]
+        now = self._world.state().poses[job.item.id]
         if math.dist(now.position, job.goal.position) > job.off_m:
             return False
         return not self._is_exact(job) or abs(wrap_angle(now.yaw_rad - job.goal.yaw_rad)) <= job.off_rad
@@ -367,7 +367,7 @@ class RearrangementOracle:
         world, found = self._world, []
         at_home = {item.id: item.center for item in world.scene.objects}
         for item in (*world.scene.objects, *added_objects(world.scene, [world.episode])):
-            pose = world.objects().get(item.id)
+            pose = world.state().poses.get(item.id)
             if item.id == without or pose is None:
                 continue
             if item.id in at_home and math.dist(pose.position, at_home[item.id]) <= _AT_HOME_M:

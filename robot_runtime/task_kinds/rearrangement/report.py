@@ -95,10 +95,10 @@ def object_changes(
         criteria: test results of the scorer; None without a score.
     """
     items = {item.id: item for item in header.scene.objects}
-    last = {**records[-1].objects, **stated}
+    last = {**records[-1].state.poses, **stated}
     changes = []
     for each in header.episode.objects:
-        held = each.id in records[-1].held and each.id not in stated
+        held = each.id in records[-1].state.held and each.id not in stated
         end = None if held else last.get(each.id)
         changes.append(
             ObjectChange(

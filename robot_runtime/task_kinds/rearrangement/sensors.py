@@ -14,7 +14,8 @@ from robot_runtime.common.geometry import polar_goal
 from robot_runtime.errors import ConfigError, EpisodeError
 from robot_runtime.hal import RgbdFrame
 from robot_runtime.task_kinds.rearrangement.crosshair import settings
-from robot_runtime.task_kinds.rearrangement.task import WALKTHROUGH, to_move
+from robot_runtime.task_kinds.rearrangement.state import WALKTHROUGH
+from robot_runtime.task_kinds.rearrangement.task import to_move
 from robot_runtime.tasks.episode import Episode
 from robot_runtime.tasks.sensor import Bound, Moment, Sensor, image_shape, text_sensor
 from robot_runtime.tasks.task import SensorName, Task

@@ -21,9 +21,9 @@ from robot_runtime.hal.streams import STREAMS
 from robot_runtime.scenes.objects import Grab, GrabOutcome, ObjectPose, ObjectSource, TrackedObjects
 from robot_runtime.task_kinds.rearrangement.crosshair import settings
 from robot_runtime.task_kinds.rearrangement.sensors import RearrangementGoal
-from robot_runtime.task_kinds.rearrangement.task import UNSHUFFLE, WALKTHROUGH
+from robot_runtime.task_kinds.rearrangement.state import UNSHUFFLE, WALKTHROUGH, RearrangementState
 from robot_runtime.tasks.episode import Episode
-from robot_runtime.tasks.session import TaskSession, TaskState
+from robot_runtime.tasks.session import Observed, TaskSession
 from robot_runtime.tasks.task import Task
 
 T = TypeVar("T")
@@ -92,11 +92,11 @@ class RearrangementSession(TaskSession):
         return walks and (action is Action.STOP or index >= self._settings.walkthrough_steps)
 
     @override
-    def observe(self, after_ns: int) -> TaskState:
+    def observe(self, after_ns: int) -> Observed:
         assert self._episode is not None
         tracked = self._tracked(after_ns)
         extras = RearrangementGoal(self._episode, self._goal_frame, tracked.held, self.phase)
-        return TaskState(tracked.poses, tracked.held, self._grab, extras)
+        return Observed(RearrangementState(tracked.poses, tracked.held, self._grab, self.phase), extras)
 
     def _arrange(self, layout: Mapping[str, ObjectPose], place: Callable[[], T]) -> T:
         """Bring the objects to a layout and the robot to its start; check where the objects are seen.

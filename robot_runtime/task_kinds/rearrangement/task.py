@@ -21,12 +21,6 @@ from robot_runtime.tasks.episode_objects import added_objects
 from robot_runtime.tasks.goal_program import selections
 from robot_runtime.tasks.task import Task
 
-WALKTHROUGH = "walkthrough"
-"""Phase in which the agent sees the goal state and moves nothing."""
-
-UNSHUFFLE = "unshuffle"
-"""Phase in which the agent moves objects."""
-
 PLACE_SPACING_M = 0.1
 """Spacing of the places from which an object can be grabbed; distance is measured to the nearest."""
 

@@ -152,12 +152,12 @@ class MujocoBackend(SimulatorBackend):
             return None
         try:
             if task.rearrangement is not None:
-                robot.placer.place_objects(before.objects)
+                robot.placer.place_objects(before.state.poses)
             self._placer.override = None
             self._placer.place(before.referee.pose, before.head.tilt_rad)
         except InvalidStart:
             return None
-        self._remove(before.held)
+        self._remove(before.state.held)
         began = self._simulation.pose()
         motion = MotionController(robot.clock, robot.base, robot.head, robot.motion)
         motion.rest()
@@ -214,8 +214,8 @@ class MujocoBackend(SimulatorBackend):
             None if result is None else result.outcome,
             record.frame if self._images else None,
             None if result is None else result.duration_s,
-            record.objects,
-            None if record.grab is None else record.grab.outcome,
+            record.state.poses,
+            None if record.state.grab is None else record.state.grab.outcome,
         )
 
 

@@ -19,13 +19,14 @@ from viewer_schema import Refused, fields_of, values_at
 from robot_runtime.common.geometry import SE2
 from robot_runtime.hal import PoseEstimate, PoseStatus, Zone
 from robot_runtime.recording import ros2_messages
-from robot_runtime.recording.channels import CHANNELS, Channel, poses_channel
+from robot_runtime.recording.channels import Channel, channels, poses_channel
 from robot_runtime.recording.writer import Recorder
 from robot_runtime.scenes.occupancy_map import Cell, OccupancyMap
+from robot_runtime.tasks.state import StateFormat
 
 JSON_CHANNELS = {
     channel.topic: channel
-    for channel in (*CHANNELS, poses_channel("/localizer/odometry"))
+    for channel in (*channels(StateFormat()), poses_channel("/localizer/odometry"))
     if channel.message_encoding == "json"
 }
 
@@ -137,7 +138,7 @@ def test_a_map_is_a_ros_2_occupancy_grid() -> None:
 
 
 def test_depth_and_map_have_the_schemas_that_rerun_displays() -> None:
-    named = {channel.topic: (channel.schema_name, channel.schema_encoding) for channel in CHANNELS}
+    named = {channel.topic: (channel.schema_name, channel.schema_encoding) for channel in channels(StateFormat())}
     assert named["/camera/depth"] == ("sensor_msgs/msg/Image", "ros2msg")
     assert named["/map"] == ("nav_msgs/msg/OccupancyGrid", "ros2msg")
     assert named["/path"] == ("foxglove.PointCloud", "protobuf")

@@ -85,9 +85,9 @@ def test_a_walkthrough_is_in_the_log_and_shows_the_goal_state(tmp_path: Path) ->
     with LogReader(log) as reader:
         records = list(reader.steps(images=False))
         objects = reader.header.episode.objects
-    assert [record.phase for record in records] == ["walkthrough"] * 4 + ["unshuffle"] * 2
+    assert [record.state.phase for record in records] == ["walkthrough"] * 4 + ["unshuffle"] * 2
     for record in records:
         for item in objects:
-            wanted = item.start if record.phase == "unshuffle" else item.goal
+            wanted = item.start if record.state.phase == "unshuffle" else item.goal
             assert wanted is not None
-            assert record.objects[item.id].position == pytest.approx(wanted.position, abs=1e-6)
+            assert record.state.poses[item.id].position == pytest.approx(wanted.position, abs=1e-6)

@@ -92,22 +92,22 @@ def test_an_episode_begins_with_every_object_at_its_start(things: Scene) -> None
     first = kept.steps[0]
     assert kept.header is not None
     assert kept.header.object_source is ObjectSource.SIMULATOR
-    assert first.objects["mug"] == MUG.pose
-    assert first.objects["bowl"] == BOWL_START
-    assert (first.held, first.grab, first.phase) == ((), None, "unshuffle")
+    assert first.state.poses["mug"] == MUG.pose
+    assert first.state.poses["bowl"] == BOWL_START
+    assert (first.state.held, first.state.grab, first.state.phase) == ((), None, "unshuffle")
     assert kept.end is not None
     assert kept.end.reason is EndReason.STOP
 
 
 def test_grabbing_carrying_and_releasing_stand_in_the_steps(things: Scene) -> None:
     kept = run(things, make_task(), [GRAB, Action.TURN_RIGHT, GRAB, STOP])
-    grabs = [step.grab.outcome if step.grab else None for step in kept.steps]
+    grabs = [step.state.grab.outcome if step.state.grab else None for step in kept.steps]
     assert grabs == [None, GrabOutcome.GRABBED, None, GrabOutcome.RELEASED, None]
-    assert [step.held for step in kept.steps] == [(), ("mug",), ("mug",), (), ()]
-    assert ["mug" in step.objects for step in kept.steps] == [True, False, False, True, True]
-    end = kept.steps[-1].objects["mug"].position
+    assert [step.state.held for step in kept.steps] == [(), ("mug",), ("mug",), (), ()]
+    assert ["mug" in step.state.poses for step in kept.steps] == [True, False, False, True, True]
+    end = kept.steps[-1].state.poses["mug"].position
     assert end == pytest.approx((0.0, -0.9, MUG.size[2] / 2), abs=0.05)
-    assert kept.steps[-1].objects["bowl"] == BOWL_START
+    assert kept.steps[-1].state.poses["bowl"] == BOWL_START
     assert [int(step.observation["held"][0] > -1) for step in kept.steps][:2] == [0, 1]
 
 
@@ -124,26 +124,26 @@ def test_the_walkthrough_shows_the_goal_and_then_everything_starts_anew(
     things: Scene, walk: list[Action], switch: int
 ) -> None:
     kept = run(things, make_task(goal="experience", walkthrough_steps=3), [*walk, GRAB, *[LEFT] * 5])
-    phases = [step.phase for step in kept.steps]
+    phases = [step.state.phase for step in kept.steps]
     assert phases == ["walkthrough"] * switch + ["unshuffle"] * (len(phases) - switch)
-    assert kept.steps[0].objects["mug"] == GOAL
-    assert kept.steps[switch].objects["mug"] == MUG.pose
+    assert kept.steps[0].state.poses["mug"] == GOAL
+    assert kept.steps[switch].state.poses["mug"] == MUG.pose
     assert kept.steps[switch].action is walk[-1]
     assert kept.steps[switch].referee.pose.distance_to(SE2()) < 1e-9
     turned_rad = kept.steps[switch - 1].referee.pose.yaw_rad
     assert turned_rad == pytest.approx(math.radians(90), abs=0.05)
     assert not np.array_equal(kept.steps[0].frame.rgb, kept.steps[switch].frame.rgb)
-    assert kept.steps[switch + 1].grab is not None
-    assert kept.steps[switch + 1].grab.outcome is GrabOutcome.GRABBED
+    assert kept.steps[switch + 1].state.grab is not None
+    assert kept.steps[switch + 1].state.grab.outcome is GrabOutcome.GRABBED
     assert kept.end is not None
     assert (kept.end.reason, kept.end.steps) == (EndReason.MAX_STEPS, switch + 6)
 
 
 def test_nothing_is_taken_in_the_walkthrough(things: Scene) -> None:
     kept = run(things, make_task(goal="experience", walkthrough_steps=3), [GRAB, STOP, STOP])
-    assert kept.steps[1].grab is not None
-    assert kept.steps[1].grab.outcome is GrabOutcome.NOTHING
-    assert "walkthrough" in kept.steps[1].grab.detail
+    assert kept.steps[1].state.grab is not None
+    assert kept.steps[1].state.grab.outcome is GrabOutcome.NOTHING
+    assert "walkthrough" in kept.steps[1].state.grab.detail
     assert kept.end is not None
     assert kept.end.reason is EndReason.STOP
 
@@ -154,7 +154,7 @@ def test_the_image_of_the_goal_is_what_the_robot_sees_when_all_is_done(things: S
     goal = kept.steps[0].observation["imagegoal"]
     assert np.array_equal(goal, walked.steps[0].frame.rgb)
     assert not np.array_equal(goal, kept.steps[0].observation["rgb"])
-    assert kept.steps[0].objects["mug"] == MUG.pose
+    assert kept.steps[0].state.poses["mug"] == MUG.pose
 
 
 def test_a_robot_without_a_hand_is_refused_before_anything_moves(things: Scene) -> None:
@@ -194,7 +194,7 @@ def logged(things: Scene, tmp_path_factory: pytest.TempPathFactory) -> tuple[Kep
 
 
 def same_things(steps: list[StepRecord], read: list[StepRecord]) -> bool:
-    return [(s.objects, s.held, s.grab, s.phase) for s in steps] == [(r.objects, r.held, r.grab, r.phase) for r in read]
+    return [step.state for step in steps] == [step.state for step in read]
 
 
 def test_a_log_gives_back_objects_backpack_hand_and_phase(logged: tuple[Kept, Path]) -> None:
@@ -236,5 +236,5 @@ def test_the_second_episode_of_a_run_is_the_same_as_the_first(things: Scene) -> 
             env.reset(make_episode())
             for action in (GRAB, Action.TURN_RIGHT, GRAB, STOP):
                 env.step(action)
-            seen.append([(step.objects, step.held, step.frame.rgb.tobytes()) for step in kept.steps])
+            seen.append([(step.state.poses, step.state.held, step.frame.rgb.tobytes()) for step in kept.steps])
     assert seen[0] == seen[1]

@@ -192,7 +192,7 @@ def test_two_phases_objects_and_the_hand_are_replayed(tmp_path: Path) -> None:
             records = list(reader.steps(images=False))
             action, notes = replay_actions(reader, records, simulator, images)
         assert notes == ()
-        assert {record.phase for record in records} == {"walkthrough", "unshuffle"}
+        assert {record.state.phase for record in records} == {"walkthrough", "unshuffle"}
         grabs = [step.grab_recorded for step in action.steps if step.grab_recorded is not None]
         assert grabs[0] is GrabOutcome.GRABBED
         assert [step.grab_replayed for step in action.steps if step.grab_replayed is not None] == grabs
@@ -202,7 +202,7 @@ def test_two_phases_objects_and_the_hand_are_replayed(tmp_path: Path) -> None:
         assert sum(step.difference is None for step in action.steps) == 2
 
     def shifted(step: StepRecord) -> StepRecord:
-        return moved(step, y_m=0.04) if step.phase == "unshuffle" else step
+        return moved(step, y_m=0.04) if step.state.phase == "unshuffle" else step
 
     with (
         LogReader(rewritten(log, tmp_path / "shifted", shifted)) as reader,
@@ -239,7 +239,7 @@ def test_a_policy_begins_its_second_phase_where_the_recorded_one_did(tmp_path: P
     things = (RearrangedObject("mug", MUG.pose, on_floor(MUG, -0.5, 1.0)),)
     episode = Episode("0", scene.name, SE2(), (Goal(1.0, 0.0),), objects=things)
     (log,) = record(tmp_path / "real", scene, [[L, Action.STOP, L]], TIDY, episode=episode)
-    aside = rewritten(log, tmp_path / "aside", lambda s: moved(s, y_m=0.04) if s.phase == "unshuffle" else s)
+    aside = rewritten(log, tmp_path / "aside", lambda s: moved(s, y_m=0.04) if s.state.phase == "unshuffle" else s)
     policy = load_source(PolicySource(f"{tmp_path / 'turning.py'}:Turning"))
     with LogReader(aside) as reader, factory("sim")(reader.header, scene, True, {}, "test") as simulator:
         records = list(reader.steps(images=False))
@@ -247,6 +247,6 @@ def test_a_policy_begins_its_second_phase_where_the_recorded_one_did(tmp_path: P
     assert notes == ()
     with LogReader(Path(closed.log)) as made:
         steps = list(made.steps(images=False))
-    first, second = (next(s for s in steps if s.phase == phase) for phase in ("walkthrough", "unshuffle"))
+    first, second = (next(s for s in steps if s.state.phase == phase) for phase in ("walkthrough", "unshuffle"))
     assert first.referee.pose == SE2()
     assert second.referee.pose.y_m == pytest.approx(0.04, abs=1e-9)

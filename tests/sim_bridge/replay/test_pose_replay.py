@@ -224,7 +224,7 @@ def test_objects_stand_where_they_stood_and_what_is_carried_is_nowhere(tmp_path:
     with LogReader(recorder.path) as log, factory("sim")(log.header, scene, False, {}, "test") as simulator:
         records = list(log.steps(images=False))
         pose, notes = pose_replay(log, records, simulator)
-    assert {record.held for record in records} == {(), ("mug",)}
+    assert {record.state.held for record in records} == {(), ("mug",)}
     assert pose is not None
     assert notes == ()
     assert_identical(pose, len(records))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -20,6 +20,12 @@ from robot_runtime.scoring.report import group_charts
 from robot_runtime.scoring.report.panels import outcome
 from robot_runtime.scoring.statistics.intervals import Interval
 from robot_runtime.scoring.summary import EpisodeScore
+from robot_runtime.tasks.state import StepState
+
+
+@dataclass(frozen=True)
+class Phase(StepState):
+    phase: str = ""
 
 
 class TestPlots:
@@ -77,5 +83,5 @@ class TestPlots:
 
     def test_between_phases_the_track_is_interrupted(self, record) -> None:
         data = shown(record(synthetic.header(), [FORWARD] * 3))
-        walked = [replace(one, phase="walkthrough" if one.index < 2 else "unshuffle") for one in data.records]
+        walked = [replace(one, state=Phase("look" if one.index < 2 else "act")) for one in data.records]
         assert [len(track) for track in replace(data, records=tuple(walked)).tracks] == [2, 2]

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import synthetic
 from kind_episodes import page, panels, shown
+from rearranged import with_state
 from synthetic import FORWARD, STOP
 
 from robot_runtime.actions.discrete import Action
@@ -48,7 +49,7 @@ class TestObjects:
     def changes(self, end: dict[str, ObjectPose], held: tuple[str, ...] = (), said: dict | None = None, criteria=None):
         header = self.header(ObjectPose((4.0, 2.0, 0.76)))
         (record,) = synthetic.drive(synthetic.header(), [])
-        return object_changes(header, [replace(record, objects=end, held=held)], said or {}, criteria)
+        return object_changes(header, [with_state(record, poses=end, held=held)], said or {}, criteria)
 
     def test_each_criterion_of_each_object(self) -> None:
         turned = ObjectPose((4.1, 2.0, 0.76), (math.cos(0.5), 0.0, 0.0, math.sin(0.5)))
@@ -76,7 +77,7 @@ class TestObjects:
         records = synthetic.drive(header, [FORWARD, STOP])
         poses = {"mug_1": ObjectPose((4.1, 2.0, 0.76)), "sofa_1": ObjectPose((2.5, 3.3, 0.4))}
         start = {"mug_1": MUG_POSE, "sofa_1": ObjectPose((0.5, 3.3, 0.4))}
-        records = [replace(one, objects=poses if one.index else start) for one in records]
+        records = [with_state(one, poses=poses if one.index else start) for one in records]
         recorder = Recorder(tmp_path)
         synthetic.play(recorder, header, records)
         assert recorder.path is not None

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import synthetic
 from raising import raises_naming
+from rearranged import with_state
 from synthetic import FORWARD, LEFT, STOP
 
 from robot_runtime.actions.discrete import Action
@@ -77,8 +78,8 @@ def tracked(
 ) -> list[StepRecord]:
     """Two moves and a stop; the objects are at their start until the end."""
     records = synthetic.drive(head, actions or (FORWARD, FORWARD, STOP))
-    records = [replace(record, objects=start) for record in records]
-    return [*records[:-1], replace(records[-1], objects=final, held=held)]
+    records = [with_state(record, poses=start) for record in records]
+    return [*records[:-1], with_state(records[-1], poses=final, held=held)]
 
 
 def scored(head: EpisodeHeader, records: list[StepRecord], rules: Rules | None = None) -> Metrics:
@@ -168,7 +169,7 @@ def test_grabs_are_counted() -> None:
     grabs = [Grab(GrabOutcome.NOTHING, None, "nothing there"), Grab(GrabOutcome.GRABBED, "ball"),
              Grab(GrabOutcome.RELEASED, "ball")]  # fmt: skip
     records = tracked(head, {**START, "ball": GOAL}, actions=(GRAB, GRAB, GRAB, STOP))
-    records = [records[0], *(replace(r, grab=g) for r, g in zip(records[1:4], grabs, strict=True)), records[4]]
+    records = [records[0], *(with_state(r, grab=g) for r, g in zip(records[1:4], grabs, strict=True)), records[4]]
     metrics = scored(head, records)
     assert (metrics["grabs"], metrics["failed_grabs"]) == (1, 1)
 
@@ -238,10 +239,11 @@ def test_the_walkthrough_is_not_scored() -> None:
     hand = Rearrangement("experience", (0.5, 0.5), 1.5, max_translation_m=0.3, harm_min_iou=0.5, walkthrough_steps=9)
     head = header(hand)
     walk = [
-        replace(r, phase="walkthrough", objects={**START, "ball": GOAL}) for r in synthetic.drive(head, [FORWARD] * 4)
+        with_state(r, phase="walkthrough", poses={**START, "ball": GOAL}) for r in synthetic.drive(head, [FORWARD] * 4)
     ]
-    begin = replace(synthetic.drive(head, [STOP])[1], index=5, phase="unshuffle", objects=START)
-    rest = [replace(r, index=r.index + 5, phase="unshuffle") for r in tracked(head, {**START, "ball": GOAL})[1:]]
+    begin = with_state(replace(synthetic.drive(head, [STOP])[1], index=5), phase="unshuffle", poses=START)
+    moved = tracked(head, {**START, "ball": GOAL})[1:]
+    rest = [with_state(replace(r, index=r.index + 5), phase="unshuffle") for r in moved]
     metrics = scored(head, [*walk, begin, *rest])
     assert (metrics["success"], metrics["steps"]) == (True, 3)
     assert metrics["path_length_m"] == pytest.approx(0.5)
