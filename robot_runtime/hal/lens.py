@@ -48,7 +48,7 @@ class Lens:
 
     Attributes:
         fx, fy, cx, cy: pixels.
-        model: ``brown_conrady`` is OpenCV's plumb bob; ``rational`` OpenCV's eight-parameter model, which the Azure
+        model: ``brown_conrady`` is OpenCV's plumb bob; ``rational`` OpenCV's eight-parameter model, as the Azure
             Kinect is calibrated with; ``inverse_brown_conrady`` librealsense's, whose tangential part is taken of
             the radially distorted point (``rsutil.h``).
         coefficients: distortion coefficients in OpenCV's order: k1, k2, p1, p2[, k3[, k4, k5, k6]].
@@ -175,7 +175,7 @@ class Lens:
     def _jacobian(self, ideal: Array) -> tuple[Array, Array, Array, Array]:
         """Derivatives of distorted x, y by ideal x, y: xx, xy, yx, yy.
 
-        The tangential part's own radial factor is left out, which costs librealsense's model a step more and no
+        The tangential part's own radial factor is left out: it costs librealsense's model another step, and no
         exactness.
         """
         _, _, p1, p2, *_ = self._k

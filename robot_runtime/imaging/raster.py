@@ -114,7 +114,7 @@ def _find_cells(
     """Find the cells between two rows of vertices that must be drawn.
 
     Returns:
-        Number of whole cells (four measured corners of one surface) that contain a pixel's center: the left, right, top
+        Number of complete cells (four measured corners of one surface) that contain a pixel's center: the left, right, top
         and bottom pixels of these are the first four of ``spans``, their columns the last. Number of torn cells with
         three or more measured corners: their columns are in ``spans[4]``.
     """

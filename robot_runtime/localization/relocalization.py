@@ -131,7 +131,7 @@ def _voted_turn(seen: NDArray[np.complex128], known: NDArray[np.complex128], std
     if not far.any():
         return None
     turns = b[far] / abs(b[far]) * a[far].conj() / length[far]
-    # Median of the angles relative to the middle one, which avoids wrapping.
+    # Median of the angles relative to the middle one, to avoid wrapping.
     angles = np.angle(turns / turns[len(turns) // 2])
     return complex(turns[len(turns) // 2] * np.exp(1j * np.median(angles)))
 

@@ -34,7 +34,7 @@ def mean_pose(clock: Clock, localizer: Localizer, window_s: float) -> PoseEstima
     """Average the poses measured from now on for ``window_s`` while the robot stands still, in the localizer's frame.
 
     All arrivals count, not the newest of each poll: on a busy computer they come in pairs. There are at least
-    ``MIN_POSES``, however slow the source is, and none from before the source found the robot, which may happen only
+    ``MIN_POSES``, however slow the source is, and none from before the source found the robot; that may happen only
     now.
 
     Raises:
@@ -81,7 +81,7 @@ def require_tracked(localizer: Localizer, estimate: PoseEstimate) -> PoseEstimat
 def _mean(localizer: Localizer, estimates: Sequence[PoseEstimate]) -> PoseEstimate:
     """The mean pose without outliers, and its covariance.
 
-    Poses are weighted by the stated variances, which are larger at the start of a filter. Errors that scatter from pose
+    Poses are weighted by the stated variances; these are larger at the start of a filter. Errors that scatter from pose
     to pose average out; the stated covariance beyond that scatter is common to all poses, as a filter's errors are, and
     stays.
     """

@@ -1,8 +1,8 @@
 """A discrete action becomes closed-loop velocity commands, and comes back as an ``ActionResult``.
 
-A motion is one leg of :class:`~robot_runtime.motion.follower.LegFollower`, which knows what the base's motors do with
+A motion is a leg of :class:`~robot_runtime.motion.follower.LegFollower`. That one knows what the base's motors do with
 commands, and which of them are still under way. On a turn the wheels' mean speed is exactly zero, so that a pressed
-bumper does not forbid it, but for the last degrees, which one wheel may turn alone.
+bumper does not forbid it, except in the last degrees: one wheel may turn them alone.
 
 Errors do not pile up. Each motion starts from where the robot is, but headings (and the head's angles) form one chain:
 a turn that ended 0.1° short makes the next motion aim 0.1° further. A heading error would otherwise turn into a
@@ -146,7 +146,7 @@ class MotionController:
         Raises:
             StaleData: if either goes silent.
             DeviceFault: if either still moves after its time: ``rest_timeout_s`` for the base, for the head what its
-                whole range takes.
+                complete range takes.
         """
         base = self.follower.rest()
         limits = self._head.limits

@@ -23,7 +23,7 @@ BEYOND_ASSUMED = 0.4
 the goal: one that ended there would take long, and one that is left earlier makes every action short."""
 
 BRAKING = 0.95
-"""Share of the acceleration for braking; the rest is for corrections, which the limits would otherwise cut off."""
+"""Share of the acceleration for braking; the rest is for corrections: the limits would otherwise cut them off."""
 
 LEAST_M = 1e-4
 """Distance of a wheel that is not worth a command."""
@@ -243,9 +243,9 @@ class Drive:
         if not quantum_m_s:
             return speeds_m_s
         for index, asked_m_s in enumerate(self._asked_m_s or ()):
-            # The Guard may have let through less, which the base has rounded in turn.
+            # The Guard may have let through less, and the base has rounded that in turn.
             withheld_m_s = asked_m_s - quantum_m_s * round(self._predictor.sent[index] / quantum_m_s)
-            # At most half a step, which suffices to start: more would be driven where the leg is to brake.
+            # At most half a step: it suffices to start, and more would be driven where the leg is to brake.
             rounding[index] = clip(rounding[index] + withheld_m_s, quantum_m_s / 2)
         rounded_m_s = []
         for index, speed_m_s in enumerate(speeds_m_s):

@@ -96,7 +96,7 @@ class LegFollower:
     # --- reading and resting ----------------------------------------------------------------------------------------
 
     def read(self) -> BaseState:
-        """The base's state, which listeners see too.
+        """The base's state; listeners see it too.
 
         While reports are late or the Guard lacks feedback, the wheels are held at zero, for at most ``patience_s``.
 
@@ -328,7 +328,7 @@ def ending(state: BaseState, forward_m: float) -> Ended | None:
     """End of the motion that the base's state demands; None if it demands none.
 
     ``EXPIRED`` does not: it is over with the next command, and the timeout bounds it. Neither does contact on a turn
-    or in reverse, which the Guard allows.
+    or in reverse, where the Guard allows it.
     """
     halt = state.halt
     if halt in _HELD_BY_PERSON:

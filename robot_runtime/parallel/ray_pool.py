@@ -273,7 +273,7 @@ def connected(address: str, count: int | None) -> Iterator[Any]:
                 yield ray
             finally:
                 ray.shutdown()
-                # shutdown() does not wait for its processes, which still write into the folder.
+                # shutdown() does not wait for its processes: they still write into the folder.
                 wait_for(SystemClock(), lambda: None if _used(folder) else True, _END_S, _POLL_S)
 
 

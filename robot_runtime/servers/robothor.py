@@ -12,15 +12,15 @@ The client calls it for every action; its own ``reset`` sends nothing. Three act
 ``Initialize``,     the next episode that has not been run. Arguments of the simulator that the task knows
 ``Reset``           (``gridSize``, ``rotateStepDegrees``, ``fieldOfView``, ``sceneName``) must agree with it; others
                     have no meaning for a robot and are listed in ``robotRuntime.ignored``.
-``TeleportFull``    the next one that starts at that pose, so that the challenge's own loop, which teleports to
-                    each episode's start, works unchanged.
+``TeleportFull``    the next one that starts at that pose. The challenge's own loop teleports to each episode's start,
+                    and works unchanged.
 ==================  ==================================================================================================
 
 A client is known by its user name and address. While its episode runs, no client can begin another one, unless the
 server has ``takeover``.
 
 In an episode there are the task's actions by the challenge's names (``MoveAhead`` ... ``Stop``, AllenAct's ``End``) and
-``Pass``, which returns the last event once more. Poses are in THOR's convention and come from the policy's localizer.
+``Pass``, a request for the last event once more. Poses are in THOR's convention and come from the policy's localizer.
 
 An action that did not reach its goal has ``lastActionSuccess`` false. A refused request moves nothing, and also has
 ``errorCode`` ``InvalidAction``, the only code at which this client raises. ``errorMessage`` is the reason, and
