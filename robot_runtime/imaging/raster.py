@@ -114,9 +114,9 @@ def _find_cells(
     """Find the cells between two rows of vertices that must be drawn.
 
     Returns:
-        Number of complete cells (four measured corners of one surface) that contain a pixel's center: the left, right, top
-        and bottom pixels of these are the first four of ``spans``, their columns the last. Number of torn cells with
-        three or more measured corners: their columns are in ``spans[4]``.
+        Number of complete cells (four measured corners of a surface) that contain a pixel's center: the left, right,
+        top and bottom pixels of these are the first four of ``spans``, their columns the last. Number of torn cells
+        with three or more measured corners: their columns are in ``spans[4]``.
     """
     u0, v0, w0, u1, v1, w1 = above[0], above[1], above[2], below[0], below[1], below[2]
     lefts, rights, tops, bottoms, kinds, columns = spans[0], spans[1], spans[2], spans[3], spans[4], spans[5]
