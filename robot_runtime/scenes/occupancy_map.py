@@ -92,7 +92,7 @@ class OccupancyMap:
 
         Raises:
             SceneError: image undecodable or too large, a rotated or far origin, or an implausible resolution; names
-            ``where``.
+                ``where``.
         """
         low, high = RESOLUTIONS_M
         if not low <= file.resolution <= high:
