@@ -63,10 +63,10 @@ class Verdict:
         objects: poses of objects in map at the end of the episode, by id; may be incomplete.
         note: free text.
         judgment: verdict on the episode; None if the author does not say.
-        intervention: whether a person helped the robot, which makes the episode a failure; None if the author does not
+        intervention: whether a person helped the robot and the episode has thus failed; None if the author does not
             say.
-        judge: thresholds and errors of the automatic judge, which abstained where ``visible`` is None; None for a
-            person.
+        judge: thresholds and errors of the automatic judge, None for a person; a judge abstained where ``visible`` is
+            None.
     """
 
     who: str

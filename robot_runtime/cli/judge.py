@@ -29,7 +29,7 @@ def judge(
     """Judge in ObjectNav logs whether the goal object was in view at the stop; scores say so and correct for errors.
 
     The judge weighs the detector's score and the measured points in the object's box, and abstains where both leave it
-    unsure. Verdicts go into NAME.evidence.yaml beside each log; those of people count before them.
+    unsure. Verdicts are written to NAME.evidence.yaml next to each log; verdicts of people take precedence.
 
     Examples:
         robot-runtime judge logs/simulated --detector my_detector.yaml --out judge.yaml

@@ -37,7 +37,7 @@ def verdict(
     ] = None,
     note: Annotated[str, typer.Option(help="Anything else that is worth knowing.")] = "",
 ) -> None:
-    """Add a verdict to logs: it is written to NAME.evidence.yaml beside each log, and scores use it and say so.
+    """Add a verdict to logs: it is written to NAME.evidence.yaml next to each log. Scores use it and name its author.
 
     For a log of a campaign, it is entered in the campaign's ledger, too, as with `campaign judge` and `campaign event`.
 

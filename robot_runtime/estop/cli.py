@@ -38,7 +38,7 @@ def stop(
     """Emergency stop: hold the wheels of every robot that a command on this machine runs, until they are released.
 
     The running episode ends as interrupted, and the next one waits for the release. In the terminal of `run`, the space
-    bar and r do the same. It is no substitute for a button that cuts the motors' power.
+    bar and r do the same. It does not replace a button that cuts the motors' power.
 
     Examples:
         robot-runtime stop
@@ -65,7 +65,7 @@ def stop(
 def stop_keys(robot: Robot, on_key: Callable[[str], object] | None = None) -> Iterator[None]:
     """Stop the robot at the space bar and release it at ``r`` while the context lasts, if this is a terminal's job.
 
-    The terminal passes keys on at once and does not show them meanwhile; Ctrl-C works as ever.
+    The terminal passes keys on at once and does not show them; Ctrl-C works as before.
 
     Args:
         robot: the connected robot.

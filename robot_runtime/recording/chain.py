@@ -51,6 +51,6 @@ class Chain:
 
 
 def stated_digest(record: bytes) -> str:
-    """The field ``chain`` of a record; empty in older logs, which have none."""
+    """The field ``chain`` of a record; empty in older logs."""
     found = _FIELD.fullmatch(record[-_FIELD_BYTES:])
     return found[1].decode() if found else ""

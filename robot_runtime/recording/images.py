@@ -1,6 +1,6 @@
 """Lossless serialization of camera frames.
 
-Color is PNG without compression of its own, or pixels as they are in the log of a stream. Depth in whole millimeters
+Color is PNG without compression of its own, or pixels as they are in the log of a stream. Depth in integer millimeters
 becomes 16-bit integers; any other depth stays 32-bit float. What is compressed is compressed with its chunk.
 """
 
@@ -45,7 +45,7 @@ def encode_streamed_rgb(frame: RgbdFrame) -> tuple[Buffer, Buffer]:
 
 
 def decode_rgb(data: bytes) -> NDArray[np.uint8]:
-    """uint8 (H, W, 3) RGB of a serialized message. Raises ``ValueError`` if it is no such image, or too large."""
+    """uint8 (H, W, 3) RGB of a serialized message. Raises ``ValueError`` if it is not such an image, or too large."""
     if is_cdr(data):
         message = Image.from_bytes(data)
         if message.encoding != _RGB:
@@ -67,7 +67,7 @@ def encode_depth(frame: RgbdFrame, unit_m: float) -> Image:
 
 
 def _whole_millimeters(depth_m: NDArray[np.float32]) -> NDArray[np.uint16] | None:
-    """Depth as 16-bit integers; None if a value is no whole number of millimeters."""
+    """Depth as 16-bit integers; None if a value is not an integer number of millimeters."""
     with np.errstate(invalid="ignore"):
         scaled = depth_m * np.float32(1000)
         millimeters = np.rint(scaled, out=scaled).astype(np.uint16)

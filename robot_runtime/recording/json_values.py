@@ -23,9 +23,9 @@ def loads(data: bytes) -> dict[str, Any]:
 
 
 def integer(value: Any) -> int:
-    """A whole number of at most 64 bits. Raises ``ValueError``."""
+    """An integer of at most 64 bits. Raises ``ValueError``."""
     if type(value) is not int or not -_MAX_INTEGER <= value < _MAX_INTEGER:
-        raise ValueError(f"{value!r:.50} is not a whole number of 64 bits")
+        raise ValueError(f"{value!r:.50} is not an integer of 64 bits")
     return value
 
 

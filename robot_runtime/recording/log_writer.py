@@ -20,8 +20,8 @@ Chunks are compressed (Zstandard), and color is PNG. In the log of a stream (:fu
 is compressed, and images have no checksum, which would take a fifth of the time: /step has digests of those that the
 policy was given. A copy by ``recover`` has compressed chunks with checksums.
 
-Every chunk is written to the operating system as soon as it is whole. Images precede their step, so that each step in
-a log has its images, and have chunks of their own, so that a reader can skip them.
+Every chunk is written to the operating system as soon as it is complete. Images precede their step, so that each step
+in a log has its images, and have chunks of their own, so that a reader can skip them.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ STREAM_PERIOD_S = 0.1
 """Period of a task's commands below which its log is a stream."""
 
 STREAM_PATH_STEPS = 10
-"""Steps of a stream after which the whole path is written again, for viewers."""
+"""Steps of a stream after which the complete path is written again, for viewers."""
 
 BASE_CHUNK_S = 0.25
 """Seconds of the robot's time after which base states are written."""

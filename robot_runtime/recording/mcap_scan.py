@@ -51,7 +51,7 @@ _MESSAGE_INDEX, _MESSAGE, _CHUNK = int(Opcode.MESSAGE_INDEX), int(Opcode.MESSAGE
 
 
 class Span(NamedTuple):
-    """Location of a whole record: its opcode, and offset and length of its content."""
+    """Location of a complete record: its opcode, and offset and length of its content."""
 
     opcode: int
     offset: int
@@ -74,7 +74,7 @@ class LogFile:
     Attributes:
         spans: spans of all complete records in file order, without the message indexes and an intact summary.
         chunks: the chunks among them.
-        whole: whether the file has its end; False for a torn one.
+        complete: whether the file has its end; False for a torn file.
         intact_bytes: length of the part with complete records.
 
     Raises:
@@ -102,7 +102,7 @@ class LogFile:
         self.intact_bytes = len(MCAP0_MAGIC)
         self._scan(path.stat().st_size)
         closed = bool(self.spans) and self.spans[-1].opcode == Opcode.FOOTER
-        self.whole = closed and self._read(self.intact_bytes, len(MCAP0_MAGIC) + 1) == MCAP0_MAGIC
+        self.complete = closed and self._read(self.intact_bytes, len(MCAP0_MAGIC) + 1) == MCAP0_MAGIC
 
     def close(self) -> None:
         """Close the file."""
@@ -171,7 +171,7 @@ class LogFile:
         return data
 
     def _scan(self, size: int) -> None:
-        """List the whole records, reading in windows: most records are message indexes of few bytes."""
+        """List the complete records, reading in windows: most records are message indexes of few bytes."""
         offset, window, start, last = len(MCAP0_MAGIC), b"", 0, -1
         chunk: Span | None = None
         channels: set[int] = set()

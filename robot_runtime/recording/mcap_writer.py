@@ -82,13 +82,13 @@ class McapWriter:
         self._sink.write(MCAP0_MAGIC + _record(Header(profile, library)))
 
     def add_metadata(self, name: str, metadata: dict[str, str]) -> None:
-        """Write metadata beside the chunks."""
+        """Write metadata outside the chunks."""
         offset = self._sink.tell()
         length = self._sink.write(_record(Metadata(name=name, metadata=metadata)))
         self._metadata.append(MetadataIndex(offset=offset, length=length, name=name))
 
     def add_attachment(self, attachment: Attachment) -> None:
-        """Write an attachment beside the chunks."""
+        """Write an attachment outside the chunks."""
         offset = self._sink.tell()
         length = self._sink.write(_record(attachment))
         index = AttachmentIndex(

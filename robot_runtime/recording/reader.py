@@ -39,7 +39,7 @@ R = TypeVar("R")
 
 
 class LogReader:
-    """One log, whole or torn.
+    """One log, complete or torn.
 
     Args:
         path: a file that ``Recorder`` wrote, or its intact part.
@@ -85,8 +85,8 @@ class LogReader:
 
     @property
     def complete(self) -> bool:
-        """Whether the file is whole and has its last record."""
-        return self._file.whole and self._end is not None
+        """Whether the file is complete and has its last record."""
+        return self._file.complete and self._end is not None
 
     @property
     def chained(self) -> bool:
@@ -227,7 +227,7 @@ class LogReader:
             yield None, arrived
 
     def _records(self) -> Iterator[tuple[str, Message]]:
-        """Every message that is no image."""
+        """Every message other than images."""
         for chunk in self._chunks:
             if not self._holds_images_only(chunk):
                 yield from self._messages(chunk)
@@ -245,7 +245,7 @@ class LogReader:
         try:
             records: list[McapRecord] = self._file.chunk(chunk.span, skipped)
         except Damaged:
-            if self._file.whole or chunk is not self._chunks[-1]:
+            if self._file.complete or chunk is not self._chunks[-1]:
                 raise
             return
         for record in records:

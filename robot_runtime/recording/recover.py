@@ -1,4 +1,4 @@
-"""Repair of a torn log: a copy of every intact message in a whole file that any MCAP tool opens."""
+"""Repair of a torn log: a copy of every intact message in a complete file that any MCAP tool opens."""
 
 from __future__ import annotations
 

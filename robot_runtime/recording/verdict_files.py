@@ -1,4 +1,4 @@
-"""Files of verdicts: ``NAME.evidence.yaml`` beside ``NAME.mcap``, which itself is never changed.
+"""Files of verdicts: ``NAME.evidence.yaml`` next to ``NAME.mcap``. The log itself never changes.
 
 A file identifies its run, so that it is never applied to another run that was recorded under the same name.
 """

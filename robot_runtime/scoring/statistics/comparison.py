@@ -111,7 +111,7 @@ def compare(a: Sequence[EpisodeScore], b: Sequence[EpisodeScore], cluster: Clust
     """Compare two policies on the episodes that both were scored on, paired by task and ``Episode.key``.
 
     A pair needs equal choices (success rule, map, scorer), without which scores are not comparable. With clusters,
-    whole clusters are drawn for the interval and change sign together in the test.
+    the clusters are drawn for the interval and change sign in the test.
 
     Args:
         a: scores of one policy.
@@ -155,7 +155,7 @@ def _runs(side: Side, scores: Sequence[EpisodeScore], unpaired: list[Unpaired]) 
 
 
 def _obstacle(a: Sequence[EpisodeScore], b: Sequence[EpisodeScore]) -> str:
-    """The reason why the runs of an episode are no pair; empty if they are."""
+    """The reason why the runs of an episode are not a pair; empty if they are."""
     if not a or not b:
         return LACKED
     first = a[0].choices

@@ -141,7 +141,7 @@ def power_table(
     campaigns: int = CAMPAIGNS,
 ) -> list[Forecast]:
     """Forecasts for several differences. Raises as :func:`forecast`."""
-    return [forecast(pilot, one, times, alpha, sides, max_pairs, campaigns) for one in differences]
+    return [forecast(pilot, difference, times, alpha, sides, max_pairs, campaigns) for difference in differences]
 
 
 def tilted(pilot: Sequence[float], mean: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -86,7 +86,7 @@ def test_an_intact_summary_is_skipped_and_an_altered_one_is_read_record_by_recor
     altered[-40] ^= 1  # in the last record before the footer
     path.write_bytes(altered)
     other = LogFile(path)
-    assert intact.whole
+    assert intact.complete
     assert intact.intact_bytes == len(altered) - len(MCAP0_MAGIC)
     assert intact.chunks == other.chunks
     assert [span.opcode for span in intact.spans[-2:]] == [Opcode.DATA_END, Opcode.FOOTER]
