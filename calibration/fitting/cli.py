@@ -39,8 +39,7 @@ def fit(
         robot-runtime run --robot fitted/robot.yaml
     """
     from calibration.fitting.fit import fit_robot, of_one_robot, read_all
-    from calibration.fitting.html_page import write_page
-    from calibration.fitting.output import write_fit
+    from calibration.fitting.output import write_fit, write_page
     from calibration.fitting.replay_results import read_replays
     from calibration.fitting.simulator_options import settings
     from calibration.fitting.table import show

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from calibration.fitting import table
 from calibration.fitting.fit import RobotFit
+from calibration.fitting.plots import write_plots
 from calibration.fitting.simulator_options import Setting, options
 from calibration.motion.action_error_fit import deviations
 from calibration.motion.motors import calibration_of
@@ -19,6 +22,7 @@ from robot_runtime.recording.json_records import plain
 from robot_runtime.robots.action_errors import KIND
 from robot_runtime.robots.calibration_file import Stamp, write_calibration
 from robot_runtime.robots.motor_calibration import KIND as MOTORS
+from robot_runtime.scoring.report.rendering import render
 
 DRIVER = "sim_bridge.robot.driver.make_robot"
 
@@ -108,3 +112,26 @@ def as_document(fit: RobotFit, found: list[Setting]) -> dict[str, Any]:
         "held_out": plain(fit.validation),
         "settings": [plain(setting) for setting in found],
     }
+
+
+# --- page ------------------------------------------------------------------------------------------------------------
+
+
+def write_page(folder: Path, fit: RobotFit, found: list[Setting]) -> None:
+    """Write ``fit.html`` and its figures as PNG. Raises ``RecordingError`` if they cannot be written."""
+    with writing(folder, "give another --out"):
+        pictures = [
+            (caption, base64.b64encode((folder / name).read_bytes()).decode())
+            for name, caption in write_plots(folder, fit)
+        ]
+        page = render(
+            "fit.html",
+            "calibration.fitting",
+            fit=fit,
+            settings=found,
+            says=table.says,
+            rows=table.rows(fit),
+            notes=table.notes(fit),
+            pictures=pictures,
+        )
+        (folder / "fit.html").write_text(page, encoding="utf-8")

@@ -13,7 +13,7 @@ from robot_runtime.errors import PolicyError
 from robot_runtime.policies import load_source
 from robot_runtime.policy import Policy, PolicySource
 from robot_runtime.records import EpisodeHeader
-from robot_runtime.scenes.scene import Scene, load_scene
+from robot_runtime.scenes.scene import Scene
 from sim_bridge.replay.backends import mujoco
 from sim_bridge.replay.backends.base import BackendFactory, SimulatorBackend
 from sim_bridge.replay.options import ADAPTERS, ReplayOptions
@@ -59,11 +59,7 @@ class ReplayCache:
             SceneError: there is no such scene, or its version is not the recorded one.
         """
         source = SceneSource(self._options.scene, self._options.any_scene_version)
-        folder = source.folder(header)
-        if folder not in self._scenes:
-            self._scenes[folder] = load_scene(folder)
-        source.check_version(self._scenes[folder], header)
-        return self._scenes[folder]
+        return source.of(header, self._scenes, meshes=False)
 
     def simulator(self, header: EpisodeHeader, scene: Scene | None, images: bool) -> SimulatorBackend:
         """The simulator for a log. Raises as :class:`BackendFactory`."""

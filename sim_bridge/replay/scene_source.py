@@ -22,16 +22,29 @@ class SceneSource:
     scene: str | None = None
     any_version: bool = False
 
-    def of(self, header: EpisodeHeader) -> Scene:
-        """The scene of a log, with its meshes.
+    def of(self, header: EpisodeHeader, loaded: dict[Path, Scene] | None = None, meshes: bool = True) -> Scene:
+        """The scene of a log.
+
+        Args:
+            header: header of the log.
+            loaded: scenes by folder; the scene is taken from there, or added.
+            meshes: whether the scene must have meshes.
 
         Raises:
             SceneError: it is neither in the logged folder nor bundled, has no meshes, or is another version.
         """
-        scene = load_scene(self.folder(header))
-        if not scene.file.assets:
-            raise SceneError(f"{scene.folder}: has no meshes to simulate", "name a folder with meshes, with --scene")
-        self.check_version(scene, header)
+        folder, loaded = self.folder(header), {} if loaded is None else loaded
+        if folder not in loaded:
+            loaded[folder] = load_scene(folder)
+        scene = loaded[folder]
+        if meshes and not scene.file.assets:
+            raise SceneError(f"{folder}: has no meshes to simulate", "name a folder with meshes, with --scene")
+        if scene.digest != header.scene.digest and not self.any_version:
+            raise SceneError(
+                f"{folder}: is another version of scene {header.scene.name!r} than the log's: digest "
+                f"{scene.digest[:12]}, recorded {header.scene.digest[:12]}",
+                "name the recorded version with --scene, or accept this one with --any-scene-version",
+            )
         return scene
 
     def folder(self, header: EpisodeHeader) -> Path:
@@ -48,12 +61,3 @@ class SceneSource:
                 f"scene {recorded.name!r} is not at {recorded.folder}, where it was when the log was written",
                 "name its folder with --scene",
             ) from None
-
-    def check_version(self, scene: Scene, header: EpisodeHeader) -> None:
-        """Raise ``SceneError`` if a scene is another version than a log's, and that is not accepted."""
-        if scene.digest != header.scene.digest and not self.any_version:
-            raise SceneError(
-                f"{scene.folder}: is another version of scene {header.scene.name!r} than the log's: digest "
-                f"{scene.digest[:12]}, recorded {header.scene.digest[:12]}",
-                "name the recorded version with --scene, or accept this one with --any-scene-version",
-            )

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -13,11 +16,11 @@ from PIL import Image
 from scipy.spatial import ConvexHull, QhullError
 from scipy.spatial.transform import Rotation
 
+from robot_runtime.common import config
 from robot_runtime.scenes.scene import Asset, Collision, Material, SceneFile, SceneObject, Visual
 from sim_bridge.scenes.columns import columns
 from sim_bridge.scenes.decompose import SEARCHED_TRIANGLES, DecompositionSettings, components, convex_parts
 from sim_bridge.scenes.mesh_files import Appearance, MeshPart
-from sim_bridge.scenes.naming import category_of, identifier
 from sim_bridge.scenes.pieces import Piece
 from sim_bridge.scenes.progress import Progress
 from sim_bridge.scenes.scene_files import digest, save_obj, shrink
@@ -275,3 +278,49 @@ def _has_volume(part: Array) -> bool:
     except QhullError:
         return False
     return bool(hull.volume > 1e-9 and hull.volume / hull.area > _MIN_PART_M / 4)
+
+
+# --- names of files --------------------------------------------------------------------------------------------------
+
+
+_VENDOR_PREFIX = re.compile(r"^aws_robomaker_[a-z]+_")
+_COUNTER = re.compile(r"([_. -]*\d+)+$")
+
+
+@dataclass(frozen=True)
+class NameTable:
+    """The content of ``categories.yaml``."""
+
+    structure: tuple[str, ...]
+    objects: dict[str, str]
+
+    __pydantic_config__ = config.STRICT
+
+
+@cache
+def name_table() -> NameTable:
+    """The table that ships with the importer."""
+    return config.load(Path(__file__).parent / "categories.yaml", NameTable)
+
+
+def category_of(name: str) -> str | None:
+    """The category that a name tells, None for a part of the building; an unknown name is its own category."""
+    plain = _COUNTER.sub("", _VENDOR_PREFIX.sub("", name))
+    squeezed = re.sub(r"[^a-z]", "", plain.lower())
+    table = name_table()
+    known = next((category for word, category in table.objects.items() if word.replace("_", "") in squeezed), None)
+    if known is not None:
+        return known
+    if not squeezed or any(word in squeezed for word in table.structure):
+        return None
+    return re.sub(r"[^a-z0-9]+", "_", plain.lower()).strip("_")
+
+
+def identifier(name: str, taken: set[str]) -> str:
+    """``name`` as letters, digits and underscores, with a counter if it is taken; adds it to ``taken``."""
+    base = re.sub(r"[^A-Za-z0-9_]+", "_", name).strip("_") or "unnamed"
+    candidate, count = base, 2
+    while candidate in taken:
+        candidate, count = f"{base}_{count}", count + 1
+    taken.add(candidate)
+    return candidate

@@ -3,9 +3,9 @@
 ::
 
     real logs ──► log_statistics.py           actions by the referee, floors seen, delays
-    settings.py ──► episodes.py               the same policies on the same episodes, in simulation  ──► SRCC
+    settings.py ──► policy_runs.py            the same policies on the same episodes, in simulation  ──► SRCC
                 ──► one_step_prediction.py    every recorded action from its recorded start          ──┐
-                ──► timing.py                 age of images when they are used                       ──┴► likelihood.py
+                ──► evaluation.py             age of images when they are used                       ──┴► likelihood.py
                                       │
                  sweep.py: all of it on any number of workers, resumable ──► results.py ──► table, plot, JSON
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,14 +13,7 @@ from robot_runtime.cli.option_groups import grouped_options
 from robot_runtime.errors import ConfigError
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
-
-    from robot_runtime.parallel.workers import WorkerLoss
     from robot_runtime.policy import PolicySource
-    from sim_bridge.tuning.progress import ProgressListener
-    from sim_bridge.tuning.refinement import Range
-    from sim_bridge.tuning.results import Tuning
-    from sim_bridge.tuning.settings import Setting
 
 
 def register(groups: dict[str, typer.Typer]) -> None:
@@ -54,18 +46,6 @@ class SettingOptions:
         list[str] | None,
         typer.Option(metavar="ROBOT", help="Another simulated robot to try, as it is: a fit's robot.yaml; repeatable."),
     ] = None
-
-    def ranges(self) -> list[Range]:
-        """The ranges to refine. Raises ``ConfigError``."""
-        from sim_bridge.tuning.refinement import Range
-
-        return [Range.parse(text) for text in self.refine or ()]
-
-    def grid(self, study: bool) -> Sequence[Setting]:
-        """The settings to try; with ``study``, the default ones if none are given. Raises ``ConfigError``."""
-        from sim_bridge.tuning.settings import make_grid
-
-        return make_grid(self.robot, self.vary or (), self.fitted or (), study=study)
 
 
 @dataclass(frozen=True)
@@ -118,14 +98,19 @@ def tune(
         robot-runtime gap tune logs/real --fitted fit/robot.yaml --workers 8
         robot-runtime gap tune logs/real --likelihood-only --refine camera.mount_error.tilt_deg=-5:5
     """
-    from robot_runtime.common.console import progress_bar
+    from robot_runtime.common.console import console, print_retry, progress_bar
     from robot_runtime.parallel.map import shared_ray
     from robot_runtime.scoring.summary import find_logs
     from sim_bridge.replay.scene_source import SceneSource
-    from sim_bridge.tuning.sweep import SweepOptions, sweep
+    from sim_bridge.tuning.plot import write_plot
+    from sim_bridge.tuning.progress import ProgressListener
+    from sim_bridge.tuning.results import write_tuning
+    from sim_bridge.tuning.settings import Range, SweepOptions, make_grid
+    from sim_bridge.tuning.sweep import sweep
+    from sim_bridge.tuning.table import table
 
-    ranges = tried.ranges()
-    settings = tried.grid(study=not ranges)
+    ranges = [Range.parse(text) for text in tried.refine or ()]
+    settings = make_grid(tried.robot, tried.vary or (), tried.fitted or (), study=not ranges)
     sweep_options = SweepOptions(
         SceneSource(place.scene, place.any_scene_version),
         dict(map(_policy, policy or ())),
@@ -138,37 +123,17 @@ def tune(
     )
     workers = parallel.counted()
     with shared_ray(workers), progress_bar() as progress:
-        tuning = sweep(find_logs(real), settings, sweep_options, workers, _bar(progress))
-    _write(result.out, tuning)
+        bar = progress.add_task("starting", total=None, note="")
 
-
-def _write(out: Path, tuning: Tuning) -> None:
-    """Print the table; write the results and their plot."""
-    from robot_runtime.common.console import console
-    from sim_bridge.tuning.plot import write_plot
-    from sim_bridge.tuning.results import write_tuning
-    from sim_bridge.tuning.table import table
-
-    console.print(table(tuning))
-    write_tuning(out / "tuning.json", tuning)
-    write_plot(out / "tuning.png", tuning)
-    console.print(f"{out / 'tuning.json'}, {out / 'tuning.png'}", style="dim", soft_wrap=True)
-
-
-def _bar(progress: Progress) -> ProgressListener:
-    from robot_runtime.common.console import print_retry
-    from sim_bridge.tuning.progress import ProgressListener
-
-    bar = progress.add_task("starting", total=None, note="")
-
-    class Bar(ProgressListener):
-        def on_step(self, what: str, done: int, total: int) -> None:
+        def show(what: str, done: int, total: int) -> None:
             progress.update(bar, description=what, completed=done, total=total)
 
-        def on_retry(self, log: Path, how: WorkerLoss) -> None:
-            print_retry(log, how)
-
-    return Bar()
+        tuning = sweep(find_logs(real), settings, sweep_options, workers, ProgressListener(show, print_retry))
+    console.print(table(tuning))
+    document, picture = result.out / "tuning.json", result.out / "tuning.png"
+    write_tuning(document, tuning)
+    write_plot(picture, tuning)
+    console.print(f"{document}, {picture}", style="dim", soft_wrap=True)
 
 
 def _policy(text: str) -> tuple[str, PolicySource]:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,16 +16,21 @@ from numpy.typing import NDArray
 from robot_runtime import __version__
 from robot_runtime.actions.discrete import Action
 from robot_runtime.common import config
+from robot_runtime.env import Env
 from robot_runtime.errors import InvalidStart
 from robot_runtime.parallel.map import ONE, Workers
 from robot_runtime.parallel.result_journal import ResultJournal, file_key
 from robot_runtime.parallel.workers import WorkerLoss
 from robot_runtime.recording.json_records import plain
+from robot_runtime.records import EpisodeHeader
+from robot_runtime.robots.loader import RobotContext, build_robot
+from robot_runtime.scenes.scene import Scene
 from sim_bridge.physics.scene_model import SceneModel
 from sim_bridge.replay.camera_pose import logged_camera
 from sim_bridge.replay.scene_source import SceneSource
+from sim_bridge.robot.camera_misalignment import MountError
+from sim_bridge.robot.chassis import ContactOptions
 from sim_bridge.robot.driver import SimOptions
-from sim_bridge.tuning.episodes import SceneCache
 from sim_bridge.tuning.likelihood import (
     ActionErrorsOf,
     Parts,
@@ -35,11 +40,10 @@ from sim_bridge.tuning.likelihood import (
     motion_part,
     mount_offset,
 )
-from sim_bridge.tuning.log_statistics import LogStatistics, Motion
+from sim_bridge.tuning.log_statistics import LogStatistics, Motion, read_header
 from sim_bridge.tuning.one_step_prediction import Prediction, drift_covariances, motion_options, predict, scene_model
 from sim_bridge.tuning.progress import SILENT, ProgressListener, map_with_progress
 from sim_bridge.tuning.settings import Setting
-from sim_bridge.tuning.timing import delay_s, timing_options
 
 T = TypeVar("T")
 
@@ -137,9 +141,12 @@ class Evaluation:
         drift = _cached(self._drifts, motion_settings, lambda: drift_covariances(self._scene, motion_settings, kinds))
         errors = ActionErrorsOf(options, drift)
         delayed_s = _cached(self._delays, timing_options(options), lambda: self._delay_s(setting))
+        counted = [
+            [prediction if counts else None for prediction, counts in zip(each, mask, strict=True)]
+            for each, mask in zip(predicted, self.known, strict=True)
+        ]
         return [
-            self._of(one, *_selected(one, each, mask), errors, setting, delayed_s)
-            for one, each, mask in zip(self._statistics, predicted, self.known, strict=True)
+            self._of(one, each, errors, setting, delayed_s) for one, each in zip(self._statistics, counted, strict=True)
         ]
 
     def total(self, setting: Setting) -> float:
@@ -165,13 +172,12 @@ class Evaluation:
     def _of(
         self,
         one: LogStatistics,
-        motions: list[Motion],
         predicted: Predictions,
         errors: ActionErrorsOf,
         setting: Setting,
         delayed_s: float,
     ) -> Parts:
-        moved, contacts = motion_part(motions, predicted, errors)
+        moved, contacts = motion_part(one.motions, predicted, errors)
         camera = delays = 0.0
         if one.floor is not None:
             tilt_rad, error = one.header.task.camera.tilt_rad, setting.options.camera.mount_error
@@ -205,10 +211,10 @@ def summed(parts: Sequence[Parts]) -> Parts:
 
 
 def _predict_each(items: Iterable[PredictionJob]) -> Iterator[Predictions]:
-    scenes = SceneCache()
+    scenes: dict[Path, Scene] = {}
     cached: tuple[object, SceneModel] | None = None
     for item in items:
-        scene = scenes.of(scenes.header(item.log), item.scene_source)
+        scene = item.scene_source.of(read_header(item.log), scenes)
         key = scene.folder, item.options
         if cached is None or cached[0] != key:
             cached = key, scene_model(scene, item.options)
@@ -228,6 +234,39 @@ def _cached(cache: list[tuple[SimOptions, T]], key: SimOptions, compute: Callabl
     return cache[-1][1]
 
 
-def _selected(one: LogStatistics, predicted: Predictions, mask: Mask) -> tuple[list[Motion], Predictions]:
-    pairs = [pair for pair, counts in zip(zip(one.motions, predicted, strict=True), mask, strict=True) if counts]
-    return [motion for motion, _ in pairs], [prediction for _, prediction in pairs]
+# --- delays ----------------------------------------------------------------------------------------------------------
+
+
+STEPS = 5
+"""Number of steps of a recorded episode; a simulated robot's delay varies only with the phase of its streams."""
+
+
+def timing_options(options: SimOptions) -> SimOptions:
+    """The options that delays depend on; the others have their default."""
+    camera = replace(options.camera, mount_error=MountError(), depth_noise={}, color_noise={})
+    return replace(options, camera=camera, action_noise=None, contact=ContactOptions(), tags=None)
+
+
+def delay_s(setting: Setting, scene: Scene, header: EpisodeHeader, actions: Sequence[Action]) -> float:
+    """Median time from an image's exposure to its use, over the first actions of a repeated episode.
+
+    Args:
+        setting: setting of the simulated robot.
+        scene: scene with meshes.
+        header: header of the log.
+        actions: actions of the log.
+
+    Raises:
+        RuntimeFault: the robot cannot be built, or collides at the start.
+    """
+    context = replace(RobotContext.of(header.task, scene, [header.episode], header.seed), images=False)
+    task = replace(header.task, sensors=())
+    with build_robot(setting.robot, setting.path, context) as robot, Env(robot, task, scene, judged=False) as env:
+        env.reset(header.episode)
+        delays = [env.record.times.observed_ns - env.record.times.exposed_ns]
+        for action in actions[:STEPS]:
+            if env.episode_over:
+                break
+            env.step(action)
+            delays.append(env.record.times.observed_ns - env.record.times.exposed_ns)
+    return float(np.median(delays)) / 1e9

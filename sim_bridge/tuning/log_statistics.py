@@ -94,6 +94,12 @@ class LogStatistics:
     without: dict[str, int]
 
 
+def read_header(path: Path) -> EpisodeHeader:
+    """The header of a log. Raises ``RecordingError``."""
+    with LogReader(path) as log:
+        return log.header
+
+
 def read_log_statistics(path: Path) -> LogStatistics:
     """Read one log. Raises ``RecordingError`` if it is damaged or has no step."""
     with LogReader(path) as log:

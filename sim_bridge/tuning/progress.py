@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -17,17 +18,20 @@ LIMIT_S = 1800.0
 """Time limit of an item: a learned policy with software rendering over the steps of the longest tasks."""
 
 
+@dataclass(frozen=True)
 class ProgressListener:
-    """Receiver of progress reports; this base class ignores them."""
+    """Receivers of progress reports.
 
-    def on_step(self, what: str, done: int, total: int) -> None:
-        """Called with the name of the work, the number of items done, and their total."""
+    Attributes:
+        on_step: function that is called with the name of the work, the number of items done, and their total.
+        on_retry: function that is called when a worker was lost and its log is given to another.
+    """
 
-    def on_retry(self, log: Path, how: WorkerLoss) -> None:
-        """Called when a worker was lost and its log is given to another."""
+    on_step: Callable[[str, int, int], None]
+    on_retry: Callable[[Path, WorkerLoss], None]
 
 
-SILENT = ProgressListener()
+SILENT = ProgressListener(lambda *_: None, lambda *_: None)
 
 
 class HasLog(Protocol):

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
-from robot_runtime.errors import ConfigError
-from sim_bridge.tuning.settings import UNCHANGED, Setting, make_setting
+from sim_bridge.tuning.settings import UNCHANGED, Range, Setting, make_setting
 
 GOLDEN = (math.sqrt(5) - 1) / 2
 EVALUATIONS = 18
@@ -19,28 +18,6 @@ ROUNDS = 2
 
 COARSE = 5
 """Evenly spaced values that are evaluated first, because the likelihood may have several peaks."""
-
-
-@dataclass(frozen=True)
-class Range:
-    """A key and the limits of its value."""
-
-    key: str
-    low: float
-    high: float
-
-    @classmethod
-    def parse(cls, text: str) -> Range:
-        """Parse ``KEY=LOW:HIGH``. Raises ``ConfigError``."""
-        key, equals, ends = text.partition("=")
-        low, colon, high = ends.partition(":")
-        try:
-            found = cls(key, float(low), float(high))
-        except ValueError:
-            colon = ""
-        if not (key and equals and colon) or not -math.inf < found.low < found.high < math.inf:
-            raise ConfigError(f"--refine {text!r} is not KEY=LOW:HIGH", "write it like --refine camera.latency_s=0:0.3")
-        return found
 
 
 def refine(

@@ -1,16 +1,20 @@
-"""Settings of a simulated robot: changes of its options by dotted keys, and the grid of them that a sweep tries."""
+"""Settings of a simulated robot, the grid of them that a sweep tries, and the sweep's options."""
 
 from __future__ import annotations
 
 import difflib
 import itertools
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, fields, is_dataclass, replace
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 from robot_runtime.common import config
 from robot_runtime.errors import ConfigError
+from robot_runtime.policy import PolicySource
 from robot_runtime.robots.loader import RobotFile, changed_options, read_robot_file
+from sim_bridge.replay.scene_source import SceneSource
 from sim_bridge.robot.driver import SimOptions
 
 DRIVER = "sim_bridge.robot.driver.make_robot"
@@ -51,6 +55,53 @@ class Setting:
     def described(self) -> dict[str, Any]:
         """The robot's file as it is logged."""
         return asdict(self.robot)
+
+
+@dataclass(frozen=True)
+class Range:
+    """A key and the limits of its value."""
+
+    key: str
+    low: float
+    high: float
+
+    @classmethod
+    def parse(cls, text: str) -> Range:
+        """Parse ``KEY=LOW:HIGH``. Raises ``ConfigError``."""
+        key, equals, ends = text.partition("=")
+        low, colon, high = ends.partition(":")
+        try:
+            found = cls(key, float(low), float(high))
+        except ValueError:
+            colon = ""
+        if not (key and equals and colon) or not -math.inf < found.low < found.high < math.inf:
+            raise ConfigError(f"--refine {text!r} is not KEY=LOW:HIGH", "write it like --refine camera.latency_s=0:0.3")
+        return found
+
+
+@dataclass(frozen=True)
+class SweepOptions:
+    """Options of a sweep.
+
+    Attributes:
+        scene_source: source of the logs' scenes.
+        policy_overrides: policies by the names of the agents that they replace.
+        episodes: number of different episodes to take, the first in the order of the logs; None for all.
+        runs: whether to run policies; without, there are likelihoods only.
+        log_folder: folder for the logs of all runs; None for none.
+        ranges: ranges of the numbers to refine, starting from the grid's most likely setting.
+        journals: folder of the journals of finished work, from which the same command resumes; None for none.
+        overwrite: whether to discard the journals.
+    """
+
+    scene_source: SceneSource = field(default_factory=SceneSource)
+    policy_overrides: Mapping[str, PolicySource] = field(default_factory=dict)
+    episodes: int | None = None
+    runs: bool = True
+    log_folder: Path | None = None
+    ranges: Sequence[Range] = ()
+    journals: Path | None = None
+    overwrite: bool = False
 
 
 def make_setting(file: RobotFile, path: str, changes: Sequence[tuple[str, str]] = (), name: str = "") -> Setting:
@@ -167,15 +218,12 @@ _OPEN = ("action_noise", "camera.depth_noise", "camera.color_noise")
 
 def _keys(cls: type[Any], prefix: str = "") -> Iterator[str]:
     hints = get_type_hints(cls)
-    for field in fields(cls):
-        key, hint = f"{prefix}{field.name}", hints[field.name]
+    for part in fields(cls):
+        key, hint = f"{prefix}{part.name}", hints[part.name]
         yield key
         if is_dataclass(hint) and isinstance(hint, type):
             yield from _keys(hint, f"{key}.")
         elif key == "action_noise":
-            for part in get_args(hint):
-                yield from (f"{key}.{name}" for model in get_args(part) or (part,) for name in _names(model))
-
-
-def _names(model: Any) -> list[str]:
-    return [field.name for field in fields(model)] if is_dataclass(model) else []
+            for kind in get_args(hint):
+                models = filter(is_dataclass, get_args(kind) or (kind,))
+                yield from (f"{key}.{option.name}" for model in models for option in fields(model))

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
@@ -16,47 +15,20 @@ from robot_runtime.common import config
 from robot_runtime.errors import RecordingError, RuntimeFault
 from robot_runtime.parallel.map import ONE, Workers, map_in_order
 from robot_runtime.parallel.workers import WorkerLoss
-from robot_runtime.policy import PolicySource
-from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import EpisodeHeader
 from robot_runtime.scoring.statistics.intervals import CONFIDENCE, RESAMPLES, SEED, Interval, bootstrap_mean
 from sim_bridge.replay.scene_source import SceneSource
 from sim_bridge.tuning.evaluation import Evaluation, action_journal, summed
 from sim_bridge.tuning.likelihood import Parts
-from sim_bridge.tuning.log_statistics import LogStatistics, read_log_statistics
-from sim_bridge.tuning.policy_runs import PolicyPrediction, PolicyRunner, run_journal
+from sim_bridge.tuning.log_statistics import LogStatistics, read_header, read_log_statistics
+from sim_bridge.tuning.policy_runs import PolicyPrediction, predict_policies, run_journal
 from sim_bridge.tuning.progress import LIMIT_S, SILENT, ProgressListener
-from sim_bridge.tuning.refinement import Range, evaluations, refine
+from sim_bridge.tuning.refinement import evaluations, refine
 from sim_bridge.tuning.results import Candidate, Tuning
-from sim_bridge.tuning.settings import Setting
+from sim_bridge.tuning.settings import Range, Setting, SweepOptions
 
 CHUNK = 8
 """Logs in a worker's batch."""
-
-
-@dataclass(frozen=True)
-class SweepOptions:
-    """Options of a sweep.
-
-    Attributes:
-        scene_source: source of the logs' scenes.
-        policy_overrides: policies by the names of the agents that they replace.
-        episodes: number of different episodes to take, the first in the order of the logs; None for all.
-        runs: whether to run policies; without, there are likelihoods only.
-        log_folder: folder for the logs of all runs; None for none.
-        ranges: ranges of the numbers to refine, starting from the grid's most likely setting.
-        journals: folder of the journals of finished work, from which the same command resumes; None for none.
-        overwrite: whether to discard the journals.
-    """
-
-    scene_source: SceneSource = field(default_factory=SceneSource)
-    policy_overrides: Mapping[str, PolicySource] = field(default_factory=dict)
-    episodes: int | None = None
-    runs: bool = True
-    log_folder: Path | None = None
-    ranges: Sequence[Range] = ()
-    journals: Path | None = None
-    overwrite: bool = False
 
 
 def sweep(
@@ -99,15 +71,7 @@ def sweep(
         parts = [evaluation.parts(setting) for setting in settings]
         predictions = [PolicyPrediction(None, "no policy was run")] * len(settings)
         if sweep_options.runs:
-            runner = PolicyRunner(
-                sweep_options.scene_source,
-                sweep_options.policy_overrides,
-                sweep_options.log_folder,
-                workers,
-                listener,
-                runs,
-            )
-            predictions = runner.predict(statistics, settings, notes)
+            predictions = predict_policies(statistics, settings, sweep_options, workers, listener, runs, notes)
     if evaluation.unknown:
         notes.append(f"{evaluation.unknown} motions left out: the robot intersects the scene at their start")
     tried = [
@@ -193,8 +157,7 @@ def _chosen(logs: Sequence[Path], episodes: int | None) -> list[Path]:
 
 def _key_in(log: Path) -> tuple[str, str] | None:
     try:
-        with LogReader(log) as reader:
-            return _key(reader.header)
+        return _key(read_header(log))
     except RecordingError:
         return None
 

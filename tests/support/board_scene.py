@@ -8,8 +8,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from calibration.camera.board_views import FACING, BoardView
 from calibration.camera.charuco import Board
+from calibration.camera.intrinsics import FACING, BoardView
 from calibration.camera.raw_images import View
 from robot_runtime.common.transforms import rotation_rpy
 from robot_runtime.hal import HeadState

@@ -11,9 +11,8 @@ from board_scene import FACTORY, TRUE, held, picture, views
 from raising import raises_naming
 from rich.console import Console
 
-from calibration.camera.board_views import BoardView, in_view
 from calibration.camera.charuco import Board
-from calibration.camera.intrinsics import IntrinsicsProcedure
+from calibration.camera.intrinsics import BoardView, IntrinsicsProcedure, in_view
 from calibration.operator_guide import Guide
 from calibration.procedure import Procedure, calibrate
 from robot_runtime.errors import CalibrationFailed, ConfigError, ForeignCalibration

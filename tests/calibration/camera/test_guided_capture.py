@@ -16,7 +16,7 @@ from PIL import Image
 from raising import raises_naming
 from rich.console import Console
 
-from calibration.camera import board_views
+from calibration.camera import intrinsics
 from calibration.camera.charuco import Board
 from calibration.camera.raw_images import require_depth
 from calibration.camera.tagged_site import MOVES, describe_moves
@@ -70,7 +70,7 @@ def test_views_are_taken_when_the_board_rests_and_is_elsewhere(tmp_path: Path) -
     shown = [picture(TRUE, BOARD, pose, random) for pose in (first, first, first, *moving, second, second)]
     led, words = guide(tmp_path)
     with robot(shown) as made:
-        taken = board_views.collect(made, led, BOARD, wanted=2, time_limit_s=10)
+        taken = intrinsics.collect(made, led, BOARD, wanted=2, time_limit_s=10)
         assert len(taken) == 2
         assert made.camera.taken == 8  # type: ignore[attr-defined]
     assert "Hold it still" in words.getvalue()
@@ -85,7 +85,7 @@ def test_time_runs_out_without_a_board() -> None:
         robot([np.full((90, 120, 3), 100, np.uint8)]) as made,
         raises_naming(CalibrationFailed, "9x6"),
     ):
-        board_views.collect(made, guide()[0], BOARD, wanted=2, time_limit_s=0.2)
+        intrinsics.collect(made, guide()[0], BOARD, wanted=2, time_limit_s=0.2)
 
 
 def test_nobody_at_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,9 +19,9 @@ from robot_runtime.errors import SceneError
 from robot_runtime.scenes.occupancy_map import Cell
 from robot_runtime.scenes.scene import load_scene
 from sim_bridge.physics.scene_model import build_model
+from sim_bridge.scenes.assets import category_of, identifier
 from sim_bridge.scenes.importer import ImportOptions, floor_height, import_scene
 from sim_bridge.scenes.mesh_files import load_mesh
-from sim_bridge.scenes.naming import category_of, identifier
 
 QUICK = ImportOptions(view_points=False)
 

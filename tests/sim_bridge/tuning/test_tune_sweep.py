@@ -19,10 +19,10 @@ from robot_runtime.policy import PolicySource
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.scenes.scene import Scene
 from sim_bridge.replay.scene_source import SceneSource
-from sim_bridge.tuning.episodes import policy_source, rerun
+from sim_bridge.tuning.policy_runs import policy_source, rerun
 from sim_bridge.tuning.results import Tuning
-from sim_bridge.tuning.settings import UNCHANGED, make_grid
-from sim_bridge.tuning.sweep import SweepOptions, sweep
+from sim_bridge.tuning.settings import UNCHANGED, SweepOptions, make_grid
+from sim_bridge.tuning.sweep import sweep
 from sim_bridge.tuning.table import table, verdict
 
 Run = Callable[..., str]
