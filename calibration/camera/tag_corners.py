@@ -50,7 +50,7 @@ class TagCornerDetector:
 
         Args:
             rgb: uint8 (H, W, 3).
-            lens: that the image was taken through.
+            lens: lens that the image was taken through.
         """
         gray = np.asarray(cv2.cvtColor(rgb, cv2.COLOR_RGB2GRAY), np.uint8)
         seen = {}
@@ -106,7 +106,7 @@ def tag_poses(lens: Lens, pixels: Array, size_m: float) -> list[Array]:
     The image of a distant tag hardly shows to which side it is turned.
 
     Args:
-        lens: that the corners were seen through.
+        lens: lens that the corners were seen through.
         pixels: float64 (4, 2), the corners.
         size_m: edge of the black square.
     """

@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 
 from calibration.fitting.actions import RESAMPLES
-from calibration.fitting.log_samples import LoggedEpisode, LoggedStep, whole
+from calibration.fitting.log_samples import LoggedEpisode, LoggedStep
 from calibration.fitting.map_distance import Walls
 from robot_runtime.common import config
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import ConfigError
 from robot_runtime.hal import HeadState
 from robot_runtime.imaging.floor import find_floor
-from robot_runtime.recording.reader import LogReader
+from robot_runtime.recording.reader import LogReader, before_damage
 from robot_runtime.records import EpisodeHeader, StepRecord
 from robot_runtime.robots.camera_mount import CameraMount, load_mount
 from robot_runtime.scoring.statistics.intervals import Interval
@@ -117,7 +117,7 @@ def fit_camera(
         mount, name = described_mount(episode.header)
         wanted = {step.index for step in _likely_floor_steps(episode, walls[episode.header.scene.digest], each)}
         with LogReader(episode.path) as log:
-            frames, _ = whole((r, log.frame(r)) for r in log.steps(images=False) if r.index in wanted)
+            frames, _ = before_damage((r, log.frame(r)) for r in log.steps(images=False) if r.index in wanted)
             for record, frame in frames:
                 looked_at += 1
                 seen = _floor(number, log.header, mount, record, frame.depth_m)

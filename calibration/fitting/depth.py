@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import nnls
 
-from calibration.fitting.log_samples import LoggedEpisode, LoggedStep, whole
+from calibration.fitting.log_samples import LoggedEpisode, LoggedStep
 from robot_runtime.common.geometry import wrap_angle
 from robot_runtime.imaging.edges import jumps
-from robot_runtime.recording.reader import LogReader
+from robot_runtime.recording.reader import LogReader, before_damage
 
 Array = NDArray[np.float64]
 Floats = NDArray[np.float32]
@@ -241,7 +241,7 @@ def _frames(path: Path, pairs: Sequence[tuple[int, int]]) -> Iterator[tuple[Floa
         found = (
             (record.index, log.frame(record).depth_m) for record in log.steps(images=False) if record.index in wanted
         )
-        depth_m: dict[int, Floats] = dict(whole(found)[0])
+        depth_m: dict[int, Floats] = dict(before_damage(found)[0])
     for first, second in pairs:
         if first in depth_m and second in depth_m:
             yield depth_m[first], depth_m[second]

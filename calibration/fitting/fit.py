@@ -89,7 +89,7 @@ def read_all(
 
     Args:
         paths: paths of the log files.
-        on_read: is called after each log, for progress.
+        on_read: function that is called after each log, for progress.
 
     Raises:
         CalibrationFailed: the first log's error, if no log is usable.
@@ -157,7 +157,7 @@ def fit_robot(
         robot: name.
         episodes: episodes of that robot.
         unused: unusable logs with the reason.
-        on_stage: is called with the name of each stage, for progress.
+        on_stage: function that is called with the name of each stage, for progress.
         max_frames: number of frames in which the floor is detected.
         replayed: result of pose replays of the same logs.
 

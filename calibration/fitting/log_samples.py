@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,11 +23,10 @@ from robot_runtime.errors import CalibrationFailed, RecordingError
 from robot_runtime.hal import BaseState, HeadState, PoseEstimate, PoseStatus, Zone
 from robot_runtime.hal.motion_profile import MotionProfile
 from robot_runtime.motion.controller import carry
-from robot_runtime.recording.reader import LogReader
+from robot_runtime.recording.reader import LogReader, before_damage
 from robot_runtime.records import ActionResult, EpisodeHeader, Outcome, SentCommand, StepRecord, StepTimes
 from robot_runtime.robots.action_errors import MOVES
 
-T = TypeVar("T")
 Array = NDArray[np.float64]
 
 MAP_FRAME = "map"
@@ -149,14 +147,13 @@ def read_episode(path: Path) -> LoggedEpisode:
     with LogReader(path) as log:
         header = log.header
         check_referee(header, path)
-        records, torn = whole(log.steps(images=False))
-        arrivals, _ = whole(log.poses_by_step())
-        base, _ = whole(log.base_states())
-        commands, _ = whole(log.commands())
+        records, damage = before_damage(log.steps(images=False))
+        arrivals, _ = before_damage(log.poses_by_step())
+        base, _ = before_damage(log.base_states())
+        commands, _ = before_damage(log.commands())
         if not records:
             raise RecordingError(f"no complete step in {path}", "record the episode again")
-        if not (torn or log.complete):
-            torn = f"{path}: ends after step {records[-1].index}"
+        torn = damage.message if damage else "" if log.complete else f"{path}: ends after step {records[-1].index}"
     stationary_poses = _StationaryPoses(header, records, arrivals)
     steps = tuple(_step(record, stationary_poses.of(record)) for record in records)
     continuous = sum(record.command is not None for record in records)
@@ -284,13 +281,3 @@ def _of_source(
 ) -> list[PoseEstimate]:
     found = [estimate for _, arrived in arrivals for estimate in arrived.get(source, ())]
     return sorted(found, key=lambda estimate: estimate.stamp_ns)
-
-
-def whole(items: Iterator[T]) -> tuple[list[T], str]:
-    """Return the items before damage in a log, and the damage; empty without any."""
-    found: list[T] = []
-    try:
-        found.extend(items)  # retains the items before an error
-    except RecordingError as error:
-        return found, error.message
-    return found, ""

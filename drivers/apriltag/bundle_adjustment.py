@@ -55,7 +55,7 @@ class TagView:
         odom: its pose by odometry; None if unknown.
         run: number of the run. Odometry relates consecutive images of the same run only.
         base_from_camera: float64 (4, 4), the optical frame in base_link.
-        rays: per id float64 (4, 2), the corners as x / z and y / z.
+        rays: corners as x / z and y / z by id, float64 (4, 2).
         focal_px: pixels per unit of the rays.
     """
 

@@ -52,7 +52,7 @@ class TagConsistencyMonitor:
         Args:
             sightings: sightings of all tags in the image.
             solution: the pose that most of them agree on, with the fits of all ``sightings``.
-            geometry: that the solution was computed with.
+            geometry: geometry that the solution was computed with.
             confirmed: whether odometry confirms the pose; without it a single tag cannot contradict another.
         """
         changes: list[Inconsistency] = []

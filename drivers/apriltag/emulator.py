@@ -17,7 +17,7 @@ class EmulatedImageSource(ImageSource):
     Args:
         name: name of the camera, for messages and its random stream.
         simulation: renderer and clock.
-        lens: that images are rendered through.
+        lens: lens that images are rendered through.
         rate_hz: rate of periodic images.
         noise: noise model of the images.
         pose: returns the optical frame in ``map`` now.

@@ -44,7 +44,7 @@ class ImageSource(ABC):
         """Start the periodic images.
 
         Args:
-            receiver: is called with every image.
+            receiver: function that is called with every image.
 
         Raises:
             DeviceFault: the camera cannot be opened.

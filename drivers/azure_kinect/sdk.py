@@ -138,7 +138,7 @@ class Sdk:
 
         Args:
             function: name of a function of the SDK.
-            arguments: without buffer and size.
+            arguments: arguments except buffer and size.
             what: description of the failure, for the error.
             remedy: remedy named by the error.
         """

@@ -203,8 +203,8 @@ class ServoLine(EmulatedDevice):
         servos: emulated servos on the line.
         options: options of the emulator.
         random: source of the noise.
-        follow: called with the servos' aims in counts after each step; returns the measured positions. None for shafts
-            that follow their profiles exactly.
+        follow: function that is called with the servos' aims in counts after each step; returns the measured positions.
+            None for shafts that follow their profiles exactly.
     """
 
     def __init__(

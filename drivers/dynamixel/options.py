@@ -18,7 +18,7 @@ class DynamixelOptions:
     """The options.
 
     Attributes:
-        variant: whose LoCoBot: ids, drive modes, limits and speeds by default.
+        variant: manufacturer's variant of the LoCoBot: ids, drive modes, limits and speeds by default.
         port: port of the servos' adapter.
         baud_rate: baud rate of the servos.
         pan_id: id of the pan's servo; None for the variant's.
@@ -32,7 +32,7 @@ class DynamixelOptions:
         tolerance_deg: distance from the goal within which a servo counts as at rest.
         rate_hz: rate at which the servos are read.
         watchdog_s: silence of this program after which the servos stop by themselves, 0.02 to 2.54.
-        max_temperature_c: above it, no motion is begun.
+        max_temperature_c: temperature above which no motion is begun.
         configure: whether to write the variant's drive modes and position mode to servos that have others.
         reboot: whether to restart a servo with a latched hardware error when connecting.
         release: whether to switch the torque off when closing; the camera may drop.

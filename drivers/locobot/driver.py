@@ -28,7 +28,7 @@ class LocobotOptions:
     """The ``options`` of a real LoCoBot.
 
     Attributes:
-        placer: who brings the robot to an episode's start: a person, or its own wheels.
+        placer: what brings the robot to an episode's start: a person, or its own wheels.
         tolerance: tolerance of the placement.
         tilt_deg: angle of the camera above the horizon, where no head is named.
     """

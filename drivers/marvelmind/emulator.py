@@ -68,7 +68,7 @@ class EmulatorOptions:
         noise_m: standard deviation of each hedgehog's position, white, in x and in y.
         outlier_probability: probability of a fix with an additional error.
         outlier_m: greatest additional error, in any direction.
-        dropout_probability: that a series without a fix begins.
+        dropout_probability: probability that a series without a fix begins.
         dropout_s: duration of such a series.
         height_m: height of the hedgehog.
         chatter: whether packets without a position are sent as well.

@@ -41,8 +41,8 @@ class Feed(Protocol):
         """Start the images.
 
         Args:
-            on_image: is called for every image.
-            on_disconnected: is called when the device was disconnected.
+            on_image: function that is called for every image.
+            on_disconnected: function that is called when the device was disconnected.
 
         Raises:
             DeviceFault: the device cannot be opened; names it.

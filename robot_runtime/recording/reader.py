@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -36,6 +36,7 @@ _STEP_TOPICS = frozenset((_STEP, _HOST, _OBJECTS))
 _POSE_TOPICS = {_TOPICS[name]: name for name in POSE_STREAMS}
 _VERIFIED_TOPICS = _STEP_TOPICS | _POSE_TOPICS.keys() | {_END}
 R = TypeVar("R")
+T = TypeVar("T")
 
 
 class LogReader:
@@ -329,6 +330,16 @@ class LogReader:
 
     def _malformed(self, what: str, error: Exception) -> RecordingError:
         return RecordingError(f"{self.path}: {what} is malformed: {error!r}", "read it with the version that wrote it")
+
+
+def before_damage(items: Iterable[T]) -> tuple[list[T], RecordingError | None]:
+    """The items of a log up to its damage, and the damage; None without any."""
+    found: list[T] = []
+    try:
+        found.extend(items)  # retains the items before an error
+    except RecordingError as error:
+        return found, error
+    return found, None
 
 
 def read_log(path: Path | str) -> LogReader:

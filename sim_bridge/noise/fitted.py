@@ -30,7 +30,7 @@ class FittedDepthOptions:
     Attributes:
         sigma: standard deviation of the depth z, meters: c[0] + c[1] z + c[2] z², nowhere below 0.
         bias: measured less true depth, meters, by the same polynomial.
-        window_px: over which errors are alike, an odd number.
+        window_px: width over which errors are alike, an odd number.
         holes: [depth m, share of pixels there without a measurement], linear in between; at random.
         edge_gain: factor on the errors at edges.
         edge_holes: share of pixels lost at edges.

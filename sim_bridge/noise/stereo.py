@@ -32,7 +32,7 @@ class D435Options:
     """Options of the D435.
 
     Attributes:
-        baseline_m: between the imagers.
+        baseline_m: distance between the imagers.
         error_px: standard deviation of the disparity.
         window_px: size of the matching window, within which errors are alike.
         step_px: step to which disparity is rounded.

@@ -57,7 +57,7 @@ def move_tags(model: mujoco.MjModel, data: mujoco.MjData, poses: Mapping[int, Ma
     Args:
         model: the compiled scene.
         data: its state.
-        poses: per id the tag's frame in ``map``, float64 (4, 4).
+        poses: the tags' frames in ``map`` by id, float64 (4, 4).
 
     Raises:
         ConfigError: no tag of that id hangs in the room.

@@ -86,7 +86,7 @@ def build_scene(
         frames: the logs' frames.
         folder: folder to rewrite; it must not contain anything but an earlier scene.
         options: settings; None for the defaults.
-        report: called with the progress.
+        report: function that is called with the progress.
 
     Raises:
         ConfigError: Open3D is missing; the place is too large for the resolution.

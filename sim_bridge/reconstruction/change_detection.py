@@ -132,7 +132,7 @@ def find_changes(
         frames: frames logged at the same place.
         min_size_m: longest edge of the smallest thing that counts.
         observations: number of frames that must agree on a voxel.
-        report: called with the progress.
+        report: function that is called with the progress.
 
     Raises:
         SceneError: the scene has no meshes; the logs are of another place or map, or show too little.

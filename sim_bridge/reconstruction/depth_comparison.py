@@ -119,7 +119,7 @@ def compare(scene: Scene, frames: FrameSequence, observations: int = 2, report: 
         scene: scene with meshes.
         frames: frames logged at the same place.
         observations: number of frames that must agree on a voxel.
-        report: called with the progress.
+        report: function that is called with the progress.
 
     Raises:
         SceneError: the scene has no meshes.

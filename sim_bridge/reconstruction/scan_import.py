@@ -102,7 +102,7 @@ def align_scan(
         up: the scan's upward axis; None to find it.
         scale: meters per unit of the scan.
         initial: pose of the upright scan in the map, to half a meter and 20 degrees; None to search.
-        report: called with the progress.
+        report: function that is called with the progress.
 
     Raises:
         SceneError: the scan or the map holds too little to recognize a place by.
@@ -151,7 +151,7 @@ def import_aligned(
         known: the scene of the map, whose named frames and rooms are used; None without one.
         folder: the scene folder to write.
         options: options of the import.
-        report: called with the progress.
+        report: function that is called with the progress.
 
     Returns:
         The notes of :func:`~sim_bridge.scenes.importer.import_scene`.

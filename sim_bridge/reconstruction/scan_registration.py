@@ -76,7 +76,7 @@ def candidates(plan: Array, outline: Outline, report: Callable[[int, int], None]
     Args:
         plan: points (N, 2) of the upright scan.
         outline: outline of the map.
-        report: called with the number of headings done and their total.
+        report: function that is called with the number of headings done and their total.
     """
     field = _field(outline)
     rows, columns = field.shape

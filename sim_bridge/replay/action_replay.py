@@ -64,7 +64,7 @@ def replay_actions(
         simulator: simulator to replay in.
         images: whether to compare images where the actions led; the simulator must have been made with images.
         forced: whether to replay every action from the recorded pose before it, too.
-        thresholds: beyond which the trajectories have diverged.
+        thresholds: differences beyond which the trajectories have diverged.
 
     Returns:
         The replay up to its end or first error, and notes for readers of the results.

@@ -19,15 +19,13 @@ from robot_runtime.recording import json_records
 from robot_runtime.records import StepRecord
 from robot_runtime.robots.loader import read_robot_file
 from robot_runtime.scoring.report.rendering import render
-from sim_bridge.replay import summary_table
+from sim_bridge.replay import tables
 from sim_bridge.replay.backends.mujoco import RECORDED
-from sim_bridge.replay.log_replay import replay_log
+from sim_bridge.replay.log_replay import ReplayCache, replay_log
 from sim_bridge.replay.options import ADAPTERS, ReplayOptions
 from sim_bridge.replay.page.page import make_folder, write_page, write_text
 from sim_bridge.replay.page.thumbnails import Gallery
-from sim_bridge.replay.resource_cache import ReplayCache
-from sim_bridge.replay.results import SCHEMA, write_replay
-from sim_bridge.replay.summary import ReplaySummary, summarize_replay
+from sim_bridge.replay.results import SCHEMA, ReplaySummary, summarize_replay, write_replay
 
 CHUNK = 4
 """Logs that a worker gets at once; few, because a replay takes seconds."""
@@ -68,8 +66,8 @@ def replay_logs(
     workers: Workers,
     pages: bool = True,
     overwrite: bool = False,
-    on_done: Callable[[ReplaySummary], None] | None = None,
-    on_retry: Callable[[Path, WorkerLoss], None] | None = None,
+    on_done: Callable[[ReplaySummary], None] = lambda _: None,
+    on_retry: Callable[[Path, WorkerLoss], None] = lambda *_: None,
 ) -> list[ReplaySummary]:
     """Replay logs into ``options.out``: NAME.json, NAME.html, and for several logs an index.html.
 
@@ -78,11 +76,11 @@ def replay_logs(
     Args:
         jobs: the logs.
         options: options of all replays.
-        workers: that replay.
+        workers: processes that replay.
         pages: whether to write HTML.
         overwrite: whether to replay again, even if some logs are finished.
-        on_done: called after each log, in order.
-        on_retry: called for a log whose worker was lost, before it is given to another.
+        on_done: function that is called after each log, in order.
+        on_retry: function that is called for a log whose worker was lost, before it is given to another.
 
     Raises:
         ConfigError: workers cannot be started, the simulator is unknown, or the folder has other settings.
@@ -93,15 +91,20 @@ def replay_logs(
     summaries = []
     with ExitStack() as stack:
         journal = stack.enter_context(_journal(options, pages, overwrite)) if many else None
-        required = partial(_required_paths, out=options.out)
-        again = None if on_retry is None else partial(_retry, on_retry)
         results = map_in_order(
-            work, jobs, workers, _lost, CHUNK, LIMIT_S, on_retry=again, required_paths=required, journal=journal
+            work,
+            jobs,
+            workers,
+            _lost,
+            CHUNK,
+            LIMIT_S,
+            on_retry=lambda job, how: on_retry(job.path, how),
+            required_paths=lambda job: [job.path, options.out],
+            journal=journal,
         )
         for summary in results:
             summaries.append(summary)
-            if on_done is not None:
-                on_done(summary)
+            on_done(summary)
     if many and pages:
         write_text(options.out / "index.html", _index(summaries, options))
     return summaries
@@ -115,23 +118,14 @@ def _journal(options: ReplayOptions, pages: bool, overwrite: bool) -> ResultJour
         # The content of the file, because a fit rewrites the file of its robot.
         robot = json.dumps(json_records.plain(read_robot_file(options.into)[1]), sort_keys=True)
         settings["robot"] = hashlib.sha256(robot.encode()).hexdigest()[:12]
-    return ResultJournal(options.out / JOURNAL, settings, _key, _encode, _decode, overwrite)
-
-
-def _key(job: Job) -> str:
-    return f"{job.name} {file_key(job.path)}"
-
-
-def _encode(summary: ReplaySummary) -> object:
-    return json_records.plain(summary) if not summary.reason else None
-
-
-def _decode(document: object) -> ReplaySummary:
-    return config.parse(document, ReplaySummary, JOURNAL)
-
-
-def _required_paths(job: Job, out: Path) -> list[Path]:
-    return [job.path, out]
+    return ResultJournal(
+        options.out / JOURNAL,
+        settings,
+        lambda job: f"{job.name} {file_key(job.path)}",
+        lambda summary: None if summary.reason else json_records.plain(summary),
+        lambda document: config.parse(document, ReplaySummary, JOURNAL),
+        overwrite,
+    )
 
 
 def write_summaries(path: Path, summaries: Sequence[ReplaySummary], options: ReplayOptions) -> None:
@@ -165,10 +159,6 @@ def _replay(job: Job, options: ReplayOptions, cache: ReplayCache, pages: bool, m
     return summarize_replay(replay, job.name)
 
 
-def _retry(on_retry: Callable[[Path, WorkerLoss], None], job: Job, how: WorkerLoss) -> None:
-    on_retry(job.path, how)
-
-
 def _lost(job: Job, how: WorkerLoss) -> ReplaySummary:
     what = f"took more than {LIMIT_S:g} s" if how == "hung" else "ended the process that replayed it"
     return ReplaySummary(str(job.path), job.name, f"it {what}")
@@ -180,8 +170,8 @@ def _index(summaries: Sequence[ReplaySummary], options: ReplayOptions) -> str:
         "replays.html",
         "sim_bridge.replay",
         into=options.into,
-        headings=summary_table.HEADINGS,
-        medians=summary_table.medians(replayed),
-        replayed=[(summary, summary_table.cells(summary)) for summary in replayed],
+        headings=tables.HEADINGS,
+        medians=tables.medians(replayed),
+        replayed=[(summary, tables.cells(summary)) for summary in replayed],
         failed=[summary for summary in summaries if summary.reason],
     )

@@ -83,8 +83,8 @@ class CameraOffset:
     A constant error of the referee shows here, too: in pan, forward and left. ``*_mm`` is along the robot's axes.
 
     Attributes:
-        tilt_deg: up positive.
-        pan_deg: left positive.
+        tilt_deg: tilt, up positive.
+        pan_deg: pan, left positive.
         roll_deg: roll, right positive.
         images: number of images used.
         biases: biases of depth, near to far, that no offset explains. A camera that measures too far and one that is

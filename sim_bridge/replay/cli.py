@@ -16,8 +16,7 @@ from robot_runtime.errors import ConfigError
 if TYPE_CHECKING:
     from robot_runtime.policy import PolicySource
     from sim_bridge.replay.options import ReplayOptions
-    from sim_bridge.replay.results import Part
-    from sim_bridge.replay.summary import ReplaySummary
+    from sim_bridge.replay.results import Part, ReplaySummary
 
 
 def register(groups: dict[str, typer.Typer]) -> None:
@@ -220,13 +219,13 @@ def _replay_options(
 
 def _print_summaries(summaries: Sequence[ReplaySummary], result: ResultOptions) -> None:
     from robot_runtime.common.console import console
-    from sim_bridge.replay import summary_table
+    from sim_bridge.replay import tables
     from sim_bridge.replay.results import read_replay
 
     if len(summaries) > 1:
-        console.print(summary_table.many(summaries), crop=False)
+        console.print(tables.many(summaries), crop=False)
     elif not summaries[0].reason:
-        console.print(summary_table.one(read_replay(result.out / f"{summaries[0].name}.json")), crop=False)
+        console.print(tables.one(read_replay(result.out / f"{summaries[0].name}.json")), crop=False)
 
 
 def _print_page(summaries: Sequence[ReplaySummary], result: ResultOptions) -> None:

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TypeVar
 
-from robot_runtime.errors import RecordingError, RuntimeFault
-from robot_runtime.policy import Policy
-from robot_runtime.recording.reader import LogReader
+from typing_extensions import Self
+
+from robot_runtime.common import config
+from robot_runtime.errors import PolicyError, RuntimeFault
+from robot_runtime.policies import load_source
+from robot_runtime.policy import Policy, PolicySource
+from robot_runtime.recording.reader import LogReader, before_damage
 from robot_runtime.records import EpisodeHeader, StepRecord
 from robot_runtime.scenes.scene import Scene
 from robot_runtime.scoring.policy_agreement import open_loop
 from sim_bridge.replay.action_replay import replay_actions
-from sim_bridge.replay.backends.base import SimulatorBackend
+from sim_bridge.replay.backends import mujoco
+from sim_bridge.replay.backends.base import BackendFactory, SimulatorBackend
 from sim_bridge.replay.closed_loop import run_closed_loop
-from sim_bridge.replay.options import ADAPTERS, ReplayOptions
+from sim_bridge.replay.options import ADAPTERS, ReplayOptions, SceneSource
 from sim_bridge.replay.pose_replay import FrameCallback, pose_replay
-from sim_bridge.replay.resource_cache import ReplayCache
 from sim_bridge.replay.results import ActionReplay, ClosedLoop, Note, Part, Replay, SceneCheck
 
 T = TypeVar("T")
@@ -106,15 +112,14 @@ class _LogReplay:
         return found
 
     def _readable_steps(self) -> list[StepRecord]:
-        log, records = self._log, []
+        log = self._log
         if not log.complete:
             what = "its end was not recorded" if log.end is None else "it is torn"
             self._notes.append(Note("", f"{log.path}: {what}; the complete part is replayed"))
-        try:
-            for record in log.steps(images=False):
-                records.append(record)  # noqa: PERF402 (those before an error are wanted)
-        except RecordingError as error:
-            self._notes.append(Note("", f"{error.message}; the {len(records)} steps before are replayed", error.remedy))
+        records, damage = before_damage(log.steps(images=False))
+        if damage is not None:
+            what = f"{damage.message}; the {len(records)} steps before are replayed"
+            self._notes.append(Note("", what, damage.remedy))
         return records
 
     def _simulator(self, images: bool | None = None) -> SimulatorBackend:
@@ -141,3 +146,92 @@ def _check(header: EpisodeHeader, scene: Scene | None) -> SceneCheck:
     if scene is None:
         return SceneCheck(recorded.name, None, recorded.digest, None)
     return SceneCheck(recorded.name, str(scene.folder), recorded.digest, scene.digest)
+
+
+# --- shared scenes, simulators and policies --------------------------------------------------------------------------
+
+
+MOST_BACKENDS = 4
+"""Simulators that are open at once, each of 100 to 200 MB: with and without images, in two scenes."""
+
+
+class ReplayCache:
+    """The scene, simulator and policy of each log; one simulator per scene, task, camera and set of objects.
+
+    Results do not depend on the logs before: simulator and policy are reset for every episode.
+    """
+
+    def __init__(self, options: ReplayOptions) -> None:
+        self._options = options
+        self._factory = backend_factory(options.into)
+        self._scenes: dict[Path, Scene] = {}
+        self._simulators: OrderedDict[str, SimulatorBackend] = OrderedDict()
+        self._policy: tuple[PolicySource, Policy] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Release simulators and policy."""
+        with ExitStack() as stack:
+            for simulator in self._simulators.values():
+                stack.callback(simulator.close)
+            if self._policy is not None:
+                stack.callback(self._policy[1].close)
+        self._simulators.clear()
+        self._policy = None
+
+    def scene(self, header: EpisodeHeader) -> Scene:
+        """The scene to replay a log in, with its meshes.
+
+        Raises:
+            SceneError: there is no such scene, or its version is not the recorded one.
+        """
+        source = SceneSource(self._options.scene, self._options.any_scene_version)
+        return source.of(header, self._scenes, meshes=False)
+
+    def simulator(self, header: EpisodeHeader, scene: Scene | None, images: bool) -> SimulatorBackend:
+        """The simulator for a log. Raises as :class:`BackendFactory`."""
+        objects = sorted(item.id for item in header.episode.objects)
+        camera = header.intrinsics, header.mount, header.depth_unit_m
+        place = scene and scene.folder, header.episode.scene, header.episode.start_z_m  # adapters use the last two
+        # As text, because some of it is dictionaries.
+        key = repr((images, place, header.task, objects, camera, header.robot_config))
+        if key not in self._simulators:
+            while len(self._simulators) >= MOST_BACKENDS:
+                self._simulators.popitem(last=False)[1].close()
+            options = self._options
+            where = f"--into {options.into}"
+            self._simulators[key] = self._factory(header, scene, images, options.twin_options, where)
+        self._simulators.move_to_end(key)
+        return self._simulators[key]
+
+    def policy(self, header: EpisodeHeader) -> Policy:
+        """The policy of the options, else the one that the log names.
+
+        Raises:
+            PolicyError: the log names none.
+            RuntimeFault: as ``load_source``.
+        """
+        source = self._options.policy or header.policy
+        if source is None:
+            raise PolicyError(
+                f"the log does not name the source of its policy {header.agent!r}", "name it with --policy or --agent"
+            )
+        if self._policy is None or self._policy[0] != source:
+            if self._policy is not None:
+                self._policy[1].close()
+                self._policy = None
+            self._policy = source, load_source(source)
+        return self._policy[1]
+
+
+def backend_factory(into: str) -> BackendFactory:
+    """The constructor of the simulator that ``--into`` names. Raises ``ConfigError``."""
+    if into not in ADAPTERS:
+        return mujoco.factory(into)
+    factory: BackendFactory = config.resolve(ADAPTERS[into], f"--into {into}")
+    return factory

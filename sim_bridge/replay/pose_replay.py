@@ -58,8 +58,8 @@ def pose_replay(
     Args:
         log: the recording.
         records: records of the log, read without images.
-        simulator: that renders.
-        on_frame: called with each pair of images.
+        simulator: simulator that renders.
+        on_frame: function that is called with each pair of images.
 
     Returns:
         The comparison, None if there is no step to compare; and notes for readers of the results.

@@ -7,9 +7,12 @@ the replay's notes have the reason.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
+
+import numpy as np
 
 from robot_runtime.actions.continuous import VelocityCommand, WaypointCommand
 from robot_runtime.actions.discrete import Action
@@ -79,6 +82,11 @@ class PoseReplay:
     frames: tuple[FrameDifference, ...]
     depth_range_m: tuple[float, float]
     offset: CameraOffset | None
+
+    def median(self, part: Literal["depth", "color"], name: str) -> float | None:
+        """The median over frames of a value of ``DepthError`` or ``ColorError``; None where no frame has it."""
+        values = [value for frame in self.frames if (value := getattr(getattr(frame, part), name)) is not None]
+        return float(np.median(values)) if values else None
 
 
 # --- action replay --------------------------------------------------------------------------------------------------
@@ -161,7 +169,7 @@ class ActionStep:
         phase: phase of the episode; empty where a task has a single phase.
         recorded: base_link in ``map`` afterwards, at rest; None where the log has no pose.
         replayed: base_link in ``map`` after the replayed action, at rest.
-        distance_m: between the two positions.
+        distance_m: distance between the two positions.
         turned_rad: angle from recorded to replayed heading, left positive.
         difference: replayed minus recorded displacement of this action alone, each in the frame of its own start. None
             at the start, after a change of phase, and without recorded poses.
@@ -200,7 +208,7 @@ class ActionReplay:
     ``end_error_*`` is at the last replayed step, ``largest_error_*`` at any.
 
     Attributes:
-        steps: that were replayed, the start first.
+        steps: replayed steps, the start first.
         recorded_steps: number of steps of the log.
         start_moved_m: distance of the simulated from the recorded start, where that was not free.
         ndtw: nDTW of the replayed path with the recorded one as reference.
@@ -208,7 +216,7 @@ class ActionReplay:
         contact_agreement: share of the actions with equal contact.
         outcome_agreement: share of the actions with equal outcome.
         divergence: the first step beyond the thresholds; None if there was none.
-        thresholds: that were used.
+        thresholds: thresholds of the comparison.
         departure: the first action that leads elsewhere by itself, by ``forced`` where that was done, else by
             ``difference``; None if there is none.
     """
@@ -232,6 +240,12 @@ class ActionReplay:
 # --- closed loop ----------------------------------------------------------------------------------------------------
 
 Metrics = dict[str, bool | int | float | str | None]
+
+
+def succeeded(metrics: Metrics) -> bool | None:
+    """Whether an episode succeeded; None if it was not scored."""
+    success = metrics.get("success")
+    return None if success is None else bool(success)
 
 
 @dataclass(frozen=True)
@@ -291,7 +305,7 @@ class Replay:
     Attributes:
         log: its path.
         twin: simulator and robot.
-        scene: that it was replayed in.
+        scene: scene that it was replayed in.
         complete: whether the log is complete.
         notes: what was not done or done otherwise, with the reasons.
     """
@@ -344,3 +358,84 @@ def read_replay(path: Path) -> Replay:
     except (OSError, ValueError) as error:
         raise RecordingError(f"{path}: cannot be read: {error}", "replay the log again") from error
     return Replay.from_json(document, str(path))
+
+
+# --- summary ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ReplaySummary:
+    """Main results of a log's replay; None where a part was not done.
+
+    Attributes:
+        log: its path.
+        name: name of its page and JSON file.
+        reason: why nothing could be replayed; empty if something was.
+        notes: messages of the replay's notes.
+        tilt_deg: offset of the camera's tilt from the logged one.
+        diverged_at: step of the first divergence.
+        success_recorded: success of the logged episode.
+        success_replayed: success of the closed loop.
+    """
+
+    log: str
+    name: str
+    reason: str = ""
+    agent: str = ""
+    scene: str = ""
+    twin: str = ""
+    notes: tuple[str, ...] = ()
+    depth_median_mm: float | None = None
+    depth_bias_mm: float | None = None
+    ssim: float | None = None
+    tilt_deg: float | None = None
+    ndtw: float | None = None
+    end_error_m: float | None = None
+    diverged: bool | None = None
+    diverged_at: int | None = None
+    agreement: float | None = None
+    success_recorded: bool | None = None
+    success_replayed: bool | None = None
+
+    @property
+    def failure(self) -> str:
+        """The log that could not be replayed, and the reason."""
+        return self.reason if self.reason.startswith(self.log) else f"{self.log}: {self.reason}"
+
+    @property
+    def empty(self) -> bool:
+        """Whether no part of the replay was done."""
+        done = (self.depth_median_mm, self.ssim, self.diverged, self.agreement, self.success_replayed)
+        return all(value is None for value in done)
+
+
+def summarize_replay(replay: Replay, name: str) -> ReplaySummary:
+    """The summary of a replay; ``name`` is that of its page and JSON file."""
+    pose, action, closed = replay.pose, replay.action, replay.closed_loop
+    offset = pose.offset if pose is not None else None
+    divergence = action.divergence if action is not None else None
+    return ReplaySummary(
+        log=replay.log,
+        name=name,
+        agent=replay.agent,
+        scene=replay.scene.name,
+        twin=replay.twin,
+        notes=tuple(note.message for note in replay.notes),
+        depth_median_mm=None if pose is None else pose.median("depth", "median_mm"),
+        depth_bias_mm=None if pose is None else pose.median("depth", "bias_mm"),
+        ssim=None if pose is None else pose.median("color", "ssim"),
+        tilt_deg=offset.tilt_deg.value if offset is not None and offset.tilt_deg is not None else None,
+        ndtw=None if action is None else action.ndtw,
+        end_error_m=None if action is None else action.end_error_m,
+        diverged=None if action is None else divergence is not None,
+        diverged_at=None if divergence is None else divergence.index,
+        agreement=replay.open_loop.agreement if replay.open_loop is not None else None,
+        success_recorded=None if closed is None else succeeded(closed.metrics_recorded),
+        success_replayed=None if closed is None else succeeded(closed.metrics_replayed),
+    )
+
+
+def median_of(summaries: Sequence[ReplaySummary], value: Callable[[ReplaySummary], float | None]) -> float | None:
+    """The median of a value over the summaries that have it; None if none has."""
+    known = [found for summary in summaries if (found := value(summary)) is not None]
+    return float(np.median(known)) if known else None

@@ -84,7 +84,7 @@ class SimCamera(SimDevice, Camera):
     Args:
         clock: clock of the simulation.
         world: the simulated world.
-        head: that carries the camera.
+        head: head that carries the camera.
         intrinsics: intrinsics of color and depth.
         height_m: height of the optical center.
         options: rate, latency, range and errors.

@@ -53,7 +53,7 @@ class MujocoGroundTruth(Simulation):
     """The ground truth of a :class:`World` and a head.
 
     Args:
-        clock: whose steps move the world; its listener must be added after the base's.
+        clock: clock whose steps move the world; its listener must be added after the base's.
         world: the simulated world.
         head: head of the robot.
         camera: the simulated camera, whose mount is used.

@@ -73,7 +73,7 @@ class SimManipulator(SimDevice, Manipulator):
     Args:
         clock: clock of the simulation.
         world: world that contains the objects.
-        camera: whose optical center the ray starts from.
+        camera: camera whose optical center the ray starts from.
         options: choices that the paper leaves open.
     """
 

@@ -47,7 +47,7 @@ def occupancy_from_assets(
     height above the floor (a door's lintel and a window's frame close a wall).
 
     Args:
-        folder: that the mesh names in ``file`` are relative to.
+        folder: folder that the mesh names in ``file`` are relative to.
         file: the scene.
         resolution_m: edge of a cell.
         min_z_m: lower end of the robot's height band.

@@ -31,7 +31,7 @@ def write_color_names(views: Sequence[Views], scenes: Sequence[Scene], out: Path
 
     Args:
         views: views with the pixels.
-        scenes: whose objects are counted for the priors.
+        scenes: scenes whose objects are counted for the priors.
         out: file.
         seed: seed of the fit.
     """

@@ -40,7 +40,7 @@ class Views:
         frames: uint8 (N, FRAMES, SIDE, SIDE, 3), the last frame last.
         semantic: int8 (N, SIDE, SIDE), category ids of the last frame, -1 for none.
         category: int8 (N,), of the object, -1 for none of the task's.
-        asked: per approach, text, answer and template of each question about its object.
+        asked: text, answer and template of each question about the object of each approach.
     """
 
     frames: NDArray[np.uint8]

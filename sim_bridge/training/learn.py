@@ -126,7 +126,7 @@ def learn(
         updates: number of them.
         rate: highest learning rate.
         seed: seed of the order of episodes.
-        report: called after every update with its number, loss and share of correct labels.
+        report: function that is called after every update with its number, loss and share of correct labels.
     """
     head.train().to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # torch's stub lacks it
     optimizer = torch.optim.AdamW(head.parameters(), lr=rate, weight_decay=1e-4)

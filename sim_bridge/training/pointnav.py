@@ -77,7 +77,7 @@ class Training:
     Args:
         out: the folder.
         seed: seed of weights, episodes and errors.
-        workers: that make apartments, collect and evaluate.
+        workers: processes that make apartments, collect and evaluate.
         rounds: number of rounds of collecting and learning.
     """
 

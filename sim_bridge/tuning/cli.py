@@ -101,7 +101,7 @@ def tune(
     from robot_runtime.common.console import console, print_retry, progress_bar
     from robot_runtime.parallel.map import shared_ray
     from robot_runtime.scoring.summary import find_logs
-    from sim_bridge.replay.scene_source import SceneSource
+    from sim_bridge.replay.options import SceneSource
     from sim_bridge.tuning.plot import write_plot
     from sim_bridge.tuning.progress import ProgressListener
     from sim_bridge.tuning.results import write_tuning

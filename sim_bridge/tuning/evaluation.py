@@ -27,7 +27,7 @@ from robot_runtime.robots.loader import RobotContext, build_robot
 from robot_runtime.scenes.scene import Scene
 from sim_bridge.physics.scene_model import SceneModel
 from sim_bridge.replay.camera_pose import logged_camera
-from sim_bridge.replay.scene_source import SceneSource
+from sim_bridge.replay.options import SceneSource
 from sim_bridge.robot.camera_misalignment import MountError
 from sim_bridge.robot.chassis import ContactOptions
 from sim_bridge.robot.driver import SimOptions

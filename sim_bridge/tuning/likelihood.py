@@ -155,7 +155,7 @@ def camera_part(seen: FloorOffset, predicted: tuple[float, float, float], spread
     Args:
         seen: the floor in the images.
         predicted: height m, tilt rad and roll rad by which the setting's camera is off.
-        spread: between episodes.
+        spread: spread between episodes.
     """
     off = (seen.height_m - predicted[0], seen.tilt_rad - predicted[1], seen.roll_rad - predicted[2])
     one, other = (

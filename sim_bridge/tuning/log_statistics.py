@@ -37,7 +37,7 @@ class Motion:
 
     Attributes:
         step: index in the log.
-        action: that was executed.
+        action: executed action.
         commanded: displacement.
         start: base_link in ``map``.
         moved: float64 (3,), x m, y m, yaw rad of the end in the frame of the start.

@@ -34,7 +34,7 @@ from robot_runtime.scoring.score_journal import decode_score, encode_score
 from robot_runtime.scoring.sim_to_real.gap import Gap, find_gap
 from robot_runtime.scoring.summary import EpisodeScore, score_logs
 from robot_runtime.tasks.task import Task
-from sim_bridge.replay.scene_source import SceneSource
+from sim_bridge.replay.options import SceneSource
 from sim_bridge.tuning.log_statistics import LogStatistics, read_header
 from sim_bridge.tuning.progress import ProgressListener, map_with_progress
 from sim_bridge.tuning.settings import Setting, SweepOptions

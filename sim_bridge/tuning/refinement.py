@@ -32,7 +32,7 @@ def refine(
         start: the setting to refine.
         ranges: keys and their limits.
         total: logarithm of a setting's likelihood.
-        on_evaluated: called before each evaluation.
+        on_evaluated: function that is called before each evaluation.
 
     Raises:
         ConfigError: an option does not exist, or does not take a value of its range.

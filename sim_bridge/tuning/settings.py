@@ -14,7 +14,7 @@ from robot_runtime.common import config
 from robot_runtime.errors import ConfigError
 from robot_runtime.policy import PolicySource
 from robot_runtime.robots.loader import RobotFile, changed_options, read_robot_file
-from sim_bridge.replay.scene_source import SceneSource
+from sim_bridge.replay.options import SceneSource
 from sim_bridge.robot.driver import SimOptions
 
 DRIVER = "sim_bridge.robot.driver.make_robot"

@@ -17,7 +17,7 @@ from robot_runtime.parallel.map import ONE, Workers, map_in_order
 from robot_runtime.parallel.workers import WorkerLoss
 from robot_runtime.records import EpisodeHeader
 from robot_runtime.scoring.statistics.intervals import CONFIDENCE, RESAMPLES, SEED, Interval, bootstrap_mean
-from sim_bridge.replay.scene_source import SceneSource
+from sim_bridge.replay.options import SceneSource
 from sim_bridge.tuning.evaluation import Evaluation, action_journal, summed
 from sim_bridge.tuning.likelihood import Parts
 from sim_bridge.tuning.log_statistics import LogStatistics, read_header, read_log_statistics
@@ -44,7 +44,7 @@ def sweep(
         logs: logs of real episodes.
         settings: settings to compare.
         sweep_options: None for the defaults.
-        workers: that do the work.
+        workers: processes that do the work.
         listener: listener of the progress.
 
     Raises:

@@ -16,9 +16,8 @@ from robot_runtime.common.geometry import wrap_angle
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import StepRecord
 from robot_runtime.scoring.summary import score_log
-from sim_bridge.replay.log_replay import replay_log
+from sim_bridge.replay.log_replay import ReplayCache, replay_log
 from sim_bridge.replay.options import ReplayOptions
-from sim_bridge.replay.resource_cache import ReplayCache
 
 pytestmark = pytest.mark.slow
 

@@ -20,9 +20,8 @@ from robot_runtime.runtime import run_episode
 from robot_runtime.scenes.scene import Scene
 from robot_runtime.tasks.episode import Episode, Goal
 from robot_runtime.tasks.task import Success, Task, TrainingCamera
-from sim_bridge.replay.log_replay import replay_log
+from sim_bridge.replay.log_replay import ReplayCache, replay_log
 from sim_bridge.replay.options import ReplayOptions
-from sim_bridge.replay.resource_cache import ReplayCache
 from sim_bridge.replay.results import Replay
 
 F, L, R, UP, DOWN, STOP = (

@@ -72,7 +72,7 @@ class MujocoBackend(SimulatorBackend):
         header: header of the log.
         scene: scene with meshes.
         images: whether steps have frames; without them an action takes a quarter of the time.
-        options: over those in the robot's file, merged mapping by mapping.
+        options: options over those in the robot's file, merged mapping by mapping.
         where: source of the options, for error messages.
 
     Attributes:

@@ -9,22 +9,27 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
 
-from robot_runtime.errors import RecordingError, writing
-from robot_runtime.recording.reader import LogReader
+from robot_runtime.common.geometry import SE2
+from robot_runtime.errors import RuntimeFault, writing
+from robot_runtime.recording.reader import LogReader, before_damage
 from robot_runtime.records import EpisodeHeader, StepRecord
-from robot_runtime.scoring.report.charts import WIDTH
-from robot_runtime.scoring.report.map_drawing import map_box, scene_shapes, unit_of
+from robot_runtime.scoring.report.charts import WIDTH, element, points
+from robot_runtime.scoring.report.map_drawing import circle, map_box, scene_shapes, unit_of
 from robot_runtime.scoring.report.rendering import render
-from sim_bridge.replay.page import replay_charts, tables, text
+from sim_bridge.replay import tables
+from sim_bridge.replay.action_replay import known_pose
+from sim_bridge.replay.page import replay_charts, text
 from sim_bridge.replay.page.thumbnails import Gallery, StepImages
-from sim_bridge.replay.page.trajectories import Tracks, overlay, tracks_of
-from sim_bridge.replay.results import Replay
+from sim_bridge.replay.results import Divergence, Replay
 
 _REMEDY = "give another folder with --out"
 MARKER_NAMES = {"recorded": "recorded", "replayed": "recorded actions, simulated", "closed": "policy, simulated"}
@@ -43,21 +48,9 @@ def write_page(path: Path, replay: Replay, gallery: Gallery | None, many: bool) 
         RecordingError: the log is gone, or the page cannot be written.
     """
     with LogReader(Path(replay.log)) as log:
-        header, records = log.header, _readable_steps(log)
-    write_text(
-        path, render("replay.html", "sim_bridge.replay", **_context(replay, header, records, gallery), many=many)
-    )
-
-
-def _readable_steps(log: LogReader) -> list[StepRecord]:
-    """The steps before the first that cannot be read, which the replay's notes name."""
-    records = []
-    try:
-        for record in log.steps(images=False):
-            records.append(record)  # noqa: PERF402 (those before an error are wanted)
-    except RecordingError:
-        return records
-    return records
+        records, _ = before_damage(log.steps(images=False))  # the replay's notes name the damage
+        context = _context(replay, log.header, records, gallery)
+    write_text(path, render("replay.html", "sim_bridge.replay", **context, many=many))
 
 
 def write_text(path: Path, text: str) -> None:
@@ -82,6 +75,7 @@ def _context(
     images = gallery.images() if gallery is not None else []
     divergence = replay.action.divergence if replay.action is not None else None
     script = (Path(__file__).parents[1] / "templates" / "replay.js").read_text(encoding="utf-8")
+    data = _script_data(replay, records, tracks, images)
     return {
         "replay": replay,
         "scene_text": text.scene_sentence(replay),
@@ -104,10 +98,11 @@ def _context(
         "plots": replay_charts.step_charts(replay, records),
         "closed": tables.closed_rows(replay),
         "headings": tables.headings(replay),
-        "rows": tables.rows(replay, records),
-        "data": _json(_script_data(replay, records, tracks, images)),
+        "rows": tables.step_rows(replay, records),
+        # JSON for a script element, which only "<" could end.
+        "data": Markup(json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")),
         "script": Markup(script),
-        "script_hash": Markup(_hash(script)),
+        "script_hash": Markup("sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()),
     }
 
 
@@ -140,10 +135,66 @@ def _label(record: StepRecord | None) -> str:
     return "lost" if record is None else text.action(record.command or record.action)
 
 
-def _json(data: Mapping[str, Any]) -> Markup:
-    """JSON for a script element, which only ``<`` could end."""
-    return Markup(json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c"))
+# --- trajectories on the map -----------------------------------------------------------------------------------------
 
 
-def _hash(script: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+Point = tuple[float, float, float]
+"""x, y in meters in ``map``, heading in degrees, rounded for display."""
+
+Track = list[Point | None]
+"""One point per step from the log's first on; None where the pose is unknown or the step is missing."""
+
+
+@dataclass(frozen=True)
+class Tracks:
+    """The known ones of the tracks ``recorded``, ``replayed`` and ``closed``, and the index of their first step."""
+
+    first: int
+    by_name: Mapping[str, Track]
+
+    def at(self, name: str, index: int) -> Point | None:
+        """The point of a track at a step."""
+        track = self.by_name.get(name, [])
+        return track[index - self.first] if 0 <= index - self.first < len(track) else None
+
+
+def tracks_of(replay: Replay, records: Sequence[StepRecord]) -> Tracks:
+    """The tracks of a replay; ``records`` are the log's."""
+    first = records[0].index if records else 0
+    found = {"recorded": _track(first, {record.index: known_pose(record) for record in records})}
+    if replay.action is not None:
+        found["replayed"] = _track(first, {step.index: step.replayed for step in replay.action.steps})
+    if replay.closed_loop is not None:
+        found["closed"] = _track(first, _logged_poses(Path(replay.closed_loop.log)))
+    return Tracks(first, {name: track for name, track in found.items() if any(track)})
+
+
+def overlay(tracks: Tracks, divergence: Divergence | None, unit: float) -> Markup:
+    """The tracks as lines on the map, and the place of the first divergence."""
+    parts = []
+    for name, track in tracks.by_name.items():
+        for known, run in groupby(track, key=lambda point: point is not None):
+            if known:
+                line = points((point[0], -point[1]) for point in run if point is not None)
+                parts.append(element("polyline", f"path {name}", data_track=name, points=line))
+    at = tracks.at("recorded", divergence.index) if divergence is not None else None
+    if divergence is not None and at is not None:
+        parts.append(circle("diverged", at[0], at[1], unit * 2.4, f"first divergence: step {divergence.index}"))
+    return Markup("").join(parts)
+
+
+def _logged_poses(path: Path) -> dict[int, SE2 | None]:
+    """The poses of the closed loop's log; none if the file is gone."""
+    try:
+        with LogReader(path) as log:
+            return {record.index: known_pose(record) for record in log.steps(images=False)}
+    except RuntimeFault:
+        return {}
+
+
+def _track(first: int, poses: Mapping[int, SE2 | None]) -> Track:
+    return [_point(poses.get(index)) for index in range(first, max(poses, default=first - 1) + 1)]
+
+
+def _point(pose: SE2 | None) -> Point | None:
+    return None if pose is None else (round(pose.x_m, 4), round(pose.y_m, 4), round(math.degrees(pose.yaw_rad), 2))

@@ -25,9 +25,8 @@ from robot_runtime.runtime import run_episodes
 from robot_runtime.scenes.scene import find_scene, load_scene
 from robot_runtime.tasks.task import Task, load_task
 from sim_bridge.replay.batch import Job, replay_logs
-from sim_bridge.replay.log_replay import replay_log
+from sim_bridge.replay.log_replay import ReplayCache, replay_log
 from sim_bridge.replay.options import ReplayOptions
-from sim_bridge.replay.resource_cache import ReplayCache
 
 TASK = "pointnav_gps_compass"
 STEPS = 100

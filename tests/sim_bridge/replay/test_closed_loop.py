@@ -22,8 +22,8 @@ from robot_runtime.tasks.task import Rearrangement, Success, Task
 from sim_bridge.replay.action_replay import replay_actions
 from sim_bridge.replay.backends.mujoco import factory
 from sim_bridge.replay.closed_loop import run_closed_loop
-from sim_bridge.replay.page.tables import tiles
 from sim_bridge.replay.results import PARTS, read_replay, write_replay
+from sim_bridge.replay.tables import tiles
 
 AGENT = """
 from robot_runtime.policy import Policy

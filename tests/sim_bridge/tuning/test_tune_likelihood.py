@@ -20,7 +20,7 @@ from robot_runtime.scenes.scene import Scene
 from sim_bridge.noise.actions import PyRobotOptions, RobothorOptions, action_noise
 from sim_bridge.noise.drift import DriftOptions
 from sim_bridge.physics.world import World
-from sim_bridge.replay.scene_source import SceneSource
+from sim_bridge.replay.options import SceneSource
 from sim_bridge.robot.chassis import ContactOptions
 from sim_bridge.robot.driver import SimOptions
 from sim_bridge.tuning.evaluation import Evaluation

@@ -18,7 +18,7 @@ from robot_runtime.errors import InvalidStart, PolicyError, RecordingError, Scen
 from robot_runtime.policy import PolicySource
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.scenes.scene import Scene
-from sim_bridge.replay.scene_source import SceneSource
+from sim_bridge.replay.options import SceneSource
 from sim_bridge.tuning.policy_runs import policy_source, rerun
 from sim_bridge.tuning.results import Tuning
 from sim_bridge.tuning.settings import UNCHANGED, SweepOptions, make_grid

@@ -30,9 +30,8 @@ from robot_runtime.records import EndReason, EpisodeHeader
 from robot_runtime.scenes.scene import Scene
 from robot_runtime.tasks.task import Task
 from sim_bridge.replay.backends.base import UnsupportedBySimulator
-from sim_bridge.replay.backends.external_episode import run_external_episode
 from sim_bridge.replay.backends.habitat import HabitatBackend, HabitatOptions
-from sim_bridge.replay.closed_loop import run_closed_loop
+from sim_bridge.replay.closed_loop import run_closed_loop, run_external_episode
 from sim_bridge.replay.results import ClosedLoop, Note
 
 F, L = synthetic.FORWARD, synthetic.LEFT

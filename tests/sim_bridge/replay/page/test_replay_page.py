@@ -21,13 +21,12 @@ from robot_runtime.errors import RecordingError
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import StepRecord
 from robot_runtime.scenes.scene import Scene
-from sim_bridge.replay.log_replay import replay_log
+from sim_bridge.replay.log_replay import ReplayCache, replay_log
 from sim_bridge.replay.options import ReplayOptions
 from sim_bridge.replay.page.page import write_page
 from sim_bridge.replay.page.replay_charts import Curve, time_chart
 from sim_bridge.replay.page.thumbnails import MOST_BYTES, Gallery, palette
 from sim_bridge.replay.pose_replay import FramePair
-from sim_bridge.replay.resource_cache import ReplayCache
 from sim_bridge.replay.results import Note, Replay
 
 EVIL = "</script><script>alert(1)</script>\"'&"
