@@ -18,7 +18,7 @@ from scipy.stats import chi2
 
 from calibration.fitting.log_samples import LoggedAction, LoggedEpisode
 from calibration.fitting.map_distance import Walls
-from calibration.motion.action_error_fit import Trial, by_action, error_of
+from calibration.motion.action_errors import Trial, by_action, error_of
 from robot_runtime.actions.discrete import Action, Displacement
 from robot_runtime.errors import CalibrationFailed
 from robot_runtime.records import Outcome
@@ -237,7 +237,10 @@ def consecutive_correlation(samples: Sequence[Sample]) -> tuple[tuple[float, flo
 
     They are 0 for independent errors, down to -0.5 for errors of the referee, and NaN with too few pairs.
     """
-    means = {action: np.mean([t.error for t in trials], axis=0) for action, trials in _trials(samples).items()}
+    means = {
+        action: np.mean([t.error for t in trials], axis=0)
+        for action, trials in by_action([s.trial for s in samples]).items()
+    }
     off = {(s.episode, s.step): s.trial.error - means[s.trial.action] for s in samples}
     pairs = [(off[key], off[key[0], key[1] + 1]) for key in off if (key[0], key[1] + 1) in off]
     if len(pairs) < MIN_ACTIONS:
@@ -246,7 +249,3 @@ def consecutive_correlation(samples: Sequence[Sample]) -> tuple[tuple[float, flo
     scale = np.sqrt((first**2).mean(axis=0) * (second**2).mean(axis=0))
     x, y, yaw = np.divide((first * second).mean(axis=0), scale, out=np.zeros(3), where=scale > 0).tolist()
     return (x, y, yaw), len(pairs)
-
-
-def _trials(samples: Sequence[Sample]) -> Mapping[Action, list[Trial]]:
-    return by_action([sample.trial for sample in samples])

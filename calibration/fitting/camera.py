@@ -14,12 +14,10 @@ from typing import Any
 import numpy as np
 
 from calibration.fitting.actions import RESAMPLES
-from calibration.fitting.log_samples import LoggedEpisode, LoggedStep
+from calibration.fitting.log_samples import LoggedEpisode, LoggedStep, evenly
 from calibration.fitting.map_distance import Walls
 from robot_runtime.common import config
-from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import ConfigError
-from robot_runtime.hal import HeadState
 from robot_runtime.imaging.floor import find_floor
 from robot_runtime.recording.reader import LogReader, before_damage
 from robot_runtime.records import EpisodeHeader, StepRecord
@@ -110,7 +108,7 @@ def fit_camera(
     found: list[FloorFrame] = []
     looked_at, name = 0, None
     # An even selection of logs, if there are more logs than frames.
-    numbers = np.unique(np.linspace(0, len(episodes) - 1, min(len(episodes), max_frames)).astype(int)).tolist()
+    numbers = evenly(len(episodes), max_frames)
     each = max(1, max_frames // len(numbers))
     for number in numbers:
         episode = episodes[number]
@@ -170,7 +168,11 @@ def _likely_floor_steps(episode: LoggedEpisode, walls: Walls, count: int) -> lis
     still = [step for step in episode.steps if not step.head.moving]
     good = [step for step in still if _sees_floor(step, walls)]
     others = [step for step in still if step not in good]
-    return _evenly(good, count) + _evenly(others, count - min(count, len(good)))
+    return [
+        steps[index]
+        for steps, most in ((good, count), (others, count - min(count, len(good))))
+        for index in evenly(len(steps), most)
+    ]
 
 
 def _sees_floor(step: LoggedStep, walls: Walls) -> bool:
@@ -179,16 +181,10 @@ def _sees_floor(step: LoggedStep, walls: Walls) -> bool:
     return step.stationary is not None and walls.nearest_on_path_m(step.stationary.truth, OPEN_M) > 0
 
 
-def _evenly(steps: Sequence[LoggedStep], count: int) -> list[LoggedStep]:
-    if not steps or not count:
-        return []
-    return [steps[i] for i in np.unique(np.linspace(0, len(steps) - 1, min(count, len(steps))).astype(int)).tolist()]
-
-
 def _floor(
     episode: int, header: EpisodeHeader, mount: CameraMount, record: StepRecord, depth_m: Any
 ) -> FloorFrame | None:
-    height_m, tilt_rad, roll_rad = pointing(mount, record.head)
+    height_m, tilt_rad, roll_rad = mount.pointing(record.head.pan_rad, record.head.tilt_rad)
     seen = find_floor(depth_m, header.intrinsics, height_m, tilt_rad)
     if seen is None or seen.share < MIN_SHARE:
         return None
@@ -197,13 +193,6 @@ def _floor(
     if abs(height_off) > MAX_OFF_M or max(abs(tilt_off), abs(roll_off)) > MAX_OFF_RAD:
         return None
     return FloorFrame(episode, record.index, record.head.tilt_rad, tilt_off, roll_off, height_off, seen.share)
-
-
-def pointing(mount: CameraMount, head: HeadState) -> tuple[float, float, float]:
-    """Return height m, tilt (up) and roll (right) rad of the described camera over level floor."""
-    sensor = mount.sensor(SE2(), head.pan_rad, head.tilt_rad)
-    roll_rad = math.atan2(sensor[2, 1], sensor[2, 2])
-    return float(sensor[2, 3]), math.asin(max(-1.0, min(1.0, float(sensor[2, 0])))), roll_rad
 
 
 def _agreeing(frames: Sequence[FloorFrame]) -> list[FloorFrame]:

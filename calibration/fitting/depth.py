@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import nnls
 
-from calibration.fitting.log_samples import LoggedEpisode, LoggedStep
+from calibration.fitting.log_samples import LoggedEpisode, LoggedStep, evenly
 from robot_runtime.common.geometry import wrap_angle
 from robot_runtime.imaging.edges import jumps
 from robot_runtime.recording.reader import LogReader, before_damage
@@ -130,7 +130,7 @@ def fit_depth(episodes: Sequence[LoggedEpisode]) -> DepthFit:
     unit_m = 0.0
     every = [(episode, pair) for episode in episodes for pair in static_pairs(episode)]
     by_episode: dict[int, list[tuple[int, int]]] = {}
-    for index in np.unique(np.linspace(0, len(every) - 1, min(len(every), MAX_PAIRS)).astype(int)).tolist():
+    for index in evenly(len(every), MAX_PAIRS):
         episode, pair = every[index]
         by_episode.setdefault(id(episode), []).append(pair)
     for episode in episodes:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from calibration.motion.trajectories import Move, StationaryPose, mean_pose
 from robot_runtime.actions.discrete import Action
-from robot_runtime.common.geometry import SE2, wrap_angle
+from robot_runtime.common.geometry import wrap_angle
 from robot_runtime.errors import CalibrationFailed, RecordingError
 from robot_runtime.hal import BaseState, HeadState, PoseEstimate, PoseStatus, Zone
 from robot_runtime.hal.motion_profile import MotionProfile
@@ -163,6 +163,12 @@ def read_episode(path: Path) -> LoggedEpisode:
     )
 
 
+def evenly(count: int, most: int) -> list[int]:
+    """Return the indices of at most ``most`` of ``count`` items, evenly spaced."""
+    indices: list[int] = np.unique(np.linspace(0, count - 1, min(count, most)).astype(int)).tolist()
+    return indices
+
+
 def check_referee(header: EpisodeHeader, path: Path) -> None:
     """Raise ``CalibrationFailed`` if the referee is odometry, whose errors it cannot measure."""
     roles = header.localizers
@@ -253,16 +259,12 @@ def scatter(stationary_poses: Sequence[Sequence[PoseEstimate]]) -> tuple[Array |
     total, count = np.zeros((3, 3)), 0
     for seen in stationary_poses:
         if len(seen) > 1:
-            first = seen[0].pose
-            poses = np.array([_beside(estimate.pose, first) for estimate in seen])
+            seen_poses, yaw_rad = [estimate.pose for estimate in seen], seen[0].pose.yaw_rad
+            poses = np.array([(pose.x_m, pose.y_m, wrap_angle(pose.yaw_rad - yaw_rad)) for pose in seen_poses])
             off = poses - poses.mean(axis=0)
             total += off.T @ off
             count += len(seen) - 1
     return (total / count, count) if count >= MIN_SCATTERED else (None, count)
-
-
-def _beside(pose: SE2, first: SE2) -> tuple[float, float, float]:
-    return pose.x_m, pose.y_m, wrap_angle(pose.yaw_rad - first.yaw_rad)
 
 
 def _known(estimate: PoseEstimate) -> bool:

@@ -6,9 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
-from calibration.fitting.log_samples import LoggedEpisode
+from calibration.fitting.log_samples import LoggedEpisode, evenly
 from robot_runtime.hal import PoseEstimate, Velocity, Zone
 from robot_runtime.hal.motors import MotorModel
 from robot_runtime.motion.identification import MotorFit, WheelRecord, WheelRecorder, fit_motors
@@ -37,7 +35,7 @@ def fit_logged_motors(episodes: Sequence[LoggedEpisode]) -> MotorsOfLogs:
     records = [record for episode in episodes for record in _records(episode)]
     if len(records) < MIN_ACTIONS:
         return MotorsOfLogs(None, len(records), f"{len(records)} actions with commands and odometry")
-    chosen = np.unique(np.linspace(0, len(records) - 1, MAX_ACTIONS).astype(int)).tolist()
+    chosen = evenly(len(records), MAX_ACTIONS)
     return MotorsOfLogs(fit_motors([records[index] for index in chosen], MotorModel()), len(chosen))
 
 

@@ -13,7 +13,7 @@ from calibration.fitting import table
 from calibration.fitting.fit import RobotFit
 from calibration.fitting.plots import write_plots
 from calibration.fitting.simulator_options import Setting, options
-from calibration.motion.action_error_fit import deviations
+from calibration.motion.action_errors import deviations
 from calibration.motion.motors import calibration_of
 from robot_runtime.common import config
 from robot_runtime.errors import writing

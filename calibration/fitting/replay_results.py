@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -69,7 +69,8 @@ def read_replays(paths: Sequence[Path], robot: str) -> ReplayedCamera | None:
     """
     if not paths:
         return None
-    offsets = [offset for path in _files(paths) if (offset := _offset(path, robot)) is not None]
+    files = [file for path in paths for file in (sorted(path.rglob("*.json")) if path.is_dir() else [path])]
+    offsets = [offset for path in files if (offset := _offset(path, robot)) is not None]
     if not offsets:
         raise ConfigError(
             f"{', '.join(map(str, paths))}: no pose replay that compares depth",
@@ -100,11 +101,6 @@ def depth_bias(biases: Sequence[tuple[float, float]]) -> Triple:
     prior = np.diag(1 / np.array(UNKNOWN_BIAS)) ** 2
     c0, c1, c2 = np.linalg.solve(rows.T @ rows + prior, rows.T @ (middle_m / BIAS_ERROR_M)).tolist()
     return c0, c1, c2
-
-
-def _files(paths: Sequence[Path]) -> Iterator[Path]:
-    for path in paths:
-        yield from sorted(path.rglob("*.json")) if path.is_dir() else [path]
 
 
 def _offset(path: Path, robot: str) -> Mapping[str, Any] | None:

@@ -16,6 +16,7 @@ A calibrated mount also has the stamp of :mod:`robot_runtime.robots.calibration_
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -59,6 +60,17 @@ class CameraMount:
         # The joint's axis is +y: positive angles tilt down.
         chain = chain @ transform(self.tilt_joint_m, rotation_rpy(0.0, -tilt_rad, 0.0))
         return np.asarray(chain @ self.camera.matrix @ self.color.matrix)
+
+    def pointing(self, pan_rad: float, tilt_rad: float) -> tuple[float, float, float]:
+        """Height m, tilt rad (up positive) and roll rad (right positive) of the color sensor over level floor.
+
+        Args:
+            pan_rad: pan angle of the head, left positive.
+            tilt_rad: tilt angle of the head, up positive.
+        """
+        sensor = self.sensor(SE2(), pan_rad, tilt_rad)
+        tilted_rad = math.asin(max(-1.0, min(1.0, float(sensor[2, 0]))))
+        return float(sensor[2, 3]), tilted_rad, math.atan2(float(sensor[2, 1]), float(sensor[2, 2]))
 
     @property
     def height_m(self) -> float:

@@ -6,12 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from robot_runtime.common import config
 from robot_runtime.errors import ConfigError
 from robot_runtime.hal.lens import Lens
-from robot_runtime.hal.simulation import CameraMotion, ColorNoise, DepthNoise
+from robot_runtime.hal.simulation import ColorNoise, DepthNoise
 from sim_bridge.noise.azure_kinect import AzureKinectNoise, AzureKinectOptions
 from sim_bridge.noise.color import GaussianNoise, GaussianOptions, SensorNoise, SensorOptions
 from sim_bridge.noise.fitted import FittedDepthNoise, FittedDepthOptions
@@ -43,20 +42,6 @@ class ExactDepth(DepthNoise):
         return depth_m
 
 
-class ExactColor(ColorNoise):
-    """Color without noise."""
-
-    def expose(
-        self,
-        rgb: NDArray[np.uint8],
-        depth_m: Floats | None,
-        lens: Lens,
-        motion: CameraMotion,
-        random: np.random.Generator,
-    ) -> NDArray[np.uint8]:
-        return rgb
-
-
 def depth_noise(options: Mapping[str, Any], where: str) -> DepthNoise:
     """The model that options name. Raises ``ConfigError``."""
     if not options:
@@ -67,7 +52,7 @@ def depth_noise(options: Mapping[str, Any], where: str) -> DepthNoise:
 def color_noise(options: Mapping[str, Any], where: str) -> ColorNoise:
     """The model that options name. Raises ``ConfigError``."""
     if not options:
-        return ExactColor()
+        return SensorNoise(SensorOptions(photon=0.0, read=0.0, exposure_s=0.0, readout_s=0.0))
     return _make(COLOR, options, where)
 
 

@@ -188,7 +188,8 @@ class VoxelGrid:
         options, k = self.options, frame.intrinsics
         to_camera = np.linalg.inv(frame.map_from_camera).astype(np.float32)
         farthest_m = float(frame.depth_m.max(initial=0.0))
-        rows, columns = self._cells_ahead(frame, farthest_m * _widest(frame))
+        widest = float(np.hypot(*_corner_rays(frame)[:, :2].T).max())  # horizontal distance of a ray at a depth of 1
+        rows, columns = self._cells_ahead(frame, farthest_m * widest)
         if not len(rows):
             return
         x = (self._grid.origin_x_m + (columns + 0.5) * options.resolution_m).astype(np.float32)
@@ -250,11 +251,6 @@ def _corner_rays(frame: PosedFrame) -> NDArray[np.float64]:
     pixels = np.array([(u, v) for u in (-0.5, k.width - 0.5) for v in (-0.5, k.height - 0.5)])
     rays = np.column_stack([(pixels[:, 0] - k.cx) / k.fx, (pixels[:, 1] - k.cy) / k.fy, np.ones(4)])
     return np.asarray(rays @ frame.map_from_camera[:3, :3].T)
-
-
-def _widest(frame: PosedFrame) -> float:
-    """The largest horizontal distance of a pixel's ray at a depth of 1."""
-    return float(np.hypot(*_corner_rays(frame)[:, :2].T).max())
 
 
 def _sector(frame: PosedFrame) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:

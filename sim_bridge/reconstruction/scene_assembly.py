@@ -14,7 +14,7 @@ from robot_runtime.scenes.scene import Collision, SceneObject
 from sim_bridge.reconstruction.floor_texture import FloorTexture
 from sim_bridge.reconstruction.occupancy_mapping import MappingOptions
 from sim_bridge.reconstruction.tsdf import Surface
-from sim_bridge.scenes.columns import rectangles
+from sim_bridge.scenes.columns import boxes, rectangles
 from sim_bridge.scenes.mesh_files import Appearance, MeshPart
 from sim_bridge.scenes.palette import palette, palette_uv
 from sim_bridge.scenes.pieces import Piece
@@ -102,21 +102,8 @@ def in_box(points: NDArray[np.float64], item: SceneObject, margin_m: float) -> N
 
 def _contacts(occupancy: OccupancyMap, drops: NDArray[np.bool_], options: MappingOptions) -> list[Collision]:
     """Boxes as high as the robot over the occupied cells, so that contact agrees with the map."""
-    res = occupancy.resolution_m
-    middle, height = (options.min_z_m + options.max_z_m) / 2, options.max_z_m - options.min_z_m
-    solid = (occupancy.cells == Cell.OCCUPIED) & ~drops
-    return [
-        Collision(
-            "box",
-            (
-                occupancy.origin_x_m + (column + width / 2) * res,
-                occupancy.origin_y_m + (row + depth / 2) * res,
-                middle,
-            ),
-            (width * res, depth * res, height),
-        )
-        for row, column, depth, width in rectangles(solid)
-    ]
+    solid, origin_m = (occupancy.cells == Cell.OCCUPIED) & ~drops, (occupancy.origin_x_m, occupancy.origin_y_m)
+    return boxes(solid, origin_m, occupancy.resolution_m, options.min_z_m, options.max_z_m)
 
 
 def _piece(kind: str, name: str, corners: NDArray[np.float64], colors: NDArray[np.uint8]) -> Piece:

@@ -30,8 +30,7 @@ from sim_bridge.robot.chassis import ContactOptions
 from sim_bridge.robot.ground_truth import MujocoGroundTruth
 from sim_bridge.robot.head import HeadOptions, SimHead
 from sim_bridge.robot.localizer import LocalizerOptions, SimLocalizer
-from sim_bridge.robot.manipulator import ManipulatorOptions, SimManipulator
-from sim_bridge.robot.object_tracker import SimTracker
+from sim_bridge.robot.manipulator import ManipulatorOptions, SimManipulator, SimTracker
 from sim_bridge.robot.wheel_slip import make_slip
 
 ODOMETRY_HZ = 50.0

@@ -19,8 +19,9 @@ from robot_runtime.common import config
 from robot_runtime.common.clock import Clock, wait_for
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import InvalidCommand
-from robot_runtime.hal import Manipulator
-from robot_runtime.scenes.objects import Grab, GrabOutcome, ObjectPose
+from robot_runtime.hal import Manipulator, ObjectTracker, TrackerInfo
+from robot_runtime.hal.streams import fresh
+from robot_runtime.scenes.objects import Grab, GrabOutcome, ObjectPose, ObjectSource, TrackedObjects
 from robot_runtime.scenes.occupancy_map import Cell
 from sim_bridge.physics.scene_model import Group
 from sim_bridge.physics.world import World
@@ -186,3 +187,22 @@ def _to_base(base: SE2, point: Vector) -> Vector:
 
 def _to_map(base: SE2, point: Vector) -> Vector:
     return np.array([*base.apply(float(point[0]), float(point[1])), point[2]])
+
+
+class SimTracker(SimDevice, ObjectTracker):
+    """Reads the objects' poses from physics."""
+
+    def __init__(self, clock: Clock, world: World, manipulator: SimManipulator) -> None:
+        super().__init__("tracker")
+        self._clock, self._world, self._manipulator = clock, world, manipulator
+        self._info = TrackerInfo("physics", ObjectSource.SIMULATOR, 1 / world.step_s)
+
+    @property
+    def info(self) -> TrackerInfo:
+        return self._info
+
+    def objects(self, max_age_s: float) -> TrackedObjects:
+        self._require_connected()
+        now_ns = self._clock.now_ns()
+        tracked = TrackedObjects(now_ns, self._world.objects.poses(), self._manipulator.held)
+        return fresh("objects", tracked, now_ns, max_age_s)

@@ -27,7 +27,7 @@ from sim_bridge.robot.head import SimHead
 from sim_bridge.robot.wheel_slip import make_slip
 from sim_bridge.ros.base_topics import BaseTopics
 from sim_bridge.ros.camera_topics import CameraTopics
-from sim_bridge.ros.context import SimContext
+from sim_bridge.ros.context import PhysicsExecutor, SimContext
 from sim_bridge.ros.create_topics import CreateTopics
 from sim_bridge.ros.faults import Faults
 from sim_bridge.ros.head_topics import HeadTopics
@@ -35,7 +35,6 @@ from sim_bridge.ros.kobuki_topics import KobukiTopics
 from sim_bridge.ros.localizer_topics import LOCALIZERS, LocalizerTopics
 from sim_bridge.ros.lockstep_barrier import LockstepBarrier
 from sim_bridge.ros.messages import messages
-from sim_bridge.ros.physics_executor import PhysicsExecutor
 from sim_bridge.ros.publisher import Publisher
 from sim_bridge.ros.robot_variants import RobotVariant
 from sim_bridge.ros.services import SimulationServices

@@ -12,8 +12,8 @@ from robot_runtime_simulation.srv import Place, PlaceResponse, SetFault, SetFaul
 
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import DeviceFault, InvalidStart, RuntimeFault
+from sim_bridge.ros.context import PhysicsExecutor
 from sim_bridge.ros.faults import Faults
-from sim_bridge.ros.physics_executor import PhysicsExecutor
 
 PLACE_SERVICE = "/simulation/place"
 FAULT_SERVICE = "/simulation/fault"

@@ -27,13 +27,20 @@ def columns(triangles: Array, low_z_m: float, high_z_m: float, resolution_m: flo
     grid = Grid.around(points.min(axis=0), points.max(axis=0), resolution_m, resolution_m)
     cells = np.zeros((grid.rows, grid.columns), bool)
     mark_triangles(cells, grid, band, low_z_m, high_z_m)
+    return boxes(cells, (grid.origin_x_m, grid.origin_y_m), resolution_m, low_z_m, high_z_m)
+
+
+def boxes(
+    cells: NDArray[np.bool_], origin_m: tuple[float, float], resolution_m: float, low_z_m: float, high_z_m: float
+) -> list[Collision]:
+    """Boxes from ``low_z_m`` to ``high_z_m`` over the set cells; ``origin_m`` is the corner of the first cell."""
     middle, height = (low_z_m + high_z_m) / 2, high_z_m - low_z_m
     return [
         Collision(
             "box",
             (
-                grid.origin_x_m + (column + width / 2) * resolution_m,
-                grid.origin_y_m + (row + depth / 2) * resolution_m,
+                origin_m[0] + (column + width / 2) * resolution_m,
+                origin_m[1] + (row + depth / 2) * resolution_m,
                 middle,
             ),
             (width * resolution_m, depth * resolution_m, height),

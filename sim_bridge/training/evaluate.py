@@ -23,8 +23,7 @@ from typing import Annotated
 import typer
 
 from robot_runtime.parallel.map import Workers
-from sim_bridge.training.apartments import HELD_OUT
-from sim_bridge.training.jobs import done
+from sim_bridge.training.jobs import HELD_OUT, done
 
 FIRST_SEED = 1
 """First seed of the held-out apartments; those for training begin at ``pointnav.FIRST_SEED``."""
@@ -86,7 +85,7 @@ def evaluate(
     seed: int,
 ) -> None:
     """Run the jobs and print a line per agent and group of scenes; see :func:`main` for the arguments."""
-    from sim_bridge.training.apartments import make_apartments
+    from sim_bridge.training.jobs import make_apartments
 
     held_out = [out / "apartments" / str(FIRST_SEED + i) for i in range(apartments)]
     make_apartments(held_out, workers)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from pathlib import Path
 from typing import NoReturn, TypeVar
 
 from robot_runtime.errors import RuntimeFault
@@ -28,3 +30,26 @@ def done(function: Callable[[T], R], jobs: Sequence[T], workers: Workers) -> Ite
 
 def _lost(job: object, how: WorkerLoss) -> NoReturn:
     raise RuntimeFault(f"{job}: its worker {how}", "use fewer workers; finished jobs are not repeated")
+
+
+HELD_OUT = 12
+
+SIZES = ("robothor", "medium", "large")
+
+
+def make_apartments(folders: Sequence[Path], workers: Workers) -> None:
+    """Generate the missing apartments, whose seeds are the folders' names, without view points."""
+    for _ in done(_make_apartment, folders, workers):
+        pass
+
+
+def _make_apartment(folder: Path) -> None:
+    from sim_bridge.scenes.generate import flats
+
+    if folder.exists():
+        return
+    seed = int(folder.name)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    draft = folder.with_name(f".{folder.name}.{os.getpid()}")
+    next(flats(seed, SIZES[seed % len(SIZES)])).write(draft)
+    draft.replace(folder)

@@ -21,8 +21,7 @@ import typer
 
 from robot_runtime.common.clock import Stopwatch
 from robot_runtime.parallel.map import Workers
-from sim_bridge.training.apartments import make_apartments
-from sim_bridge.training.jobs import done
+from sim_bridge.training.jobs import done, make_apartments
 
 FIRST_SEED = 100_000
 """First seed of the apartments for training; the held-out ones have smaller seeds."""
@@ -177,9 +176,9 @@ class Training:
         return folder
 
     def _evaluate(self, package: Path) -> None:
-        from sim_bridge.training.apartments import HELD_OUT
         from sim_bridge.training.collect import TASK
         from sim_bridge.training.evaluate import evaluate
+        from sim_bridge.training.jobs import HELD_OUT
 
         for robot in ("sim", "sim-noisy"):
             evaluate(self._workers, self.out / "evaluation", [str(package)], [], robot, TASK, 10, HELD_OUT, 0)

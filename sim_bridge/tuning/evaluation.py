@@ -20,7 +20,6 @@ from robot_runtime.env import Env
 from robot_runtime.errors import InvalidStart
 from robot_runtime.parallel.map import ONE, Workers
 from robot_runtime.parallel.result_journal import ResultJournal, file_key
-from robot_runtime.parallel.workers import WorkerLoss
 from robot_runtime.recording.json_records import plain
 from robot_runtime.records import EpisodeHeader
 from robot_runtime.robots.loader import RobotContext, build_robot
@@ -120,7 +119,13 @@ class Evaluation:
         ]
         what = "actions, one step ahead"
         found = map_with_progress(
-            _predict_each, items, self._workers, _unpredicted, self._journal, self._listener, what
+            _predict_each,
+            items,
+            self._workers,
+            lambda item, _: [None] * len(item.motions),
+            self._journal,
+            self._listener,
+            what,
         )
         count = len(self._statistics)
         self._predictions += [
@@ -189,20 +194,15 @@ class Evaluation:
 
 def action_journal(path: Path, overwrite: bool = False) -> ResultJournal[PredictionJob, Predictions]:
     """The journal of finished predictions. Raises what :class:`ResultJournal` raises."""
-    return ResultJournal(path, {"actions": __version__}, _key, _encode, _decode, overwrite)
 
+    def key(item: PredictionJob) -> str:
+        content = [config.unparse(item.options), plain(item.scene_source), plain(item.motions)]
+        return f"{hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()} {file_key(item.log)}"
 
-def _key(item: PredictionJob) -> str:
-    content = [config.unparse(item.options), plain(item.scene_source), plain(item.motions)]
-    return f"{hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()} {file_key(item.log)}"
+    def decode(data: Any) -> Predictions:
+        return [None if one is None else Prediction(**{**one, "moved": np.array(one["moved"])}) for one in data]
 
-
-def _encode(predicted: Predictions) -> Any:
-    return [None if one is None else plain(one) for one in predicted]
-
-
-def _decode(data: Any) -> Predictions:
-    return [None if one is None else Prediction(**{**one, "moved": np.array(one["moved"])}) for one in data]
+    return ResultJournal(path, {"actions": __version__}, key, plain, decode, overwrite)
 
 
 def summed(parts: Sequence[Parts]) -> Parts:
@@ -219,10 +219,6 @@ def _predict_each(items: Iterable[PredictionJob]) -> Iterator[Predictions]:
         if cached is None or cached[0] != key:
             cached = key, scene_model(scene, item.options)
         yield list(predict(cached[1], item.options, item.motions))
-
-
-def _unpredicted(item: PredictionJob, how: WorkerLoss) -> Predictions:
-    return [None] * len(item.motions)
 
 
 def _cached(cache: list[tuple[SimOptions, T]], key: SimOptions, compute: Callable[[], T]) -> T:

@@ -33,7 +33,7 @@ from sim_bridge.noise.actions import action_noise
 from sim_bridge.replay.camera_pose import LoggedCamera
 from sim_bridge.robot.camera_misalignment import MountError, apply_mount_error
 from sim_bridge.robot.driver import SimOptions
-from sim_bridge.tuning.log_statistics import FloorOffset, LogStatistics, Motion, described
+from sim_bridge.tuning.log_statistics import FloorOffset, LogStatistics, Motion
 from sim_bridge.tuning.one_step_prediction import Prediction
 
 Floats = NDArray[np.float64]
@@ -176,8 +176,8 @@ def mount_offset(
 ) -> tuple[float, float, float]:
     """Height m, tilt rad and roll rad between a misaligned camera and its description, at a pose of the head."""
     # Without the rotation of straightened images, which follows the description and not the error.
-    true = described(LoggedCamera(apply_mount_error(camera.mount, error)), pan_rad, tilt_rad)
-    predicted = described(LoggedCamera(camera.mount), pan_rad, tilt_rad)
+    true = apply_mount_error(camera.mount, error).pointing(pan_rad, tilt_rad)
+    predicted = camera.mount.pointing(pan_rad, tilt_rad)
     height_m, tilted_rad, rolled_rad = (a - b for a, b in zip(true, predicted, strict=True))
     return height_m, tilted_rad, rolled_rad
 

@@ -19,7 +19,7 @@ from robot_runtime.imaging.floor import find_floor
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import EpisodeHeader, Outcome, StepRecord
 from robot_runtime.robots.action_errors import MOVES
-from sim_bridge.replay.camera_pose import LoggedCamera, logged_camera
+from sim_bridge.replay.camera_pose import logged_camera
 from sim_bridge.robot.odometry import moved_between
 
 Floats = NDArray[np.float64]
@@ -172,7 +172,9 @@ def _floor(log: LogReader, records: list[StepRecord]) -> FloorOffset | None:
     chosen = np.unique(np.linspace(0, len(records) - 1, FLOORS).round().astype(int)).tolist()
     off = []
     for record in (records[index] for index in chosen):
-        height_m, tilt_rad, roll_rad = described(camera, record.head.pan_rad, record.head.tilt_rad)
+        height_m, tilt_rad, roll_rad = camera.mount.pointing(record.head.pan_rad, record.head.tilt_rad)
+        if camera.straightened:
+            tilt_rad, roll_rad = record.head.tilt_rad, 0.0
         try:
             depth_m = log.frame(record).depth_m
         except RecordingError:  # a lost image is left out; without any, the result is None
@@ -187,12 +189,3 @@ def _floor(log: LogReader, records: list[StepRecord]) -> FloorOffset | None:
         return None
     height_m, tilt_rad, roll_rad = np.median(off, axis=0).tolist()
     return FloorOffset(height_m, tilt_rad, roll_rad, len(off))
-
-
-def described(camera: LoggedCamera, pan_rad: float, tilt_rad: float) -> tuple[float, float, float]:
-    """Height m, tilt rad (up positive) and roll rad (to the right positive) of a camera by its description."""
-    sensor = camera.mount.sensor(SE2(), pan_rad, tilt_rad)
-    if camera.straightened:
-        return float(sensor[2, 3]), tilt_rad, 0.0
-    forward, left = sensor[2, 0], sensor[2, 1]
-    return float(sensor[2, 3]), math.asin(float(forward)), math.atan2(float(left), float(sensor[2, 2]))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
+from functools import partial
 from itertools import count
 from pathlib import Path
 
@@ -14,7 +15,6 @@ import numpy as np
 from robot_runtime.common import config
 from robot_runtime.errors import RecordingError, RuntimeFault
 from robot_runtime.parallel.map import ONE, Workers, map_in_order
-from robot_runtime.parallel.workers import WorkerLoss
 from robot_runtime.records import EpisodeHeader
 from robot_runtime.scoring.statistics.intervals import CONFIDENCE, RESAMPLES, SEED, Interval, bootstrap_mean
 from sim_bridge.replay.options import SceneSource
@@ -109,7 +109,13 @@ def _read(logs: Sequence[Path], workers: Workers, listener: ProgressListener, no
     found: list[LogStatistics] = []
     failed: list[str] = []
     results = map_in_order(
-        _read_each, logs, workers, _unread, batch_size=CHUNK, limit_s=LIMIT_S, on_retry=listener.on_retry
+        partial(map, _read_one),
+        logs,
+        workers,
+        lambda log, how: f"{log}: the process that read it {how}",
+        batch_size=CHUNK,
+        limit_s=LIMIT_S,
+        on_retry=listener.on_retry,
     )
     for number, one in enumerate(results):
         listener.on_step("reading", number + 1, len(logs))
@@ -127,19 +133,11 @@ def _read(logs: Sequence[Path], workers: Workers, listener: ProgressListener, no
     return found
 
 
-def _read_each(logs: Iterable[Path]) -> Iterator[LogStatistics | str]:
-    yield from map(_read_one, logs)
-
-
 def _read_one(log: Path) -> LogStatistics | str:
     try:
         return read_log_statistics(log)
     except RuntimeFault as error:
         return error.message
-
-
-def _unread(log: Path, how: WorkerLoss) -> LogStatistics | str:
-    return f"{log}: the process that read it {how}"
 
 
 def _key(header: EpisodeHeader) -> tuple[str, str]:

@@ -15,7 +15,7 @@ from open_room import make_scene
 from raising import raises_naming
 
 from calibration.fitting.actions import Size
-from calibration.fitting.camera import FloorFrame, camera_of, described_mount, pointing
+from calibration.fitting.camera import FloorFrame, camera_of, described_mount
 from calibration.fitting.contact import fit_contact, log_ratio, touch_distance_m
 from calibration.fitting.depth import at_edge, flicker_m, static_pairs
 from calibration.fitting.latency import fit_source
@@ -25,7 +25,7 @@ from robot_runtime.actions.discrete import Action, Displacement
 from robot_runtime.common.clock import seconds_to_ns
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import ConfigError
-from robot_runtime.hal import HeadState, PoseEstimate, Zone
+from robot_runtime.hal import PoseEstimate, Zone
 from robot_runtime.records import ActionResult, Outcome
 from robot_runtime.robots.action_errors import ActionError, ActuationModel
 
@@ -172,11 +172,11 @@ def test_the_description_is_the_mount_that_the_log_names_or_its_height(tmp_path:
     named = make_header(robot_config={"options": {"camera": {"mount": str(path)}}})
     mount, name = described_mount(named)
     assert name == str(path)
-    height_m, tilt_rad, roll_rad = pointing(mount, HeadState(0, 0.0, math.radians(4), False))
+    height_m, tilt_rad, roll_rad = mount.pointing(0.0, math.radians(4))
     assert (height_m, math.degrees(tilt_rad), roll_rad) == pytest.approx((0.9, -6.0, 0.0), abs=1e-9)
     gone = make_header(robot_config={"options": {"camera": {"mount": "gone.yaml"}}})
     assert described_mount(gone)[1] is None
-    assert pointing(described_mount(gone)[0], HeadState(0, 0.0, 0.1, False)) == pytest.approx((0.88, 0.1, 0.0))
+    assert described_mount(gone)[0].pointing(0.0, 0.1) == pytest.approx((0.88, 0.1, 0.0))
 
 
 # --- depth ----------------------------------------------------------------------------------------------------------
