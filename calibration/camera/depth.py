@@ -147,12 +147,12 @@ class DepthProcedure(Procedure[SiteView, Correction]):
         guide.picture("depth.png", figures.errors_over_distance(at_m, errors_mm))
 
     def _samples(self, captures: Sequence[SiteView]) -> list[Sample]:
-        found = [
+        samples = [
             measured(capture.view, pixels, self._size_m)
             for capture in captures
             for pixels in capture.tags.corners.values()
         ]
-        return [sample for sample in found if sample is not None]
+        return [sample for sample in samples if sample is not None]
 
 
 def measured(view: View, pixels: Array, size_m: float) -> Sample | None:

@@ -243,12 +243,12 @@ class IntrinsicsProcedure(Procedure[BoardView, SolvedLens]):
         return Fit(SolvedLens(lens, rig.color), document, rig.serial, method, residuals)
 
     def verify(self, solution: SolvedLens, held_out: Sequence[BoardView]) -> dict[str, float]:
-        found, factory = solution.lens, solution.factory
+        lens, factory = solution.lens, solution.factory
         return {
-            "reprojection_px": self._rms_px(found, held_out),
+            "reprojection_px": self._rms_px(lens, held_out),
             "factory_reprojection_px": self._rms_px(factory, held_out),
-            "focal_difference_pct": 100 * max(abs(found.fx / factory.fx - 1), abs(found.fy / factory.fy - 1)),
-            "center_difference_px": math.hypot(found.cx - factory.cx, found.cy - factory.cy),
+            "focal_difference_pct": 100 * max(abs(lens.fx / factory.fx - 1), abs(lens.fy / factory.fy - 1)),
+            "center_difference_px": math.hypot(lens.cx - factory.cx, lens.cy - factory.cy),
             "views": float(len(held_out)),
         }
 

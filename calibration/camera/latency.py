@@ -141,11 +141,11 @@ class LatencyProcedure(Procedure[BaseSweep, SolvedLatency]):
 
     def solve(self, captures: Sequence[BaseSweep]) -> Fit[SolvedLatency]:
         left_s, deviation_s, rms_rad = _solve(captures)
-        found = SolvedLatency(left_s, self._before_s)
+        solved = SolvedLatency(left_s, self._before_s)
         pictures = sum(len(sweep.stamps_ns) for sweep in captures)
         residuals = {"turn_rms_deg": math.degrees(rms_rad), "latency_std_ms": 1e3 * deviation_s}
         method = f"{len(captures)} swings of the base, {pictures} pictures against odometry"
-        return Fit(found, config.unparse(found.latency), "", method, residuals)
+        return Fit(solved, config.unparse(solved.latency), "", method, residuals)
 
     def verify(self, solution: SolvedLatency, held_out: Sequence[BaseSweep]) -> Mapping[str, float]:
         left_s, _, _ = _solve(held_out)

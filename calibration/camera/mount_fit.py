@@ -176,19 +176,19 @@ class _Problem:
         """
         errors, priors = self._pixel_errors(values), self._prior_errors(values)
         softness = _softened(errors)[1]
-        found = np.zeros((errors.size + priors.size, values.size))
+        matrix = np.zeros((errors.size + priors.size, values.size))
         rows = np.arange(errors.size)
         for column_of in self._groups:
             moved = values.copy()
             touched = column_of >= 0
             moved[np.unique(column_of[touched])] += STEP
             slope = softness * (self._pixel_errors(moved) - errors) / STEP
-            found[rows[touched], column_of[touched]] = slope[touched]
+            matrix[rows[touched], column_of[touched]] = slope[touched]
         for column in range(_MOUNT + 3 * (len(self._stations) - 1)):
             moved = values.copy()
             moved[column] += STEP
-            found[errors.size :, column] = (self._prior_errors(moved) - priors) / STEP
-        return found
+            matrix[errors.size :, column] = (self._prior_errors(moved) - priors) / STEP
+        return matrix
 
     def _column_groups(self) -> list[Array]:
         """Return, per group of parameters displaced at once, the one that each pixel residual depends on, or -1."""
@@ -215,10 +215,10 @@ class _Problem:
         stations, parts = self._stations_of(values), []
         for before, after in zip(self._stations, self._stations[1:], strict=False):
             said = self._odom[after].relative_to(self._odom[before])
-            found = stations[after].relative_to(stations[before])
+            moved = stations[after].relative_to(stations[before])
             along_m = ODOMETRY_M + ODOMETRY_SHARE * math.hypot(said.x_m, said.y_m)
             turned_rad = ODOMETRY_RAD + ODOMETRY_SHARE * abs(said.yaw_rad)
-            parts.append(_planar(found.relative_to(said)) / (along_m, along_m, turned_rad))
+            parts.append(_planar(moved.relative_to(said)) / (along_m, along_m, turned_rad))
         nominal_sigma = np.array([NOMINAL_M] * 5 + [NOMINAL_RAD] * 3)
         parts.append((values[:_MOUNT] - self._nominal_values) / nominal_sigma)
         return np.concatenate(parts)

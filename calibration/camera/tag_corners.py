@@ -54,8 +54,8 @@ class TagCornerDetector:
         """
         gray = np.asarray(cv2.cvtColor(rgb, cv2.COLOR_RGB2GRAY), np.uint8)
         seen = {}
-        for found in self._detector.detect(gray):
-            rough = found.corners_px
+        for detection in self._detector.detect(gray):
+            rough = detection.corners_px
             inside = (rough > RIM_PX).all() and (rough < (lens.width - 1 - RIM_PX, lens.height - 1 - RIM_PX)).all()
             if not inside or np.linalg.norm(rough - np.roll(rough, 1, axis=0), axis=1).min() < MIN_EDGE_PX:
                 continue
@@ -64,7 +64,7 @@ class TagCornerDetector:
                 refined = _refined(gray, refined, lens)
             # A shadow's edge or an occlusion along a side moves its corners.
             if np.isfinite(refined).all() and np.linalg.norm(refined - rough, axis=1).max() < RIM_PX / 2:
-                seen[found.id] = refined
+                seen[detection.id] = refined
         return seen
 
 

@@ -111,8 +111,8 @@ def size_of(episodes: Sequence[LoggedEpisode]) -> Size:
                 forward[round(commanded.forward_m, 9)] += 1
             else:
                 turn[round(abs(math.degrees(commanded.turn_rad)), 6)] += 1
-    for what, found in (("forward motions", forward), ("turns", turn)):
-        if not found:
+    for what, sizes in (("forward motions", forward), ("turns", turn)):
+        if not sizes:
             raise CalibrationFailed(
                 f"the logs contain no {what}; an action model cannot be fitted",
                 "add logs of an agent that drives and turns",
@@ -196,7 +196,7 @@ def fit_actions(selection: Selection) -> dict[str, ActionFit]:
     Raises:
         CalibrationFailed: too few actions of a kind, or all of the same episode.
     """
-    found = {}
+    fits = {}
     for action in MOVES:
         samples, name = selection.of(action), action.name.lower()
         episodes = [sample.episode for sample in samples]
@@ -213,8 +213,8 @@ def fit_actions(selection: Selection) -> dict[str, ActionFit]:
             bootstrap_mean(errors[:, axis].tolist(), resamples=RESAMPLES, clusters=episodes) for axis in range(3)
         )
         deviations = np.sqrt(np.maximum(np.diag(noise), 0)).tolist()
-        found[name] = ActionFit(error_of([s.trial for s in samples]), (x, y, yaw), tuple(deviations))
-    return found
+        fits[name] = ActionFit(error_of([s.trial for s in samples]), (x, y, yaw), tuple(deviations))
+    return fits
 
 
 def model_of(selection: Selection, fits: Mapping[str, ActionFit]) -> ActuationModel:

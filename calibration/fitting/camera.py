@@ -105,7 +105,7 @@ def fit_camera(
     Raises:
         RecordingError: a log cannot be read.
     """
-    found: list[FloorFrame] = []
+    floors: list[FloorFrame] = []
     looked_at, name = 0, None
     # An even selection of logs, if there are more logs than frames.
     numbers = evenly(len(episodes), max_frames)
@@ -120,8 +120,8 @@ def fit_camera(
                 looked_at += 1
                 seen = _floor(number, log.header, mount, record, frame.depth_m)
                 if seen is not None:
-                    found.append(seen)
-    return camera_of(found, looked_at, name)
+                    floors.append(seen)
+    return camera_of(floors, looked_at, name)
 
 
 def camera_of(frames: Sequence[FloorFrame], looked_at: int, mount: str | None = None) -> CameraFit:
@@ -159,7 +159,7 @@ def _named_mount(configuration: Any) -> str | None:
     if isinstance(configuration, Mapping):
         if isinstance(configuration.get("mount"), str):
             return str(configuration["mount"])
-        return next((found for value in configuration.values() if (found := _named_mount(value)) is not None), None)
+        return next((name for value in configuration.values() if (name := _named_mount(value)) is not None), None)
     return None
 
 
@@ -208,7 +208,10 @@ def _agreeing(frames: Sequence[FloorFrame]) -> list[FloorFrame]:
 
 def _median(values: Sequence[float], episodes: Sequence[int]) -> Interval:
     """Return the median and its bootstrap interval over episodes."""
-    groups = [np.array([v for v, e in zip(values, episodes, strict=True) if e == one]) for one in sorted(set(episodes))]
+    groups = [
+        np.array([v for v, e in zip(values, episodes, strict=True) if e == episode])
+        for episode in sorted(set(episodes))
+    ]
     random = np.random.default_rng(0)
     drawn = [
         float(np.median(np.concatenate([groups[i] for i in random.integers(0, len(groups), len(groups))])))

@@ -161,11 +161,11 @@ def fit_contact(
     contacts: list[Contact] = []
     ends: dict[Walls, list[SE2]] = {}
     for number, logged, near in touching:
-        found = _contact(number, logged, near, near.radius_m if radius_m is None else radius_m.mean, size, model)
+        made = _contact(number, logged, near, near.radius_m if radius_m is None else radius_m.mean, size, model)
         assert logged.after.stationary is not None
         end, others = logged.after.stationary.truth, ends.setdefault(near, [])
-        if found is not None and not any(_is_same(end, other) for other in others):
-            contacts.append(found)
+        if made is not None and not any(_is_same(end, other) for other in others):
+            contacts.append(made)
             others.append(end)
     felt = sum(contact.felt for contact in contacts)
     travel_m = _travel([episode.base for episode in episodes])
@@ -259,7 +259,7 @@ def _radius(touching: Sequence[tuple[int, LoggedAction, Walls]], size: Size, mod
     """Return the distance from the robot's center to the nearest wall at the ends of shortened actions."""
     error = model.actions["move_forward"]
     short_m = size.forward_m + error.mean[0] - SHORT * math.sqrt(error.matrix[0, 0] + BLUR_M**2)
-    found = []
+    distances_m = []
     for _, logged, walls in touching:
         move = logged.move
         if logged.result.outcome is Outcome.CONTACT or move.truth.x_m < short_m - SHORT * math.sqrt(move.noise[0, 0]):
@@ -267,8 +267,8 @@ def _radius(touching: Sequence[tuple[int, LoggedAction, Walls]], size: Size, mod
             end = logged.after.stationary.truth
             distance_m = float(walls.distance_m(np.array([end.x_m]), np.array([end.y_m]))[0])
             if distance_m < MAX_RADII * walls.radius_m:
-                found.append(distance_m)
-    return median(found) if len(found) >= MIN_MEASURED else None
+                distances_m.append(distance_m)
+    return median(distances_m) if len(distances_m) >= MIN_MEASURED else None
 
 
 def median(values: Sequence[float]) -> Interval:
@@ -285,16 +285,16 @@ def _is_same(a: SE2, b: SE2) -> bool:
 
 def _travel(base: Sequence[Sequence[BaseState]]) -> Interval | None:
     """Return the distance by odometry from the first report of a pressed bumper to rest."""
-    found = []
+    travels_m = []
     for states in base:
         pressed_at: SE2 | None = None
         for before, after in pairwise(states):
             if after.bumper is not Zone.NONE and before.bumper is Zone.NONE and after.velocity.linear_m_s > 0:
                 pressed_at = after.odom
             elif pressed_at is not None and after.velocity.linear_m_s <= STILL_M_S:
-                found.append(after.odom.distance_to(pressed_at))
+                travels_m.append(after.odom.distance_to(pressed_at))
                 pressed_at = None
-    return median(found) if len(found) >= MIN_MEASURED else None
+    return median(travels_m) if len(travels_m) >= MIN_MEASURED else None
 
 
 def _weights(count: int) -> Array:

@@ -238,10 +238,10 @@ def _frames(path: Path, pairs: Sequence[tuple[int, int]]) -> Iterator[tuple[Floa
         return
     wanted = {index for pair in pairs for index in pair}
     with LogReader(path) as log:
-        found = (
+        images = (
             (record.index, log.frame(record).depth_m) for record in log.steps(images=False) if record.index in wanted
         )
-        depth_m: dict[int, Floats] = dict(before_damage(found)[0])
+        depth_m: dict[int, Floats] = dict(before_damage(images)[0])
     for first, second in pairs:
         if first in depth_m and second in depth_m:
             yield depth_m[first], depth_m[second]
@@ -260,10 +260,10 @@ def _neighbor_correlation(first: Floats, second: Floats, edges: NDArray[np.bool_
 
 def _polynomial(bins: Sequence[DepthBin]) -> tuple[float, float, float]:
     """Fit non-negative coefficients of sigma over depth."""
-    depth_m = np.array([one.depth_m for one in bins])
-    sigma_m = np.array([one.sigma_m for one in bins])
+    depth_m = np.array([each.depth_m for each in bins])
+    sigma_m = np.array([each.sigma_m for each in bins])
     least_m = max(MIN_SHARE_OF_TYPICAL * float(np.median(sigma_m)), 1e-6)
-    weight = np.sqrt([one.pixels for one in bins]) / np.maximum(sigma_m, least_m)
-    found, _ = nnls(np.vander(depth_m, 3, increasing=True) * weight[:, None], sigma_m * weight)
-    c0, c1, c2 = found.tolist()
+    weight = np.sqrt([each.pixels for each in bins]) / np.maximum(sigma_m, least_m)
+    coefficients, _ = nnls(np.vander(depth_m, 3, increasing=True) * weight[:, None], sigma_m * weight)
+    c0, c1, c2 = coefficients.tolist()
     return c0, c1, c2

@@ -116,14 +116,14 @@ def read_all(
 
 def by_robot(episodes: Sequence[LoggedEpisode]) -> dict[str, list[LoggedEpisode]]:
     """Group episodes by the robot's name, or by ``NAME@`` and a hash if a name has several configurations."""
-    found: dict[str, dict[str, list[LoggedEpisode]]] = {}
+    groups: dict[str, dict[str, list[LoggedEpisode]]] = {}
     for episode in episodes:
         configuration = json.dumps(plain(episode.header.robot_config), sort_keys=True)
         digest = hashlib.sha256(configuration.encode()).hexdigest()[:6]
-        found.setdefault(episode.header.robot, {}).setdefault(digest, []).append(episode)
+        groups.setdefault(episode.header.robot, {}).setdefault(digest, []).append(episode)
     return {
         name if len(configurations) == 1 else f"{name}@{digest}": members
-        for name, configurations in found.items()
+        for name, configurations in groups.items()
         for digest, members in configurations.items()
     }
 

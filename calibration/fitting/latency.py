@@ -93,9 +93,9 @@ def fit_latency(episodes: Sequence[LoggedEpisode]) -> LatencyFit:
         if len(named) == 1 and len(only := next(iter(named))) == 1:
             names[role] = only[0]
     for role, name in names.items():
-        found = fit_source(name, episodes, names.get("odometry"))
-        if found is not None:
-            sources[role] = found
+        fit = fit_source(name, episodes, names.get("odometry"))
+        if fit is not None:
+            sources[role] = fit
     camera_s, at_most_s = _camera(episodes, names, sources)
     looks = [
         step.result.duration_s

@@ -182,7 +182,7 @@ def check_referee(header: EpisodeHeader, path: Path) -> None:
 
 def motions(steps: Sequence[LoggedStep]) -> tuple[LoggedAction, ...]:
     """Return the discrete motions between steps, with the heading error carried into each."""
-    found = []
+    actions = []
     residual_rad = 0.0
     for before, after in pairwise(steps):
         action, result = after.action, after.result
@@ -194,10 +194,10 @@ def motions(steps: Sequence[LoggedStep]) -> tuple[LoggedAction, ...]:
                 residual_rad = 0.0
             continue
         carried_rad = carry(residual_rad, 0.0, PROFILE.carry_rad)
-        found.append(LoggedAction(after.index, action, result, before, after, carried_rad))
+        actions.append(LoggedAction(after.index, action, result, before, after, carried_rad))
         reached = result.outcome is Outcome.REACHED
         residual_rad = carried_rad + result.commanded.turn_rad - result.measured.turn_rad if reached else 0.0
-    return tuple(found)
+    return tuple(actions)
 
 
 class _StationaryPoses:
@@ -232,8 +232,8 @@ class _StationaryPoses:
             # A fused referee's errors change slowly and cancel between two poses.
             return StationaryPose(odom, record.referee.pose, noise if len(self._sources) == 1 else np.zeros((3, 3)))
         pose, _ = mean_pose(seen, self._sources[0])
-        one = seen[0].covariance if self.scatter is None else self.scatter
-        return StationaryPose(odom, pose, one / len(seen))
+        single = seen[0].covariance if self.scatter is None else self.scatter
+        return StationaryPose(odom, pose, single / len(seen))
 
 
 def while_stationary(times: Sequence[StepTimes], raw: Sequence[PoseEstimate]) -> list[list[PoseEstimate]]:
@@ -244,14 +244,14 @@ def while_stationary(times: Sequence[StepTimes], raw: Sequence[PoseEstimate]) ->
         raw: poses sorted by stamp.
     """
     stamps = [estimate.stamp_ns for estimate in raw]
-    found = []
+    stationary = []
     for step, following in zip(times, [*times[1:], None], strict=True):
         until_ns = step.observed_ns if following is None else following.action_start_ns
         # A reset has no end of an action.
         first = step is times[0]
         low = bisect_left(stamps, step.exposed_ns if first else step.action_end_ns)
-        found.append(list(raw[low : bisect_right(stamps, until_ns)]))
-    return found
+        stationary.append(list(raw[low : bisect_right(stamps, until_ns)]))
+    return stationary
 
 
 def scatter(stationary_poses: Sequence[Sequence[PoseEstimate]]) -> tuple[Array | None, int]:
@@ -281,5 +281,5 @@ def _step(record: StepRecord, stationary: StationaryPose | None) -> LoggedStep:
 def _of_source(
     arrivals: Sequence[tuple[int | None, Mapping[str, list[PoseEstimate]]]], source: str
 ) -> list[PoseEstimate]:
-    found = [estimate for _, arrived in arrivals for estimate in arrived.get(source, ())]
-    return sorted(found, key=lambda estimate: estimate.stamp_ns)
+    poses = [estimate for _, arrived in arrivals for estimate in arrived.get(source, ())]
+    return sorted(poses, key=lambda estimate: estimate.stamp_ns)

@@ -27,18 +27,18 @@ from robot_runtime.scoring.report.rendering import render
 DRIVER = "sim_bridge.robot.driver.make_robot"
 
 
-def write_fit(folder: Path, fit: RobotFit, found: list[Setting], valid_days: float) -> None:
+def write_fit(folder: Path, fit: RobotFit, settings: list[Setting], valid_days: float) -> None:
     """Write the files. Raises ``RecordingError`` if they cannot be written."""
     with writing(folder, "give another --out"):
         folder.mkdir(parents=True, exist_ok=True)
         write_calibration(folder / "actuation.yaml", stamp(fit, valid_days), config.unparse(fit.model))
         if (motors := fit.motors.fit) is not None:
             write_calibration(folder / "motors.yaml", _motor_stamp(fit, motors, valid_days), _motors(motors))
-        robot = {"name": f"{fit.robot.partition('@')[0]}-fitted", "driver": DRIVER, "options": options(found)}
+        robot = {"name": f"{fit.robot.partition('@')[0]}-fitted", "driver": DRIVER, "options": options(settings)}
         head = f"# Fitted to the logs of {fit.robot!r} by `robot-runtime fit`; what each option is worth: fit.json\n"
         body = yaml.safe_dump(plain(robot), sort_keys=False, default_flow_style=None, width=120)
         (folder / "robot.yaml").write_text(head + body, encoding="utf-8")
-        document = json.dumps(plain(as_document(fit, found)), indent=2, allow_nan=False)
+        document = json.dumps(plain(as_document(fit, settings)), indent=2, allow_nan=False)
         (folder / "fit.json").write_text(document + "\n", encoding="utf-8")
 
 
@@ -69,7 +69,7 @@ def stamp(fit: RobotFit, valid_days: float) -> Stamp:
     return Stamp.now(KIND, fit.robot.partition("@")[0], "", valid_days, method, residuals, held_out)
 
 
-def as_document(fit: RobotFit, found: list[Setting]) -> dict[str, Any]:
+def as_document(fit: RobotFit, settings: list[Setting]) -> dict[str, Any]:
     """Return the complete fit as a JSON document."""
     return {
         "robot": fit.robot,
@@ -84,7 +84,7 @@ def as_document(fit: RobotFit, found: list[Setting]) -> dict[str, Any]:
                 "count": action.error.count,
                 "mean": action.error.mean,
                 "covariance": action.error.covariance,
-                "bias_interval": [plain(one) for one in action.bias],
+                "bias_interval": [plain(interval) for interval in action.bias],
                 "referee_noise": action.noise,
             }
             for name, action in fit.actions.items()
@@ -110,14 +110,14 @@ def as_document(fit: RobotFit, found: list[Setting]) -> dict[str, Any]:
         "latency": plain(fit.latency),
         "motors": None if fit.motors.fit is None else _motors(fit.motors.fit),
         "held_out": plain(fit.validation),
-        "settings": [plain(setting) for setting in found],
+        "settings": [plain(setting) for setting in settings],
     }
 
 
 # --- page ------------------------------------------------------------------------------------------------------------
 
 
-def write_page(folder: Path, fit: RobotFit, found: list[Setting]) -> None:
+def write_page(folder: Path, fit: RobotFit, settings: list[Setting]) -> None:
     """Write ``fit.html`` and its figures as PNG. Raises ``RecordingError`` if they cannot be written."""
     with writing(folder, "give another --out"):
         pictures = [
@@ -128,7 +128,7 @@ def write_page(folder: Path, fit: RobotFit, found: list[Setting]) -> None:
             "fit.html",
             "calibration.fitting",
             fit=fit,
-            settings=found,
+            settings=settings,
             says=table.says,
             rows=table.rows(fit),
             notes=table.notes(fit),

@@ -165,13 +165,13 @@ def likelihood(fit: RobotFit) -> Figure:
 
 def contacts(fit: RobotFit) -> Figure:
     """Plot the ends of actions into obstacles, and their log ratios."""
-    found = fit.contact.contacts
-    ratios = np.array([contact.log_ratio for contact in found])
-    ends_mm = 1e3 * np.array([contact.end for contact in found])
+    drawn = fit.contact.contacts
+    ratios = np.array([contact.log_ratio for contact in drawn])
+    ends_mm = 1e3 * np.array([contact.end for contact in drawn])
     figure = Figure(figsize=(9, 3.8), layout="constrained")
     plane, bars = figure.subplots(1, 2)
     # Sides are mirrored so that a robot that slides ends to the right.
-    side = np.array([-math.copysign(1.0, contact.wall_rad) for contact in found])
+    side = np.array([-math.copysign(1.0, contact.wall_rad) for contact in drawn])
     far = float(np.abs(ratios).max()) or 1.0
     dots = plane.scatter(
         -side * ends_mm[:, 1], ends_mm[:, 0], c=ratios, cmap="coolwarm", vmin=-far, vmax=far, s=16, edgecolor="none"
@@ -219,16 +219,16 @@ def camera(fit: RobotFit) -> Figure:
 def depth(fit: RobotFit) -> Figure:
     """Plot noise and holes over distance."""
     bins = fit.depth.bins
-    depth_m = np.array([one.depth_m for one in bins])
+    depth_m = np.array([each.depth_m for each in bins])
     figure = Figure(figsize=(8, 3.4), layout="constrained")
     noise, holes = figure.subplots(1, 2)
-    noise.plot(depth_m, [1e3 * one.sigma_m for one in bins], "o", color=MEASURED, label="measured")
+    noise.plot(depth_m, [1e3 * each.sigma_m for each in bins], "o", color=MEASURED, label="measured")
     if fit.depth.sigma is not None:
         grid = np.linspace(0, float(depth_m.max()), 100)
         noise.plot(grid, 1e3 * np.polynomial.polynomial.polyval(grid, fit.depth.sigma), color=FITTED, label="fitted")
     noise.set(xlabel="depth, m", ylabel="standard deviation, mm", xlim=(0, None), ylim=(0, None))
     noise.legend()
-    holes.plot(depth_m, [100 * one.holes for one in bins], "o-", color=MEASURED)
+    holes.plot(depth_m, [100 * each.holes for each in bins], "o-", color=MEASURED)
     holes.set(xlabel="depth, m", ylabel="lost from one frame to the next, %", xlim=(0, None), ylim=(0, None))
     for axis in (noise, holes):
         axis.grid(alpha=0.25)

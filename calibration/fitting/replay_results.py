@@ -76,7 +76,9 @@ def read_replays(paths: Sequence[Path], robot: str) -> ReplayedCamera | None:
             f"{', '.join(map(str, paths))}: no pose replay that compares depth",
             "make some of the same logs: `robot-runtime replay LOGS --poses --out replays`",
         )
-    biases = [(float(one["depth_m"]), float(one["bias_mm"]) / 1000) for offset in offsets for one in offset["biases"]]
+    biases = [
+        (float(bias["depth_m"]), float(bias["bias_mm"]) / 1000) for offset in offsets for bias in offset["biases"]
+    ]
     return ReplayedCamera(
         len(offsets),
         _pooled(offsets, "tilt_deg"),
@@ -95,7 +97,7 @@ def depth_bias(biases: Sequence[tuple[float, float]]) -> Triple:
         return (0.0, 0.0, 0.0)
     depth_m, bias_m = np.array(biases).T
     bins = np.floor(depth_m / BIN_M)
-    middles = [(np.median(depth_m[bins == one]), np.median(bias_m[bins == one])) for one in np.unique(bins)]
+    middles = [(np.median(depth_m[bins == number]), np.median(bias_m[bins == number])) for number in np.unique(bins)]
     seen_m, middle_m = np.array(middles).T
     rows = np.vander(seen_m, 3, increasing=True) / BIAS_ERROR_M
     prior = np.diag(1 / np.array(UNKNOWN_BIAS)) ** 2
@@ -123,8 +125,8 @@ def _pooled(offsets: Sequence[Mapping[str, Any]], name: str, scale: float = 1.0)
     known = [offset[name] for offset in offsets if offset[name] is not None]
     if not known:
         return None
-    values = [scale * float(one["value"]) for one in known]
+    values = [scale * float(estimate["value"]) for estimate in known]
     # The spread of few replays alone underestimates the interval.
-    reach = SIGMAS * scale * float(np.median([one["error"] for one in known])) / math.sqrt(len(known))
+    reach = SIGMAS * scale * float(np.median([estimate["error"] for estimate in known])) / math.sqrt(len(known))
     middle = median(values)
     return Interval(middle.mean, min(middle.low, middle.mean - reach), max(middle.high, middle.mean + reach))

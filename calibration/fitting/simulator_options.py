@@ -49,10 +49,10 @@ def settings(fit: RobotFit) -> list[Setting]:
     return [*_actions(fit), *_contact(fit), *_camera(fit), *_depth(fit), *_latency(fit), *motor_settings(fit.motors)]
 
 
-def options(found: list[Setting]) -> dict[str, Any]:
+def options(settings: list[Setting]) -> dict[str, Any]:
     """Return the options of a simulated robot."""
     nested: dict[str, Any] = {}
-    for setting in found:
+    for setting in settings:
         if setting.option and setting.value is not None:
             *path, last = setting.option.split(".")
             into = nested
@@ -89,11 +89,11 @@ def _contact(fit: RobotFit) -> Iterator[Setting]:
     if contact.radius_m is None:
         yield Setting("radius at contact", "not known", "body.radius_m", None, "too few contacts ended at a wall")
         return
-    found, described_m = contact.radius_m, fit.header.task.robot_radius_m
+    radius_m, described_m = contact.radius_m, fit.header.task.robot_radius_m
     cell_m = fit.header.scene.map.resolution_m
-    beyond = found.low - described_m > cell_m or described_m - found.high > cell_m
+    beyond = radius_m.low - described_m > cell_m or described_m - radius_m.high > cell_m
     note = "" if beyond else f"{described_m:g} m as described, within a cell of the map"
-    yield Setting("radius at contact", text(found, "m", 3), "body.radius_m", found.mean if beyond else None, note)
+    yield Setting("radius at contact", text(radius_m, "m", 3), "body.radius_m", radius_m.mean if beyond else None, note)
 
 
 def _camera(fit: RobotFit) -> Iterator[Setting]:
@@ -111,17 +111,17 @@ def _mount_error(fit: RobotFit, option: str) -> Setting:
     """Return one option of the mount's error: by replays if known, else by the floor."""
     name, place = f"camera's {option.partition('_')[0]}", f"camera.mount_error.{option}"
     by_replays: Interval | None = getattr(fit.replayed, option, None)
-    found: Interval | None = by_replays or getattr(fit.camera, option, None)
-    if found is None:
+    interval: Interval | None = by_replays or getattr(fit.camera, option, None)
+    if interval is None:
         walls = "" if hasattr(fit.camera, option) else "the floor does not tell: give --replay"
         return Setting(name, "not known", place, None, walls or fit.camera.reason)
     meters = option.endswith("_m")
-    shown = text(found, "mm", 1, 1e3) if meters else text(found, "°")
+    shown = text(interval, "mm", 1, 1e3) if meters else text(interval, "°")
     if by_replays is not None and fit.replayed is not None:
         shown += f", {fit.replayed.replays} replays"
-    if (found.high - found.low) / 2 > (MAX_AWAY_M if meters else MAX_TILT_DEG):
+    if (interval.high - interval.low) / 2 > (MAX_AWAY_M if meters else MAX_TILT_DEG):
         return Setting(name, shown, place, None, "too unsure to be set")
-    return Setting(name, shown, place, round(found.mean, 5))
+    return Setting(name, shown, place, round(interval.mean, 5))
 
 
 def _depth(fit: RobotFit) -> Iterator[Setting]:
@@ -132,19 +132,19 @@ def _depth(fit: RobotFit) -> Iterator[Setting]:
     value: dict[str, Any] = {}
     if depth.sigma is None:
         shown, note = "not known", depth.reason
-    elif not any(one.sigma_m or one.holes for one in depth.bins):
+    elif not any(each.sigma_m or each.holes for each in depth.bins):
         shown, note = f"none in {depth.pairs} pairs of frames", "as a simulated one by itself"
     else:
         shown, note = f"{_polynomial(depth.sigma)}, {depth.pairs} pairs of frames", ""
         value = {
-            "sigma": [float(f"{one:.4g}") for one in depth.sigma],
+            "sigma": [float(f"{each:.4g}") for each in depth.sigma],
             "window_px": depth.window_px,
-            "holes": [[round(one.depth_m, 3), round(one.holes, 5)] for one in depth.bins],
+            "holes": [[round(each.depth_m, 3), round(each.holes, 5)] for each in depth.bins],
             "edge_gain": round(depth.edge_gain, 2),
             "edge_holes": round(depth.edge_holes, 4),
         }
     if fit.replayed is not None and any(depth.bias):
-        value["bias"] = [float(f"{one:.4g}") for one in depth.bias]
+        value["bias"] = [float(f"{each:.4g}") for each in depth.bias]
         told = f"{_polynomial(depth.bias)}, seen as far as {fit.replayed.farthest_m:.1f} m"
         yield Setting("bias of depth", told, "", None, "part of its noise")
     yield Setting("noise of depth", shown, "camera.depth_noise", {"model": "fitted", **value} if value else None, note)
@@ -187,14 +187,14 @@ def _latency(fit: RobotFit) -> Iterator[Setting]:
 
 def motor_settings(motors: MotorsOfLogs) -> Iterator[Setting]:
     """Yield the motors' values and, as one option, what a simulated robot takes of them."""
-    found = motors.fit
-    if found is None:
+    fit = motors.fit
+    if fit is None:
         yield Setting("motors", "not known", "motors", None, motors.reason)
         return
-    model = found.model
+    model = fit.model
 
     def shown(name: str, scale: float, digits: int) -> str:
-        low, high = found.interval(name)
+        low, high = fit.interval(name)
         return text(Interval((low + high) / 2, low, high), "", digits, scale)
 
     yield Setting("motors' dead time", f"{shown('dead_time_s', 1e3, 0)} ms, {motors.actions} actions")
@@ -205,7 +205,7 @@ def motor_settings(motors: MotorsOfLogs) -> Iterator[Setting]:
     least = max(model.dead_time_s, model.lag_s) < MIN_MOTOR_DELAY_S and max(model.threshold_m_s) < MIN_THRESHOLD_M_S
     value: dict[str, Any] = {"type": "kobuki"}  # what the controller assumes of it; all else is overridden
     for name in ("dead_time_s", "lag_s", "gain", "threshold_m_s"):
-        value[name] = getattr(calibration_of(found).model, name)
+        value[name] = getattr(calibration_of(fit).model, name)
     if model.accel_m_s2 is not None:
         value["accel_m_s2"] = round(model.accel_m_s2, 4)
     note = "no delay, as a simulated one by itself" if least else ""

@@ -16,13 +16,13 @@ AXES = ("ahead, mm", "left, mm", "heading, °")
 NAMES = {"move_forward": "forward", "turn_left": "turn left", "turn_right": "turn right"}
 
 
-def show(fit: RobotFit, found: list[Setting], console: Console) -> None:
+def show(fit: RobotFit, settings: list[Setting], console: Console) -> None:
     """Print the results, the options that they set, and the comparison with published models."""
     console.print(_actions(fit))
     for line in notes(fit):
         console.print(line, style="dim", soft_wrap=True, markup=False)
     console.print()
-    console.print(_settings(found))
+    console.print(_settings(settings))
     console.print()
     console.print(_rivals(fit))
 
@@ -57,7 +57,7 @@ def _actions(fit: RobotFit) -> Table:
 
 def rows(fit: RobotFit) -> list[list[str]]:
     """Return per action its name, count, and errors ahead, to the left and of the heading."""
-    found = []
+    table = []
     for name, action in fit.actions.items():
         deviation = [math.sqrt(action.error.covariance[axis][axis]) for axis in range(3)]
         cells = [
@@ -66,8 +66,8 @@ def rows(fit: RobotFit) -> list[list[str]]:
                 action.bias, deviation, (1e3, 1e3, 180 / math.pi), (1, 1, 2), strict=True
             )
         ]
-        found.append([NAMES[name], str(action.error.count), *cells])
-    return found
+        table.append([NAMES[name], str(action.error.count), *cells])
+    return table
 
 
 def _cell(bias: Interval, std: float, scale: float, digits: int) -> str:
@@ -75,12 +75,12 @@ def _cell(bias: Interval, std: float, scale: float, digits: int) -> str:
     return f"{mean} [{low}, {high}] ± {wide}"
 
 
-def _settings(found: list[Setting]) -> Table:
+def _settings(settings: list[Setting]) -> Table:
     shown = Table(title="what else was found, and what it sets", title_justify="left", box=None)
     shown.add_column("", no_wrap=True)
     for heading in ("found", "option"):
         shown.add_column(heading, overflow="fold")
-    for setting in found[1:]:
+    for setting in settings[1:]:
         shown.add_row(setting.name, setting.found, says(setting))
     return shown
 

@@ -100,14 +100,14 @@ def validate(selection: Selection) -> Validation:
 
 def log_densities(model: ActuationModel, samples: Sequence[Sample]) -> Array:
     """Return the log density of each sample under a model, float64 (N,), nats."""
-    found = np.empty(len(samples))
+    densities = np.empty(len(samples))
     for action in MOVES:
         places = [place for place, sample in enumerate(samples) if sample.trial.action is action]
         if places:
             errors = np.array([samples[place].trial.error for place in places])
             noise = np.array([samples[place].trial.noise for place in places])
-            found[places] = model.actions[action.name.lower()].log_densities(errors, noise + ARRIVAL)
-    return found
+            densities[places] = model.actions[action.name.lower()].log_densities(errors, noise + ARRIVAL)
+    return densities
 
 
 def _rival(name: str, samples: Sequence[Sample], fitted: Array, published: Array) -> Rival:

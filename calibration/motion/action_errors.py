@@ -77,10 +77,10 @@ def error_of(trials: Sequence[Trial]) -> ActionError:
 
 def by_action(trials: Sequence[Trial]) -> Mapping[Action, list[Trial]]:
     """Group trials by action, in order."""
-    found: dict[Action, list[Trial]] = {}
+    groups: dict[Action, list[Trial]] = {}
     for trial in trials:
-        found.setdefault(trial.action, []).append(trial)
-    return found
+        groups.setdefault(trial.action, []).append(trial)
+    return groups
 
 
 def deviations(name: str, error: ActionError) -> dict[str, float]:

@@ -86,11 +86,11 @@ class LocalizationCalibration(Procedure[AlignmentSample, Alignment]):
         return self._stand(robot, guide) if self._points else self._drive(robot, guide)
 
     def solve(self, captures: Sequence[AlignmentSample]) -> Fit[Alignment]:
-        found = solve_alignment(captures, self._lever_m)
+        alignment = solve_alignment(captures, self._lever_m)
         way = "surveyed points" if self._points else "guided drive"
-        residuals = {"position_rms_m": found.rms_m or 0.0, "position_max_m": found.max_m or 0.0}
-        method = f"{way}, localizer {self._source}, {found.samples} positions, {found.outliers} outliers"
-        return Fit(found, config.unparse(replace(found, calibration=None)), "", method, residuals)
+        residuals = {"position_rms_m": alignment.rms_m or 0.0, "position_max_m": alignment.max_m or 0.0}
+        method = f"{way}, localizer {self._source}, {alignment.samples} positions, {alignment.outliers} outliers"
+        return Fit(alignment, config.unparse(replace(alignment, calibration=None)), "", method, residuals)
 
     def verify(self, solution: Alignment, held_out: Sequence[AlignmentSample]) -> Mapping[str, float]:
         errors_m = np.array([_error_m(solution, sample) for sample in held_out])

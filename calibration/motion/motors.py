@@ -91,10 +91,10 @@ class MotorProcedure(Procedure[Drive, MotorFit]):
                     f"motors: the {name} is {limit:g} s or more; such a base cannot be steered",
                     "look for what delays commands or odometry: the network, a velocity smoother, the driver's rate",
                 )
-        found = calibration_of(fit)
+        calibration = calibration_of(fit)
         residuals = {"rms_mm": 1000 * fit.error_m, **self._figures}
         method = f"{len(captures)} ramps and moves, odometry alone"
-        return Fit(fit, config.unparse(found), "", method, residuals)
+        return Fit(fit, config.unparse(calibration), "", method, residuals)
 
     def verify(self, solution: MotorFit, held_out: Sequence[Drive]) -> Mapping[str, float]:
         errors_m = [capture.record.errors_m(solution.model) for capture in held_out]

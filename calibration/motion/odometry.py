@@ -108,12 +108,12 @@ class OdometryProcedure(Procedure[Leg, OdometryCalibration]):
             deviation = math.sqrt(float(off @ off) / (len(legs) - 1) / float(true @ true))
             residuals[f"{name}_std_pct"] = 100 * deviation
             scales[name] = scale
-        found = OdometryCalibration.from_scales(
+        calibration = OdometryCalibration.from_scales(
             scales["linear"], scales["angular"], self._heading, self._radius_m, self._separation_m
         )
         rounds = len({leg.round for leg in captures})
         method = f"squares and turns both ways round, {rounds} rounds, referee {self._referee}"
-        return Fit(found, config.unparse(found), "", method, residuals)
+        return Fit(calibration, config.unparse(calibration), "", method, residuals)
 
     def verify(self, solution: OdometryCalibration, held_out: Sequence[Leg]) -> Mapping[str, float]:
         def error_pct(turns: bool, scale: float) -> float:

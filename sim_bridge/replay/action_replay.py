@@ -214,19 +214,19 @@ def _forced(
     simulator: SimulatorBackend, records: Sequence[StepRecord], steps: Sequence[ActionStep]
 ) -> tuple[list[ActionStep], int]:
     """The steps with each action replayed from the recorded pose before it, and the number left out."""
-    found, left_out = [steps[0]], 0
+    replayed, left_out = [steps[0]], 0
     for (before, record), step in zip(pairwise(records), steps[1:], strict=False):
         recorded_from, recorded_to = known_pose(before), known_pose(record)
         whole = recorded_from is not None and recorded_to is not None and before.state.phase == record.state.phase
         made = simulator.act_from(before, decision_of(record)) if whole else None
         if made is None:
             left_out += 1
-            found.append(step)
+            replayed.append(step)
         else:
             began, ended = made
             moved = displacement_difference(recorded_from, recorded_to, began, ended.pose)
-            found.append(replace(step, forced=moved, contact_forced=ended.contact))
-    return found, left_out
+            replayed.append(replace(step, forced=moved, contact_forced=ended.contact))
+    return replayed, left_out
 
 
 # --- all parts ------------------------------------------------------------------------------------------------------

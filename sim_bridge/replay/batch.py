@@ -130,7 +130,11 @@ def _journal(options: ReplayOptions, pages: bool, overwrite: bool) -> ResultJour
 
 def write_summaries(path: Path, summaries: Sequence[ReplaySummary], options: ReplayOptions) -> None:
     """Write a JSON file with an object per log. Raises ``RecordingError``."""
-    document = {"schema": SCHEMA, "into": options.into, "replays": [json_records.plain(one) for one in summaries]}
+    document = {
+        "schema": SCHEMA,
+        "into": options.into,
+        "replays": [json_records.plain(summary) for summary in summaries],
+    }
     write_text(path, json.dumps(document, indent=1, allow_nan=False) + "\n")
 
 

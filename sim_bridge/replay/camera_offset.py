@@ -201,13 +201,13 @@ def _biases(images: Sequence[Surfaces], rotation: Floats, shift_m: Floats) -> tu
     depth_m, error_m = np.concatenate(measured_m), np.concatenate(errors_m)
     depth_m = depth_m - error_m
     near = np.abs(error_m) < FIRST_GATE * depth_m
-    found = []
+    biases = []
     for low_m in np.arange(0.0, FARTHEST_M, DISTANCE_M):
         here = near & (depth_m >= low_m) & (depth_m < low_m + DISTANCE_M)
         if here.sum() >= LEAST_POINTS:
             bias_mm = 1000 * float(np.median(error_m[here]))
-            found.append(DepthBias(float(np.median(depth_m[here])), bias_mm, int(here.sum())))
-    return tuple(found)
+            biases.append(DepthBias(float(np.median(depth_m[here])), bias_mm, int(here.sum())))
+    return tuple(biases)
 
 
 def _normal_equations(

@@ -192,7 +192,7 @@ def replay(
     if result.json is not None:
         write_summaries(result.json, summaries, chosen)
     _print_page(summaries, result)
-    if all(one.empty for one in summaries):
+    if all(each.empty for each in summaries):
         raise typer.Exit(1)
 
 
@@ -231,6 +231,6 @@ def _print_summaries(summaries: Sequence[ReplaySummary], result: ResultOptions) 
 def _print_page(summaries: Sequence[ReplaySummary], result: ResultOptions) -> None:
     from robot_runtime.common.console import console
 
-    if result.pages and not all(one.reason for one in summaries):
+    if result.pages and not all(summary.reason for summary in summaries):
         page = result.out / ("index.html" if len(summaries) > 1 else f"{summaries[0].name}.html")
         console.print(f"page: {page}", soft_wrap=True, markup=False)

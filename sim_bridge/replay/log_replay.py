@@ -104,12 +104,12 @@ class _LogReplay:
     def _try(self, part: str, do: Callable[[], tuple[T, Sequence[Note]]]) -> T | None:
         """The result of a function whose notes, or failure, are noted."""
         try:
-            found, notes = do()
+            result, notes = do()
         except RuntimeFault as error:
             self._notes.append(Note(part, error.message, error.remedy))
             return None
         self._notes += notes
-        return found
+        return result
 
     def _readable_steps(self) -> list[StepRecord]:
         log = self._log

@@ -98,8 +98,8 @@ def pose_replay(
     notes += [Note("pose", f"{_steps(indices)} not compared: {why}") for why, indices in left_out.items()]
     if not frames:
         return None, tuple(notes)
-    found = PoseReplay(tuple(frames), (measured.depth_min_m, measured.depth_max_m), camera_offset(seen))
-    return found, tuple(notes)
+    compared = PoseReplay(tuple(frames), (measured.depth_min_m, measured.depth_max_m), camera_offset(seen))
+    return compared, tuple(notes)
 
 
 def _no_pose(record: StepRecord) -> str:

@@ -437,5 +437,5 @@ def summarize_replay(replay: Replay, name: str) -> ReplaySummary:
 
 def median_of(summaries: Sequence[ReplaySummary], value: Callable[[ReplaySummary], float | None]) -> float | None:
     """The median of a value over the summaries that have it; None if none has."""
-    known = [found for summary in summaries if (found := value(summary)) is not None]
+    known = [number for summary in summaries if (number := value(summary)) is not None]
     return float(np.median(known)) if known else None

@@ -80,18 +80,18 @@ def _action(rows: Table, action: ActionReplay) -> None:
     end_deg = None if action.end_error_rad is None else math.degrees(action.end_error_rad)
     detail = f"{text.number(end_deg, 1, '°')}; at any step up to {largest}"
     rows.add_row("", "end error", text.number(text.scaled(action.end_error_m, 100), 2, " cm"), detail)
-    for label, found, meaning in (
+    for label, place, meaning in (
         ("diverges", action.divergence, "apart since then"),
         ("departs", action.departure, "the first action that leads elsewhere by itself"),
     ):
-        by = "" if found is None else f"by {', '.join(found.by)}: {meaning}"
-        rows.add_row("", label, "no" if found is None else f"step {found.index}", by)
+        by = "" if place is None else f"by {', '.join(place.by)}: {meaning}"
+        rows.add_row("", label, "no" if place is None else f"step {place.index}", by)
 
 
-def notes(found: Sequence[Note]) -> list[Text]:
+def notes(noted: Sequence[Note]) -> list[Text]:
     """Lines of the notes, with their remedies."""
     lines = []
-    for group in text.group_notes(found):
+    for group in text.group_notes(noted):
         parts = f"{', '.join(group.parts)}: " if group.parts else ""
         remedy = f" → {group.remedy}" if group.remedy else ""
         lines.append(_line(f"{parts}{group.message}{remedy}", style="yellow"))
@@ -122,20 +122,20 @@ def cells(summary: ReplaySummary) -> list[str]:
 
 def medians(summaries: Sequence[ReplaySummary]) -> list[str]:
     """The medians of several summaries, and counts of divergences and equal outcomes, for :data:`HEADINGS`."""
-    known = [one.diverged for one in summaries if one.diverged is not None]
+    known = [summary.diverged for summary in summaries if summary.diverged is not None]
     same = [
-        one.success_recorded == one.success_replayed
-        for one in summaries
-        if one.success_recorded is not None and one.success_replayed is not None
+        summary.success_recorded == summary.success_replayed
+        for summary in summaries
+        if summary.success_recorded is not None and summary.success_replayed is not None
     ]
     return [
-        text.number(median_of(summaries, lambda one: one.depth_median_mm)),
-        text.number(median_of(summaries, lambda one: one.tilt_deg), 2),
-        text.number(median_of(summaries, lambda one: one.ssim), 3),
-        text.number(median_of(summaries, lambda one: one.ndtw), 3),
-        text.number(text.scaled(median_of(summaries, lambda one: one.end_error_m), 100)),
+        text.number(median_of(summaries, lambda summary: summary.depth_median_mm)),
+        text.number(median_of(summaries, lambda summary: summary.tilt_deg), 2),
+        text.number(median_of(summaries, lambda summary: summary.ssim), 3),
+        text.number(median_of(summaries, lambda summary: summary.ndtw), 3),
+        text.number(text.scaled(median_of(summaries, lambda summary: summary.end_error_m), 100)),
         f"{sum(known)}/{len(known)}" if known else "–",
-        text.share(median_of(summaries, lambda one: one.agreement), 0),
+        text.share(median_of(summaries, lambda summary: summary.agreement), 0),
         f"{sum(same)}/{len(same)} same" if same else "–",
     ]
 
@@ -152,7 +152,7 @@ def many(summaries: Sequence[ReplaySummary]) -> Group:
     rows.add_section()
     rows.add_row(f"median of {len(replayed)}", *medians(replayed), style="bold")
     failed = [_line(summary.failure, style="yellow") for summary in summaries if summary.reason]
-    counts = Counter(note.removeprefix(f"{one.log}: ") for one in replayed for note in one.notes)
+    counts = Counter(note.removeprefix(f"{each.log}: ") for each in replayed for note in each.notes)
     noted = [
         _line(f"{count} log{'' if count == 1 else 's'}: {note}", style="yellow") for note, count in counts.most_common()
     ]
@@ -194,26 +194,26 @@ class Row:
 
 def tiles(replay: Replay) -> list[Tile]:
     """The main results."""
-    found: list[Tile] = []
+    shown: list[Tile] = []
     if replay.pose is not None:
-        found += _pose_tiles(replay.pose)
+        shown += _pose_tiles(replay.pose)
     if replay.action is not None:
-        found += _action_tiles(replay.action)
+        shown += _action_tiles(replay.action)
     if replay.open_loop is not None:
         decided = replay.open_loop
         first = decided.first_difference
         where = "every decision is the logged one" if first is None else f"first other decision: step {first}"
-        found.append(Tile("open loop agreement", text.share(decided.agreement), where, first is not None))
+        shown.append(Tile("open loop agreement", text.share(decided.agreement), where, first is not None))
         if decided.answer_same is not None:
             answer = "the same" if decided.answer_same else "another"
-            found.append(Tile("answer now", answer, "to the episode's question, open loop", not decided.answer_same))
+            shown.append(Tile("answer now", answer, "to the episode's question, open loop", not decided.answer_same))
     if replay.closed_loop is not None:
         closed = replay.closed_loop
         won = {True: "success", False: "failed", None: "not scored"}
         recorded, replayed = won[succeeded(closed.metrics_recorded)], won[succeeded(closed.metrics_replayed)]
         detail = f"recorded: {recorded}; the first {closed.same_actions} actions are the same"
-        found.append(Tile("closed loop", replayed, detail, recorded != replayed))
-    return found
+        shown.append(Tile("closed loop", replayed, detail, recorded != replayed))
+    return shown
 
 
 def _pose_tiles(pose: PoseReplay) -> Iterator[Tile]:
@@ -265,10 +265,11 @@ def closed_rows(replay: Replay) -> list[tuple[str, str, str]]:
         ("ended by", "–" if closed.end_recorded is None else closed.end_recorded.value, closed.end_replayed.value),
         ("steps", str(closed.steps_recorded), str(closed.steps_replayed)),
     ]
+    worlds = closed.metrics_recorded, closed.metrics_replayed
     for metric in columns():
-        one, other = (_metric(metrics, metric.name) for metrics in (closed.metrics_recorded, closed.metrics_replayed))
-        if (one is not None or other is not None) and metric.name != "steps":
-            rows.append((metric.episode_title, one or "–", other or "–"))
+        recorded, replayed = (_metric(metrics, metric.name) for metrics in worlds)
+        if (recorded is not None or replayed is not None) and metric.name != "steps":
+            rows.append((metric.episode_title, recorded or "–", replayed or "–"))
     return rows
 
 
@@ -279,19 +280,19 @@ def _metric(metrics: Metrics, name: str) -> str | None:
 
 def headings(replay: Replay) -> list[str]:
     """Headings of the columns of :func:`step_rows`."""
-    found = ["step", "action", "outcome"]
+    names = ["step", "action", "outcome"]
     if replay.action is not None:
-        found += ["in the simulator", "Δ ahead mm", "Δ left mm", "Δ turn °", "apart cm", "apart °"]
+        names += ["in the simulator", "Δ ahead mm", "Δ left mm", "Δ turn °", "apart cm", "apart °"]
     if replay.open_loop is not None:
-        found += ["policy now"]
-    return found
+        names += ["policy now"]
+    return names
 
 
 def step_rows(replay: Replay, records: Sequence[StepRecord]) -> list[Row]:
     """A row per step of the log."""
     replayed = {step.index: step for step in replay.action.steps} if replay.action is not None else {}
     decided = {step.index: step for step in replay.open_loop.steps} if replay.open_loop is not None else {}
-    found = []
+    table = []
     for record in records:
         outcome = "" if record.result is None else record.result.outcome.value.replace("_", " ")
         cells = [Cell(str(record.index)), Cell(text.action(record.command or record.action)), Cell(outcome)]
@@ -300,8 +301,8 @@ def step_rows(replay: Replay, records: Sequence[StepRecord]) -> list[Row]:
         if replay.open_loop is not None:
             step = decided.get(record.index)
             cells.append(Cell("") if step is None else Cell(text.action(step.now), not step.same))
-        found.append(Row(record.index, tuple(cells)))
-    return found
+        table.append(Row(record.index, tuple(cells)))
+    return table
 
 
 def _action_cells(step: ActionStep | None) -> list[Cell]:

@@ -81,7 +81,7 @@ class Evaluation:
         self._spread = Spread.of(statistics)
         self._scene = scene_source.of(statistics[0].header)
         self._predictions: list[tuple[SimOptions, list[Predictions]]] = []
-        self._kinds = {motion.action: motion.commanded for one in statistics for motion in one.motions}
+        self._kinds = {motion.action: motion.commanded for log in statistics for motion in log.motions}
 
     @property
     def known(self) -> list[Mask]:
@@ -93,11 +93,11 @@ class Evaluation:
             np.array(
                 [
                     all(predicted[number][i] is not None for _, predicted in self._predictions)
-                    for i in range(len(one.motions))
+                    for i in range(len(log.motions))
                 ],
                 bool,
             )
-            for number, one in enumerate(self._statistics)
+            for number, log in enumerate(self._statistics)
         ]
 
     @property
@@ -113,12 +113,12 @@ class Evaluation:
             if motion_settings not in new_settings and all(motion_settings != known for known, _ in self._predictions):
                 new_settings.append(motion_settings)
         items = [
-            PredictionJob(motion_settings, one.path, self._scene_source, one.motions)
+            PredictionJob(motion_settings, log.path, self._scene_source, log.motions)
             for motion_settings in new_settings
-            for one in self._statistics
+            for log in self._statistics
         ]
         what = "actions, one step ahead"
-        found = map_with_progress(
+        predicted = map_with_progress(
             _predict_each,
             items,
             self._workers,
@@ -129,7 +129,7 @@ class Evaluation:
         )
         count = len(self._statistics)
         self._predictions += [
-            (motion_settings, found[i * count : (i + 1) * count]) for i, motion_settings in enumerate(new_settings)
+            (motion_settings, predicted[i * count : (i + 1) * count]) for i, motion_settings in enumerate(new_settings)
         ]
 
     def parts(self, setting: Setting) -> list[Parts]:
@@ -151,44 +151,44 @@ class Evaluation:
             for each, mask in zip(predicted, self.known, strict=True)
         ]
         return [
-            self._of(one, each, errors, setting, delayed_s) for one, each in zip(self._statistics, counted, strict=True)
+            self._of(log, each, errors, setting, delayed_s) for log, each in zip(self._statistics, counted, strict=True)
         ]
 
     def total(self, setting: Setting) -> float:
         """The logarithm of the likelihood of all logs."""
-        return math.fsum(one.total for one in self.parts(setting))
+        return math.fsum(part.total for part in self.parts(setting))
 
     def _delay_s(self, setting: Setting) -> float:
         """The delay in the first episode at whose start the robot does not collide."""
         refused: InvalidStart | None = None
-        for delay in (self._delay_of_episode_s(setting, one) for one in self._statistics):
+        for delay in (self._delay_of_episode_s(setting, log) for log in self._statistics):
             if not isinstance(delay, InvalidStart):
                 return delay
             refused = refused or delay
         assert refused is not None, "there is no sweep without logs"
         raise InvalidStart(f"setting {setting.name!r}: {refused.message}", refused.remedy) from refused
 
-    def _delay_of_episode_s(self, setting: Setting, one: LogStatistics) -> float | InvalidStart:
+    def _delay_of_episode_s(self, setting: Setting, log: LogStatistics) -> float | InvalidStart:
         try:
-            return delay_s(setting, self._scene_source.of(one.header), one.header, one.actions)
+            return delay_s(setting, self._scene_source.of(log.header), log.header, log.actions)
         except InvalidStart as error:
             return error
 
     def _of(
         self,
-        one: LogStatistics,
+        log: LogStatistics,
         predicted: Predictions,
         errors: ActionErrorsOf,
         setting: Setting,
         delayed_s: float,
     ) -> Parts:
-        moved, contacts = motion_part(one.motions, predicted, errors)
+        moved, contacts = motion_part(log.motions, predicted, errors)
         camera = delays = 0.0
-        if one.floor is not None:
-            tilt_rad, error = one.header.task.camera.tilt_rad, setting.options.camera.mount_error
-            camera = camera_part(one.floor, mount_offset(logged_camera(one.header), error, 0.0, tilt_rad), self._spread)
-        if one.delay_s is not None:
-            delays = delay_part(one.delay_s, delayed_s, self._spread)
+        if log.floor is not None:
+            tilt_rad, error = log.header.task.camera.tilt_rad, setting.options.camera.mount_error
+            camera = camera_part(log.floor, mount_offset(logged_camera(log.header), error, 0.0, tilt_rad), self._spread)
+        if log.delay_s is not None:
+            delays = delay_part(log.delay_s, delayed_s, self._spread)
         return Parts(moved, contacts, camera, delays)
 
 
@@ -200,14 +200,17 @@ def action_journal(path: Path, overwrite: bool = False) -> ResultJournal[Predict
         return f"{hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()} {file_key(item.log)}"
 
     def decode(data: Any) -> Predictions:
-        return [None if one is None else Prediction(**{**one, "moved": np.array(one["moved"])}) for one in data]
+        return [
+            None if prediction is None else Prediction(**{**prediction, "moved": np.array(prediction["moved"])})
+            for prediction in data
+        ]
 
     return ResultJournal(path, {"actions": __version__}, key, plain, decode, overwrite)
 
 
 def summed(parts: Sequence[Parts]) -> Parts:
     """The sum over logs, part by part."""
-    return Parts(*(math.fsum(getattr(one, name) for one in parts) for name in Parts.__dataclass_fields__))
+    return Parts(*(math.fsum(getattr(each, name) for each in parts) for name in Parts.__dataclass_fields__))
 
 
 def _predict_each(items: Iterable[PredictionJob]) -> Iterator[Predictions]:

@@ -119,11 +119,11 @@ def motion_part(
         walls = WALL if predicted.touching or predicted.contact or motion.contact else 0.0
         covariance[i] = spread + motion.noise + ARRIVAL + walls
     off[:, 2] = np.mod(off[:, 2] + math.pi, 2 * math.pi) - math.pi
-    one = math.log1p(-STRAY) + _NONE.log_densities(off, covariance)
-    other = math.log(STRAY) + _NONE.log_densities(off, covariance + WIDE)
+    explained = math.log1p(-STRAY) + _NONE.log_densities(off, covariance)
+    stray = math.log(STRAY) + _NONE.log_densities(off, covariance + WIDE)
     right = sum(motion.contact == predicted.contact for motion, predicted in pairs)
     contacts = right * math.log(SURE) + (len(pairs) - right) * math.log1p(-SURE)
-    return float(np.logaddexp(one, other).sum()), contacts
+    return float(np.logaddexp(explained, stray).sum()), contacts
 
 
 @dataclass(frozen=True)
@@ -142,10 +142,10 @@ class Spread:
     def of(cls, statistics: Sequence[LogStatistics]) -> Spread:
         """A robust estimate from all logs."""
         floors = np.array(
-            [(seen.height_m, seen.tilt_rad, seen.roll_rad) for one in statistics if (seen := one.floor) is not None]
+            [(seen.height_m, seen.tilt_rad, seen.roll_rad) for log in statistics if (seen := log.floor) is not None]
         ).reshape(-1, 3)
         height_m, tilt_rad, roll_rad = (math.hypot(least, _robust(floors[:, axis])) for axis, least in enumerate(MOUNT))
-        delays = np.array([one.delay_s for one in statistics if one.delay_s is not None])
+        delays = np.array([log.delay_s for log in statistics if log.delay_s is not None])
         return cls((height_m, tilt_rad, roll_rad), math.hypot(DELAY_S, _robust(delays)))
 
 
@@ -158,17 +158,17 @@ def camera_part(seen: FloorOffset, predicted: tuple[float, float, float], spread
         spread: spread between episodes.
     """
     off = (seen.height_m - predicted[0], seen.tilt_rad - predicted[1], seen.roll_rad - predicted[2])
-    one, other = (
+    floor, table = (
         math.fsum(_log_normal_1(value, sigma) for value, sigma in zip(off, sigmas, strict=True))
         for sigmas in (spread.mount, TABLE)
     )
-    return float(np.logaddexp(math.log1p(-TABLES) + one, math.log(TABLES) + other))
+    return float(np.logaddexp(math.log1p(-TABLES) + floor, math.log(TABLES) + table))
 
 
 def delay_part(seen_s: float, said_s: float, spread: Spread) -> float:
     """The part of an episode's delay."""
-    one, other = (_log_normal_1(seen_s - said_s, sigma_s) for sigma_s in (spread.delay_s, LATE_S))
-    return float(np.logaddexp(math.log1p(-LATE) + one, math.log(LATE) + other))
+    usual, late = (_log_normal_1(seen_s - said_s, sigma_s) for sigma_s in (spread.delay_s, LATE_S))
+    return float(np.logaddexp(math.log1p(-LATE) + usual, math.log(LATE) + late))
 
 
 def mount_offset(

@@ -135,11 +135,11 @@ def drift_covariances(
     model = scene_model(scene, options)
     simulator, random = MotionSimulator(model, options, exact=False), np.random.default_rng(0)
     start = SE2(*scene.map.most_open_point())
-    found = {}
+    covariances = {}
     for action, commanded in kinds:
         ends = [simulator.execute(start, commanded, random).moved for _ in range(DRIFT_TRIALS)]
-        found[action] = np.asarray(np.cov(np.array(ends), rowvar=False))
-    return found
+        covariances[action] = np.asarray(np.cov(np.array(ends), rowvar=False))
+    return covariances
 
 
 def _without_noise(drift: DriftOptions) -> DriftOptions:

@@ -40,7 +40,7 @@ def write_plot(path: Path, tuning: Tuning) -> None:
     figure = Figure(figsize=(_WIDTH_IN, height_in), dpi=_DPI, facecolor="white", layout="constrained")
     FigureCanvasAgg(figure)
     grid = figure.add_gridspec(2 if scatters else 1, 1, height_ratios=(rows_in, _SCATTER_IN)[: 2 if scatters else 1])
-    has_gap = any(one.gap is not None for one in shown)
+    has_gap = any(candidate.gap is not None for candidate in shown)
     upper = grid[0].subgridspec(1, 2 if has_gap else 1, wspace=0.04)
     left = figure.add_subplot(upper[0])
     _draw_likelihoods(left, shown)
@@ -48,11 +48,11 @@ def write_plot(path: Path, tuning: Tuning) -> None:
         _draw_correlations(figure.add_subplot(upper[1], sharey=left), shown)
     if scatters:
         lower = grid[1].subgridspec(1, SHOWN)
-        for column, (title, one) in enumerate(scatters):
-            assert one.gap is not None
+        for column, (title, candidate) in enumerate(scatters):
+            assert candidate.gap is not None
             axes = figure.add_subplot(lower[column])
-            draw_correlation(axes, one.gap, "spl")
-            axes.set_title(f"{title}\n{one.name}", fontsize=9, color=INK, loc="left")
+            draw_correlation(axes, candidate.gap, "spl")
+            axes.set_title(f"{title}\n{candidate.name}", fontsize=9, color=INK, loc="left")
     with writing(path):
         figure.savefig(path)
 
@@ -61,19 +61,19 @@ def _draw_likelihoods(axes: Axes, shown: Sequence[Candidate]) -> None:
     """Draw a bar for the sum and a mark for each part; a logarithmic axis cannot stack them."""
     best = shown[0].parts
     axes.set_title("how much less likely the robot's logs are than under the best, nats", fontsize=9, loc="left")
-    totals = [best.total - one.parts.total for one in shown]
+    totals = [best.total - candidate.parts.total for candidate in shown]
     axes.barh(range(len(shown)), totals, color=_SUM, height=0.62, label="sum")
-    for row, one in enumerate(shown):
-        if one.behind is not None and math.isfinite(one.behind.low + one.behind.high):
-            axes.plot((-one.behind.high, -one.behind.low), (row, row), color=INK, linewidth=1.4)
-            axes.plot(-one.behind.mean, row, "|", color=INK, markersize=9)
+    for row, candidate in enumerate(shown):
+        if candidate.behind is not None and math.isfinite(candidate.behind.low + candidate.behind.high):
+            axes.plot((-candidate.behind.high, -candidate.behind.low), (row, row), color=INK, linewidth=1.4)
+            axes.plot(-candidate.behind.mean, row, "|", color=INK, markersize=9)
     for number, name in enumerate(PARTS):
-        offs = [getattr(best, name) - getattr(one.parts, name) for one in shown]
+        offs = [getattr(best, name) - getattr(candidate.parts, name) for candidate in shown]
         marks = [(off, row + _PART_ROW * (number - 1.5)) for row, off in enumerate(offs) if off]
         if marks:
             axes.plot(*zip(*marks, strict=True), "o", color=_COLORS[name], markersize=5, label=name)
     axes.set_xscale("symlog", linthresh=10.0)
-    axes.set_yticks(range(len(shown)), [_wrapped(one.name) for one in shown], fontsize=8)
+    axes.set_yticks(range(len(shown)), [_wrapped(candidate.name) for candidate in shown], fontsize=8)
     axes.set_ylim(len(shown) - 0.4, -0.6)
     axes.legend(fontsize=8, loc="upper right", frameon=True, ncols=5)
     _style_axes(axes)
@@ -85,13 +85,13 @@ def _draw_correlations(axes: Axes, shown: Sequence[Candidate]) -> None:
     )
     for metric, (color, name, offset) in _METRICS.items():
         labelled = False
-        for row, one in enumerate(shown):
-            correlation = one.correlation(metric)
+        for row, candidate in enumerate(shown):
+            correlation = candidate.correlation(metric)
             if correlation is None or correlation.interval is None:
                 continue
-            found = correlation.interval
-            axes.plot((found.low, found.high), (row + offset,) * 2, color=color, linewidth=2, alpha=0.5)
-            axes.plot(found.mean, row + offset, "o", color=color, markersize=5, label=None if labelled else name)
+            interval = correlation.interval
+            axes.plot((interval.low, interval.high), (row + offset,) * 2, color=color, linewidth=2, alpha=0.5)
+            axes.plot(interval.mean, row + offset, "o", color=color, markersize=5, label=None if labelled else name)
             labelled = True
     axes.axvline(0, color=MUTED, linewidth=0.8)
     axes.set_xlim(-1.05, 1.05)
@@ -109,9 +109,9 @@ def _scatters(tuning: Tuning) -> list[tuple[str, Candidate]]:
         shown_candidates.append(("predicts SPL best", best))
     shown_candidates.append(("least likely", ranked[-1]))
     titles: dict[int, list[str]] = {}
-    for title, one in shown_candidates:
-        if one.gap is not None:
-            titles.setdefault(tuning.settings.index(one), []).append(title)
+    for title, candidate in shown_candidates:
+        if candidate.gap is not None:
+            titles.setdefault(tuning.settings.index(candidate), []).append(title)
     return [(", ".join(names), tuning.settings[number]) for number, names in titles.items()]
 
 

@@ -97,14 +97,14 @@ def predict_policies(
         The result of each setting.
     """
     sources = _sources(statistics, options.policy_overrides, notes)
-    taken = [one for one in statistics if one.header.agent in sources]
+    taken = [log for log in statistics if log.header.agent in sources]
     if not taken:
         return [PolicyPrediction(None, "no policy can be loaded")] * len(settings)
-    real = score_logs([one.path for one in taken], workers=workers, on_retry=listener.on_retry)
+    real = score_logs([log.path for log in taken], workers=workers, on_retry=listener.on_retry)
     items = [
-        Run(setting, one.path, options.scene_source, sources[one.header.agent], _folder(setting, options.log_folder))
+        Run(setting, log.path, options.scene_source, sources[log.header.agent], _folder(setting, options.log_folder))
         for setting in settings
-        for one in taken
+        for log in taken
     ]
     scores = map_with_progress(_run_each, items, workers, _lost, journal, listener, "policies")
     count = len(taken)
@@ -115,7 +115,7 @@ def _sources(
     statistics: Sequence[LogStatistics], overrides: Mapping[str, PolicySource], notes: list[str]
 ) -> dict[str, PolicySource]:
     """Policies by agent; those that cannot be loaded are noted."""
-    agents = {one.header.agent: one.header for one in statistics}
+    agents = {log.header.agent: log.header for log in statistics}
     if unknown := [name for name in overrides if name not in agents]:
         raise PolicyError(
             f"--policy {unknown[0]}=...: no log is of an agent of that name",

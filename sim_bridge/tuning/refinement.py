@@ -46,15 +46,15 @@ def refine(
         on_evaluated()
         return total(made(key, value))
 
-    for one in ranges:
-        made(one.key, one.low)
-        made(one.key, one.high)
+    for limits in ranges:
+        made(limits.key, limits.low)
+        made(limits.key, limits.high)
     for _ in range(ROUNDS if len(ranges) > 1 else 1):
-        for one in ranges:
-            changes[one.key] = f"{_peak(one, partial(evaluated, one.key)):.6g}"
-    found = make_setting(start.robot, start.path, list(changes.items()))
+        for limits in ranges:
+            changes[limits.key] = f"{_peak(limits, partial(evaluated, limits.key)):.6g}"
+    refined = make_setting(start.robot, start.path, list(changes.items()))
     others = "" if start.name == UNCHANGED else f" ({start.name})"
-    return replace(found, name=f"refined: {found.name}{others}", changes=(*start.changes, *found.changes))
+    return replace(refined, name=f"refined: {refined.name}{others}", changes=(*start.changes, *refined.changes))
 
 
 def evaluations(ranges: Sequence[Range]) -> int:
@@ -62,8 +62,8 @@ def evaluations(ranges: Sequence[Range]) -> int:
     return len(ranges) * EVALUATIONS * (ROUNDS if len(ranges) > 1 else 1)
 
 
-def _peak(one: Range, evaluated: Callable[[float], float]) -> float:
-    grid = [one.low + (one.high - one.low) * i / (COARSE - 1) for i in range(COARSE)]
+def _peak(limits: Range, evaluated: Callable[[float], float]) -> float:
+    grid = [limits.low + (limits.high - limits.low) * i / (COARSE - 1) for i in range(COARSE)]
     tried = {value: evaluated(value) for value in grid}
     best = max(grid, key=lambda value: tried[value])
     index = grid.index(best)

@@ -44,7 +44,7 @@ class Candidate:
 
     def correlation(self, metric: str) -> Correlation | None:
         """The correlation of ``success`` or ``spl`` over the policies."""
-        return next((one for one in self.gap.correlations if one.metric == metric), None) if self.gap else None
+        return next((each for each in self.gap.correlations if each.metric == metric), None) if self.gap else None
 
 
 @dataclass(frozen=True)
@@ -73,16 +73,16 @@ class Tuning:
 
     def ranked(self) -> list[Candidate]:
         """The settings, most likely first."""
-        return sorted(self.settings, key=lambda one: -one.parts.total)
+        return sorted(self.settings, key=lambda candidate: -candidate.parts.total)
 
     def best_predictor(self, metric: str = "spl") -> Candidate | None:
         """The setting with the highest correlation; None where there is none."""
-        found = [
-            (one.interval.mean, setting)
+        predictors = [
+            (correlation.interval.mean, setting)
             for setting in self.settings
-            if (one := setting.correlation(metric)) is not None and one.interval is not None
+            if (correlation := setting.correlation(metric)) is not None and correlation.interval is not None
         ]
-        return max(found, key=lambda item: item[0])[1] if found else None
+        return max(predictors, key=lambda item: item[0])[1] if predictors else None
 
 
 def write_tuning(path: Path, tuning: Tuning) -> None:
@@ -93,6 +93,6 @@ def write_tuning(path: Path, tuning: Tuning) -> None:
         "likelihood": "natural logarithm, sums over logs; sim_bridge/tuning/likelihood.py has the parts",
         "behind": f"less the best setting's; {CONFIDENCE:.0%} percentile bootstrap over episodes, seed {SEED}",
         **asdict(tuning),
-        "ranked": [one.name for one in tuning.ranked()],
+        "ranked": [candidate.name for candidate in tuning.ranked()],
     }
     write_json(path, document)

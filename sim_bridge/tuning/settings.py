@@ -71,12 +71,12 @@ class Range:
         key, equals, ends = text.partition("=")
         low, colon, high = ends.partition(":")
         try:
-            found = cls(key, float(low), float(high))
+            limits = cls(key, float(low), float(high))
         except ValueError:
             colon = ""
-        if not (key and equals and colon) or not -math.inf < found.low < found.high < math.inf:
+        if not (key and equals and colon) or not -math.inf < limits.low < limits.high < math.inf:
             raise ConfigError(f"--refine {text!r} is not KEY=LOW:HIGH", "write it like --refine camera.latency_s=0:0.3")
-        return found
+        return limits
 
 
 @dataclass(frozen=True)
@@ -136,17 +136,17 @@ def make_grid(robot: str, vary: Sequence[str], fitted: Sequence[str] = (), study
         ConfigError: see :func:`make_setting`; or a text is not KEY=VALUES.
     """
     path, file = read_robot_file(robot)
-    found = [make_setting(file, str(path), name=UNCHANGED)]
+    settings = [make_setting(file, str(path), name=UNCHANGED)]
     axes = [_axis(text) for text in vary]
     if study and not vary:
         axes = list(STUDY_OF_OWN_NOISE if "action_noise" in file.options else STUDY)
     for values in itertools.product(*(axis[1] for axis in axes)):
         changes = [(key, value) for (key, _), value in zip(axes, values, strict=True)]
-        found.append(make_setting(file, str(path), changes))
+        settings.append(make_setting(file, str(path), changes))
     for other in fitted:
         other_path, other_file = read_robot_file(other)
-        found.append(make_setting(other_file, str(other_path), name=f"fitted: {other_file.name}"))
-    return _without_duplicates(found)
+        settings.append(make_setting(other_file, str(other_path), name=f"fitted: {other_file.name}"))
+    return _without_duplicates(settings)
 
 
 def label(changes: Sequence[tuple[str, str]]) -> str:

@@ -93,11 +93,11 @@ def sweep(
     return Tuning(
         tuple(tried),
         logs=len(statistics),
-        episodes=len({_key(one.header) for one in statistics}),
-        policies=tuple(dict.fromkeys(one.header.agent for one in statistics)),
-        motions=sum(len(one.motions) for one in statistics) - evaluation.unknown,
-        images=sum(one.floor is not None for one in statistics),
-        delays=sum(one.delay_s is not None for one in statistics),
+        episodes=len({_key(log.header) for log in statistics}),
+        policies=tuple(dict.fromkeys(log.header.agent for log in statistics)),
+        motions=sum(len(log.motions) for log in statistics) - evaluation.unknown,
+        images=sum(log.floor is not None for log in statistics),
+        delays=sum(log.delay_s is not None for log in statistics),
         notes=tuple(notes),
     )
 
@@ -106,7 +106,7 @@ def sweep(
 
 
 def _read(logs: Sequence[Path], workers: Workers, listener: ProgressListener, notes: list[str]) -> list[LogStatistics]:
-    found: list[LogStatistics] = []
+    read: list[LogStatistics] = []
     failed: list[str] = []
     results = map_in_order(
         partial(map, _read_one),
@@ -117,20 +117,20 @@ def _read(logs: Sequence[Path], workers: Workers, listener: ProgressListener, no
         limit_s=LIMIT_S,
         on_retry=listener.on_retry,
     )
-    for number, one in enumerate(results):
+    for number, result in enumerate(results):
         listener.on_step("reading", number + 1, len(logs))
-        if isinstance(one, str):
-            failed.append(one)
+        if isinstance(result, str):
+            failed.append(result)
         else:
-            found.append(one)
+            read.append(result)
     if failed:
         notes.append(f"{len(failed)} of {len(logs)} logs were left out; the first: {failed[0]}")
-    if not found:
+    if not read:
         raise RecordingError(f"no log can be read: {failed[0]}", "give logs of real episodes")
-    left_out = sum((Counter(one.without) for one in found), Counter[str]())
+    left_out = sum((Counter(result.without) for result in read), Counter[str]())
     if left_out:
         notes.append("motions left out: " + ", ".join(f"{count} {reason}" for reason, count in left_out.items()))
-    return found
+    return read
 
 
 def _read_one(log: Path) -> LogStatistics | str:
@@ -165,17 +165,17 @@ def _with_scenes(
 ) -> list[LogStatistics]:
     """The logs whose scene can be simulated."""
     refused: dict[str, RuntimeFault] = {}
-    for one in statistics:
-        digest = one.header.scene.digest
+    for log in statistics:
+        digest = log.header.scene.digest
         if digest not in refused:
             try:
-                scene_source.of(one.header)
+                scene_source.of(log.header)
             except RuntimeFault as error:
                 refused[digest] = error
                 notes.append(
-                    f"scene {one.header.scene.name!r} cannot be simulated, so its logs are left out: {error.message}"
+                    f"scene {log.header.scene.name!r} cannot be simulated, so its logs are left out: {error.message}"
                 )
-    simulatable = [one for one in statistics if one.header.scene.digest not in refused]
+    simulatable = [log for log in statistics if log.header.scene.digest not in refused]
     if not simulatable:
         raise next(iter(refused.values()))
     return simulatable
@@ -199,17 +199,17 @@ def _refined(
 
 def _less_than_best(statistics: Sequence[LogStatistics], parts: Sequence[Sequence[Parts]]) -> list[Interval | None]:
     """Each setting's likelihood less the best one's, with its interval over episodes."""
-    totals = np.array([[one.total for one in each] for each in parts])
+    totals = np.array([[part.total for part in each] for each in parts])
     best = int(np.argmax(totals.sum(axis=1)))
-    keys, logs = [_key(one.header) for one in statistics], len(statistics)
-    found: list[Interval | None] = []
+    keys, logs = [_key(log.header) for log in statistics], len(statistics)
+    intervals: list[Interval | None] = []
     for number, each in enumerate(totals):
         off = (each - totals[best]).tolist()
         if number == best:
-            found.append(None)
+            intervals.append(None)
         elif len(set(keys)) < 2:
-            found.append(Interval(sum(off), -math.inf, math.inf))
+            intervals.append(Interval(sum(off), -math.inf, math.inf))
         else:
             mean = bootstrap_mean(off, CONFIDENCE, RESAMPLES, SEED, keys)
-            found.append(Interval(mean.mean * logs, mean.low * logs, mean.high * logs))
-    return found
+            intervals.append(Interval(mean.mean * logs, mean.low * logs, mean.high * logs))
+    return intervals

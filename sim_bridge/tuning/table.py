@@ -22,13 +22,13 @@ def table(tuning: Tuning) -> Group:
     """Settings by likelihood, their correlations, and what was left out."""
     ranked = tuning.ranked()
     parts: list[RenderableType] = [_likelihoods(tuning, ranked), Text()]
-    if any(one.gap is not None for one in ranked):
+    if any(candidate.gap is not None for candidate in ranked):
         parts += [_correlations(ranked), Text()]
     parts += [Text(line) for line in verdict(tuning)]
     interval = f"[ ] is a {CONFIDENCE:.0%} interval"
     parts.append(Text(f"nats: natural logarithm of a ratio of likelihoods; {interval} over episodes", style="dim"))
-    reasons = Counter(reason for one in ranked for reason in _missing_reasons(one))
-    failed = sum((Counter(one.failed) for one in ranked), Counter[str]())
+    reasons = Counter(reason for candidate in ranked for reason in _missing_reasons(candidate))
+    failed = sum((Counter(candidate.failed) for candidate in ranked), Counter[str]())
     for reason, count in reasons.items():
         parts.append(Text(f"no correlation under {count} of {len(ranked)} settings: {reason}", style="yellow"))
     for reason, count in failed.most_common(3):
@@ -37,10 +37,10 @@ def table(tuning: Tuning) -> Group:
     return Group(*parts)
 
 
-def _missing_reasons(one: Candidate) -> dict[str, None]:
+def _missing_reasons(candidate: Candidate) -> dict[str, None]:
     """The reasons for missing correlations, each once."""
-    found = (one.correlation(metric) for metric in METRICS)
-    return dict.fromkeys(filter(None, [one.reason, *(each.reason for each in found if each is not None)]))
+    correlations = (candidate.correlation(metric) for metric in METRICS)
+    return dict.fromkeys(filter(None, [candidate.reason, *(each.reason for each in correlations if each is not None)]))
 
 
 def verdict(tuning: Tuning) -> list[str]:
@@ -48,21 +48,25 @@ def verdict(tuning: Tuning) -> list[str]:
     ranked = tuning.ranked()
     best, lines = ranked[0], [f"Most likely: {ranked[0].name}."]
     rivals = [
-        one.name for one in ranked if one is not best and one.behind is not None and one.behind.high > -EQUAL_NATS
+        candidate.name
+        for candidate in ranked
+        if candidate is not best and candidate.behind is not None and candidate.behind.high > -EQUAL_NATS
     ]
     if len(ranked) > 1 and tuning.episodes == 1:
         lines.append("One episode does not show the spread between episodes, so the uncertainty is unknown.")
     elif rivals:
         lines.append(f"The logs do not distinguish it from: {'; '.join(rivals)}.")
     for metric, name in (("success", "success"), ("spl", "SPL")):
-        found = tuning.best_predictor(metric)
-        correlation = found.correlation(metric) if found is not None else None
-        if found is None or correlation is None or correlation.interval is None:
+        predictor = tuning.best_predictor(metric)
+        correlation = predictor.correlation(metric) if predictor is not None else None
+        if predictor is None or correlation is None or correlation.interval is None:
             continue
         mean = correlation.interval.mean
-        others = sum(_reaches(one.correlation(metric), mean) for one in ranked if one is not found)
+        others = sum(
+            _reaches(candidate.correlation(metric), mean) for candidate in ranked if candidate is not predictor
+        )
         reached = f"; the intervals of {others} others reach it" if others else ""
-        lines.append(f"Predicts {name} best: {found.name}, SRCC {mean:.3f}{reached}.")
+        lines.append(f"Predicts {name} best: {predictor.name}, SRCC {mean:.3f}{reached}.")
     return lines
 
 
@@ -77,15 +81,15 @@ def _likelihoods(tuning: Tuning, ranked: list[Candidate]) -> Table:
     rows.add_column("setting", min_width=20)
     rows.add_column("nats behind", justify="right", no_wrap=True)
     best = ranked[0].parts
-    off = {one.name: _less(one.parts, best) for one in ranked}
+    off = {candidate.name: _less(candidate.parts, best) for candidate in ranked}
     telling = [name for name in PARTS if any(each[name] for each in off.values())]
     for name in telling:
         rows.add_column(name, justify="right", no_wrap=True, style="dim")
-    for one in ranked:
+    for candidate in ranked:
         behind = "best"
-        if one.behind is not None:
-            behind = f"{_nats(one.behind.mean)} {_span(one.behind.low, one.behind.high, 0)}"
-        rows.add_row(one.name, behind, *(_nats(off[one.name][name]) for name in telling))
+        if candidate.behind is not None:
+            behind = f"{_nats(candidate.behind.mean)} {_span(candidate.behind.low, candidate.behind.high, 0)}"
+        rows.add_row(candidate.name, behind, *(_nats(off[candidate.name][name]) for name in telling))
     return rows
 
 
@@ -108,18 +112,18 @@ def _correlations(ranked: list[Candidate]) -> Table:
     for name in ("SRCC success", "SRCC SPL"):
         rows.add_column(name, justify="right", no_wrap=True)
     rows.add_column("reversals", justify="right", no_wrap=True)
-    for one in ranked:
-        success, spl = one.correlation("success"), one.correlation("spl")
+    for candidate in ranked:
+        success, spl = candidate.correlation("success"), candidate.correlation("spl")
         turned = f"{len(spl.reversals)} of {spl.pairs}" if spl is not None else ""
-        rows.add_row(one.name, _srcc(success), _srcc(spl), turned)
+        rows.add_row(candidate.name, _srcc(success), _srcc(spl), turned)
     return rows
 
 
 def _srcc(correlation: Correlation | None) -> str:
     if correlation is None:
         return ""
-    found = correlation.interval
-    return "none" if found is None else f"{found.mean:.3f} {_span(found.low, found.high, 2)}"
+    interval = correlation.interval
+    return "none" if interval is None else f"{interval.mean:.3f} {_span(interval.low, interval.high, 2)}"
 
 
 def _span(low: float, high: float, digits: int) -> str:

@@ -121,9 +121,9 @@ class ExternalBackend(SimulatorBackend):
         """The error for something that this simulator does not support and MuJoCo does."""
         return UnsupportedBySimulator(f"{self.name}: {what}", "replay it into sim")
 
-    def check_place(self, wanted: SE2, found: SE2) -> None:
+    def check_place(self, wanted: SE2, placed: SE2) -> None:
         """Raise ``InvalidStart`` unless the simulator placed the robot near the requested pose."""
-        apart_m = wanted.distance_to(found)
+        apart_m = wanted.distance_to(placed)
         if not apart_m <= PLACED_M:
             where = f"({wanted.x_m:.2f}, {wanted.y_m:.2f})"
             raise InvalidStart(

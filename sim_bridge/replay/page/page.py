@@ -124,8 +124,8 @@ def _script_data(
         "right": replay_charts.RIGHT,
         "width": WIDTH,
         "tracks": tracks.by_name,
-        "shown": [one.index for one in images],
-        "images": {name: [getattr(one, name) for one in images] for name in ("recorded", "simulated", "error")},
+        "shown": [image.index for image in images],
+        "images": {name: [getattr(image, name) for image in images] for name in ("recorded", "simulated", "error")},
         "texts": [text.frame_sentence(frames[index]) if index in frames else "" for index in steps],
         "bands": replay_charts.band_points(replay, steps),
     }
@@ -161,12 +161,12 @@ class Tracks:
 def tracks_of(replay: Replay, records: Sequence[StepRecord]) -> Tracks:
     """The tracks of a replay; ``records`` are the log's."""
     first = records[0].index if records else 0
-    found = {"recorded": _track(first, {record.index: known_pose(record) for record in records})}
+    tracks = {"recorded": _track(first, {record.index: known_pose(record) for record in records})}
     if replay.action is not None:
-        found["replayed"] = _track(first, {step.index: step.replayed for step in replay.action.steps})
+        tracks["replayed"] = _track(first, {step.index: step.replayed for step in replay.action.steps})
     if replay.closed_loop is not None:
-        found["closed"] = _track(first, _logged_poses(Path(replay.closed_loop.log)))
-    return Tracks(first, {name: track for name, track in found.items() if any(track)})
+        tracks["closed"] = _track(first, _logged_poses(Path(replay.closed_loop.log)))
+    return Tracks(first, {name: track for name, track in tracks.items() if any(track)})
 
 
 def overlay(tracks: Tracks, divergence: Divergence | None, unit: float) -> Markup:

@@ -75,13 +75,13 @@ def step_charts(replay: Replay, records: Sequence[StepRecord]) -> list[Markup]:
     steps = [record.index for record in records]
     if not steps:
         return []
-    found = []
+    charts = []
     if replay.action is not None:
-        found += _action_charts(replay.action, steps)
+        charts += _action_charts(replay.action, steps)
     if replay.pose is not None:
-        found += _pose_charts(replay.pose, steps)
-    found += _open_loop_charts(replay, steps)
-    return [chart for chart in found if chart]
+        charts += _pose_charts(replay.pose, steps)
+    charts += _open_loop_charts(replay, steps)
+    return [chart for chart in charts if chart]
 
 
 def _action_charts(action: ActionReplay, steps: Sequence[int]) -> list[Markup]:
@@ -120,11 +120,11 @@ def _pose_charts(pose: PoseReplay, steps: Sequence[int]) -> list[Markup]:
 
 
 def _open_loop_charts(replay: Replay, steps: Sequence[int]) -> list[Markup]:
-    found = replay.open_loop
-    if found is None:
+    decided = replay.open_loop
+    if decided is None:
         return []
-    by_index = {step.index: step for step in found.steps}
-    marks = [step.index for step in found.differences]
+    by_index = {step.index: step for step in decided.steps}
+    marks = [step.index for step in decided.differences]
     distances: list[float | None] = [
         step.logits.max_abs if (step := by_index.get(i)) is not None and step.logits is not None else None
         for i in steps
@@ -181,5 +181,5 @@ def _bands_frame(pose: PoseReplay) -> tuple[Chart, Callable[[Values], str]]:
 
 def _median_bands(pose: PoseReplay) -> Values:
     bands = [frame.depth.bands_mm for frame in pose.frames if frame.depth.bands_mm]
-    columns = ([value for one in bands if (value := one[band]) is not None] for band in range(BANDS))
+    columns = ([value for values in bands if (value := values[band]) is not None] for band in range(BANDS))
     return [float(np.median(column)) if column else None for column in columns]

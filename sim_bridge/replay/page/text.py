@@ -103,8 +103,8 @@ def offset_sentence(offset: CameraOffset | None) -> str:
         _direction(offset.left_mm, "{} to the left", "{} to the right", " mm"),
         _direction(offset.up_mm, "{} higher", "{} lower", " mm"),
     ]
-    found = ", ".join(filter(None, components))
-    return f"The camera is not where the log has it: {found}, as {offset.images} depth images show." if found else ""
+    parts = ", ".join(filter(None, components))
+    return f"The camera is not where the log has it: {parts}, as {offset.images} depth images show." if parts else ""
 
 
 def _direction(estimate: Estimate | None, positive: str, negative: str, unit: str) -> str:

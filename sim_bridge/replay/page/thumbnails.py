@@ -87,14 +87,14 @@ class Gallery:
     def images(self) -> list[StepImages]:
         """The images, in the order of the steps."""
         scale = self.scale_mm()
-        found = [
+        shown = [
             StepImages(index, recorded, simulated, _png_uri(_levels(error_mm, missing, scale)))
             for index, recorded, simulated, error_mm, missing in self._images
         ]
-        while sum(one.size for one in found) > MOST_BYTES and len(found) > 1:
-            found = found[::2]
+        while sum(image.size for image in shown) > MOST_BYTES and len(shown) > 1:
+            shown = shown[::2]
             self.every *= 2
-        return found
+        return shown
 
 
 def _levels(error_mm: NDArray[np.float16], missing: NDArray[np.uint8], scale_mm: int) -> NDArray[np.uint8]:
