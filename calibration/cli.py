@@ -282,7 +282,7 @@ def actuation(
     robot: RefereedRobotOptions,
     forward_m: Annotated[float, typer.Option(min=0.05, help="Of move_forward.")] = 0.25,
     turn_deg: Annotated[float, typer.Option(min=5, max=90, help="Of a turn.")] = 30.0,
-    cycles: Annotated[int, typer.Option(min=12, help="How often each action is carried out.")] = CYCLES,
+    cycles: Annotated[int, typer.Option(min=12, help="Number of repetitions of each action.")] = CYCLES,
 ) -> None:
     """Measure where discrete actions really end, for a simulated robot that errs in the same way.
 

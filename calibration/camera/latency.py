@@ -120,7 +120,7 @@ class LatencyProcedure(Procedure[BaseSweep, SolvedLatency]):
     def record(self, robot: Robot, guide: Guide) -> Sequence[BaseSweep]:
         if robot.odometry is None:
             raise CalibrationFailed(
-                f"robot {robot.name!r} reports no odometry, which pictures are compared with",
+                f"robot {robot.name!r} reports no odometry to compare images with",
                 "calibrate on a robot whose driver gives 'odometry'",
             )
         self._before_s = robot.camera.latency_s if isinstance(robot.camera, SourceCamera) else 0.0

@@ -178,7 +178,8 @@ def fit_contact(
         reason = f"not enough contacts: {len(contacts)}, {MIN_CONTACTS} are needed"
     elif telling < MIN_CONTACTS:
         reason = (
-            f"not enough contacts: of {len(contacts)}, {telling} tell stopping from sliding, {MIN_CONTACTS} are needed"
+            f"not enough contacts: {telling} of {len(contacts)} distinguish stopping from sliding, "
+            f"{MIN_CONTACTS} are needed"
         )
     elif abs(total) < DECISIVE_NATS:
         reason = f"{len(contacts)} contacts do not agree whether it stops or slides ({total:+.1f} nats)"

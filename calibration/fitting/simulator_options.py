@@ -113,7 +113,7 @@ def _mount_error(fit: RobotFit, option: str) -> Setting:
     by_replays: Interval | None = getattr(fit.replayed, option, None)
     interval: Interval | None = by_replays or getattr(fit.camera, option, None)
     if interval is None:
-        walls = "" if hasattr(fit.camera, option) else "the floor does not tell: give --replay"
+        walls = "" if hasattr(fit.camera, option) else "the floor does not determine it: give --replay"
         return Setting(name, "not known", place, None, walls or fit.camera.reason)
     meters = option.endswith("_m")
     shown = text(interval, "mm", 1, 1e3) if meters else text(interval, "°")

@@ -102,7 +102,7 @@ class LocalizationCalibration(Procedure[AlignmentSample, Alignment]):
         odometry = robot.odometry
         if odometry is None:
             raise CalibrationFailed(
-                f"robot {robot.name!r} reports no odometry, which a guided drive needs", "give surveyed --points"
+                f"robot {robot.name!r} reports no odometry; a guided drive needs it", "give surveyed --points"
             )
         start = self._start
         guide.ask(

@@ -21,7 +21,7 @@ from drivers.azure_kinect.sdk_types import (
 from drivers.azure_kinect.sdk_types import ImuSample as RawImuSample
 from robot_runtime.errors import DeviceFault
 
-RUN_DOCTOR = "run `robot-runtime doctor`, which says what the depth engine lacks"
+RUN_DOCTOR = "run `robot-runtime doctor`; it lists what the depth engine lacks"
 UNPLUGGED = "check the USB and power cables, then restart"
 
 

@@ -245,7 +245,7 @@ def load_sdk() -> Sdk:
     except OSError as error:
         raise DriverMissing(
             f"Azure Kinect SDK in {paths['k4a'].parent}: {error}",
-            "run `robot-runtime doctor`, which lists what is missing",
+            "run `robot-runtime doctor`; it lists what is missing",
         ) from error
     return Sdk(paths["k4a"].parent, k4a, record)
 

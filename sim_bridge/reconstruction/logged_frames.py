@@ -109,7 +109,7 @@ class FrameSequence:
                 self._check_place(path, header)
                 steps = self._distinct_steps(path, list(scored_steps(log, self.referee)))
                 if not log.complete:
-                    self.notes.append(f"{path.name}: is torn; its first {len(steps)} frames are used")
+                    self.notes.append(f"{path.name}: is truncated; its first {len(steps)} frames are used")
                 self._steps.append((path, steps))
                 camera = logged_camera(header)
                 if camera.note:

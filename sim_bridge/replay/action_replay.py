@@ -115,7 +115,7 @@ def recorded_start(log: LogReader, records: Sequence[StepRecord]) -> SE2:
     if start is None:
         raise ReplayError(
             f"{log.path}: step 0 has no pose in {MAP_FRAME!r} to begin from",
-            "record with a referee that knows the map, or replay the policy alone, which needs no poses",
+            "record with a referee that knows the map, or replay the policy alone; that needs no poses",
         )
     return _exactly(start, log.header.episode.start)
 

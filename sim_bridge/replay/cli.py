@@ -103,7 +103,7 @@ class SimulatorOptions:
         typer.Option(help="Scene folder or bundled scene. Default: the log's.", autocompletion=completion.scenes),
     ] = None
     any_scene_version: Annotated[
-        bool, typer.Option("--any-scene-version", help="Take the scene though it is another version than recorded in.")
+        bool, typer.Option("--any-scene-version", help="Accept another version of the scene than the recorded one.")
     ] = False
     twin_arg: Annotated[
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="Option of the simulator; repeatable.")

@@ -89,7 +89,7 @@ def run_closed_loop(
     moved_m = replayed[0].referee.pose.distance_to(start)
     if moved_m > MOVED_M:
         notes.append(
-            Note(PART, f"begins {100 * moved_m:.1f} cm from the recorded start, which is not free in the simulator")
+            Note(PART, f"begins {100 * moved_m:.1f} cm from the recorded start; that is not free in the simulator")
         )
     pairs = zip(records[1:], replayed[1:], strict=False)
     closed = ClosedLoop(

@@ -114,7 +114,7 @@ class _LogReplay:
     def _readable_steps(self) -> list[StepRecord]:
         log = self._log
         if not log.complete:
-            what = "its end was not recorded" if log.end is None else "it is torn"
+            what = "its end was not recorded" if log.end is None else "it is truncated"
             self._notes.append(Note("", f"{log.path}: {what}; the complete part is replayed"))
         records, damage = before_damage(log.steps(images=False))
         if damage is not None:

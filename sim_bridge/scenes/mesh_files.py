@@ -366,7 +366,7 @@ def check_collada(data: bytes) -> None:
         ElementTree.ParseError: it is not XML.
     """
     if b"<!ENTITY" in data:
-        raise ValueError("it defines entities, which no exporter does")
+        raise ValueError("it defines entities; no exporter does")
     children: dict[str, list[str]] = {}
     for node in ElementTree.fromstring(data).iter():
         if node.tag.endswith("}node"):

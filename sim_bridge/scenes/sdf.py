@@ -167,7 +167,7 @@ def _read_xml(path: Path) -> Element:
     try:
         data = path.read_bytes()
         if b"<!ENTITY" in data:
-            raise SceneError(f"{path}: defines entities, which can expand without end", "write their text out")
+            raise SceneError(f"{path}: defines entities; they can expand without end", "write their text out")
         return ElementTree.fromstring(_BARE_AMPERSAND.sub(b"&amp;", data))
     except (ElementTree.ParseError, LookupError, ValueError, OSError) as error:
         raise SceneError(f"{path}: is not valid XML: {error}", "repair the file at that place") from error

@@ -87,7 +87,7 @@ class ExternalBackend(SimulatorBackend):
     def begin(self, header: EpisodeHeader, start: SE2, tilt_rad: float) -> SimulatedStep:
         self._task = header.task
         if Action.GRAB_RELEASE in header.task.actions:
-            raise self.unsupported("cannot move objects, which the task needs")
+            raise self.unsupported("cannot move objects; the task needs it")
         self.place(start, tilt_rad)
         self._begun = True
         return self._step(None)

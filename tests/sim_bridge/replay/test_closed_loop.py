@@ -94,7 +94,7 @@ def test_a_start_beside_an_obstacle_is_moved_and_a_twins_end_is_told(
     notes = [note.message for note in replay.notes]
     assert replay.closed_loop is not None
     assert replay.closed_loop.end_replayed is EndReason.LOCALIZATION_LOST
-    assert any("from the recorded start, which is not free" in note for note in notes)
+    assert any("from the recorded start; that is not free" in note for note in notes)
     assert any("the episode in the simulator was ended" in note for note in notes)
 
 
