@@ -9,7 +9,7 @@ from robot_runtime.task_kinds.eqa.questions.dataset import (
     sample_questions,
     write_questions,
 )
-from robot_runtime.task_kinds.eqa.questions.generate import generate_questions, normalized_entropy
+from robot_runtime.task_kinds.eqa.questions.generate import generate_questions
 from robot_runtime.task_kinds.eqa.questions.programs import TEMPLATES
 from robot_runtime.task_kinds.eqa.questions.question import SceneQuestion
 from robot_runtime.task_kinds.eqa.questions.rules import CODE, FEW_SCENES, PAPER, PRESETS, QuestionRules, find_rules
@@ -26,7 +26,6 @@ __all__ = [
     "Tally",
     "find_rules",
     "generate_questions",
-    "normalized_entropy",
     "read_questions",
     "sample_questions",
     "write_questions",

@@ -8,11 +8,11 @@ first, the statistics last.
 
 from __future__ import annotations
 
-import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from robot_runtime.errors import ConfigError, SceneError
+from robot_runtime.metrics.functional.eqa import normalized_entropy
 from robot_runtime.scenes.scene import Scene
 from robot_runtime.task_kinds.eqa.questions.dataset import QuestionSet, Tally
 from robot_runtime.task_kinds.eqa.questions.house import Corpus, House
@@ -54,30 +54,16 @@ def generate_questions(scenes: Sequence[Scene], rules: QuestionRules = FEW_SCENE
     )
 
 
-def normalized_entropy(answers: Iterable[str]) -> float:
-    """Shannon entropy of the answers' distribution, to the base of the number of different answers.
-
-    Returns:
-        0 (one answer, or none) .. 1 (all answers equally frequent), as ``entro.py`` of the published code.
-    """
-    counts = Counter(answers)
-    if len(counts) < 2:
-        return 0.0
-    total = sum(counts.values())
-    return -sum(n / total * math.log(n / total, len(counts)) for n in counts.values())
-
-
 def _filter(
     questions: Sequence[SceneQuestion], rules: QuestionRules, templates: Sequence[str]
 ) -> tuple[list[SceneQuestion], dict[str, Tally]]:
-    asked: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    asked: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     for question in questions:
-        asked[question.type, question.text].append(question.answer)
-    rare = {key for key, answers in asked.items() if len(answers) < rules.min_environments}
+        asked[question.type, question.text][question.answer] += 1
+    rare = {key for key, answers in asked.items() if answers.total() < rules.min_environments}
     # The tolerance covers rounding.
-    predictable = {
-        key for key, answers in asked.items() if normalized_entropy(answers) < rules.min_entropy - 1e-9
-    } - rare
+    least = rules.min_entropy - 1e-9
+    predictable = {key for key, answers in asked.items() if normalized_entropy([*answers.values()]) < least} - rare
     kept, tallies = [], {}
     for template in templates:
         keys = [(question.type, question.text) for question in questions if question.type == template]

@@ -67,6 +67,8 @@ class TestEntropy:
     def test_worked(self) -> None:
         assert normalized_entropy([9, 1]) == pytest.approx(0.46899559358928117)
         assert normalized_entropy([3, 3, 3]) == pytest.approx(1.0)
+        assert normalized_entropy([3, 1]) == pytest.approx(0.8112781244591328)
+        assert normalized_entropy([4, 1, 1]) == pytest.approx(0.7896900821428474)
         assert normalized_entropy([7]) == 0.0
 
     @given(st.lists(st.integers(1, 1000), min_size=2, max_size=20))
