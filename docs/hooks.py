@@ -173,7 +173,7 @@ def _channels() -> Iterator[str]:
         if channel.message_encoding == "json":
             schema = json.loads(channel.schema)
             yield f"\n{schema['description']}\n\n| field | type | |\n|---|---|---|"
-            yield from _fields(schema["properties"], () if channel.record is None else (channel.record,))
+            yield from _fields(schema["properties"], (channel.record,))
         if channel.topic == STREAMS["step"].topic:
             for kind, state in {"rearrangement": STATE_FORMAT}.items():
                 yield f"\n`{state.field}` in a task of the kind `{kind}`:\n\n| field | type | |\n|---|---|---|"

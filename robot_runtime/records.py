@@ -96,7 +96,7 @@ PHASES: dict[str, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepRecord:
-    """One step: an action, how it ended, and what was observed afterwards. Step 0 is the reset: no action.
+    """One step: an action (None at the reset), how it ended, and what was observed afterwards.
 
     Attributes:
         command: of a continuous ``action``; None with a discrete one.
@@ -144,7 +144,7 @@ class EndReason(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class EpisodeEnd:
-    """The last record.
+    """The last record; a log without it was interrupted.
 
     Attributes:
         steps: index of the last step.
@@ -194,7 +194,7 @@ class Placement:
 
 @dataclass(frozen=True)
 class EpisodeHeader:
-    """The first record: everything needed to score and to replay the episode.
+    """Everything needed to score and to replay the episode; scene and map are attachments.
 
     Attributes:
         dataset: file or folder that the episode was read from; empty if it was generated.

@@ -10,6 +10,7 @@ mention null, which stands for what a record lacks.
 from __future__ import annotations
 
 import functools
+import inspect
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -29,9 +30,10 @@ from mcap_protobuf.schema import build_file_descriptor_set
 from robot_runtime.hal import BaseState
 from robot_runtime.hal.events import Event
 from robot_runtime.hal.streams import STREAMS
-from robot_runtime.recording import json_records, ros2_messages
+from robot_runtime.recording import ros2_messages
 from robot_runtime.recording.codec import Schema
 from robot_runtime.recording.header import HEADER_SCHEMA
+from robot_runtime.recording.json_records import BASE, COMMANDS, END, EVENT
 from robot_runtime.recording.pose_streams import POSES, PoseColumns
 from robot_runtime.recording.step_form import HOST, step_form
 from robot_runtime.records import EpisodeEnd, EpisodeHeader, SentCommand, StepRecord
@@ -78,23 +80,20 @@ def _ros2(stream: str, name: str) -> Channel:
     )
 
 
-def _json(stream: str, name: str, about: str, properties: Schema, record: type | None) -> Channel:
+def _json(stream: str, record: type, properties: Schema, name: str = "", about: str = "") -> Channel:
+    """The channel of a record; name and description are those of its class by default."""
+    title = f"robot_runtime.{name or record.__name__}"
+    described = " ".join(inspect.cleandoc(record.__doc__ or "").partition("\n\n")[0].split()).replace("None", "null")
     schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": name,
-        "description": about,
+        "title": title,
+        "description": about or described,
         "type": "object",
         "properties": properties,
         "required": list(properties),
     }
-    return Channel(
-        STREAMS[stream].topic,
-        name,
-        SchemaEncoding.JSONSchema,
-        json.dumps(schema).encode(),
-        MessageEncoding.JSON,
-        record,
-    )
+    data = json.dumps(schema).encode()
+    return Channel(STREAMS[stream].topic, title, SchemaEncoding.JSONSchema, data, MessageEncoding.JSON, record)
 
 
 def poses_channel(topic: str) -> Channel:
@@ -103,7 +102,7 @@ def poses_channel(topic: str) -> Channel:
         "Raw poses of one source, by columns, in the order of arrival; one status may stand for all. The field "
         "covariance has rows [xx, xy, xyaw, yy, yyaw, yawyaw], or one for all."
     )
-    return replace(_json("localizer", "robot_runtime.Poses", about, POSES.properties, PoseColumns), topic=topic)
+    return replace(_json("localizer", PoseColumns, POSES.properties, "Poses", about), topic=topic)
 
 
 @functools.cache
@@ -114,63 +113,18 @@ def channels(state: StateFormat) -> tuple[Channel, ...]:
         state: place of the states of the task's kind.
     """
     form = step_form(state)
+    objects = "Where all movable objects are, in map, by id; written with a step at which one is elsewhere than before."
+    host = "Host seconds by phase. Not deterministic: two runs with one seed differ here and in the provenance only."
+    sent = "Velocities sent to the base since the step before, as its Guard let them through, by columns."
     return (
-        _json(
-            "episode",
-            "robot_runtime.EpisodeHeader",
-            "Everything needed to score and to replay the episode; scene and map are attachments.",
-            {**HEADER_SCHEMA, "chain": _CHAIN},
-            EpisodeHeader,
-        ),
-        _json(
-            "step",
-            "robot_runtime.StepRecord",
-            "One step: an action (null at the reset), how it ended, and what was observed afterwards.",
-            {**form.step, "chain": _CHAIN},
-            StepRecord,
-        ),
-        _json(
-            "objects",
-            "robot_runtime.Objects",
-            "Where all movable objects are, in map, by id; written with a step at which one is elsewhere than before.",
-            form.objects,
-            None,
-        ),
-        _json(
-            "host",
-            "robot_runtime.HostTimes",
-            "Host seconds by phase. Not deterministic: two runs with one seed differ here and in the provenance only.",
-            HOST.properties,
-            StepRecord,
-        ),
-        _json(
-            "base",
-            "robot_runtime.BaseState",
-            "The base; contact, cliff and wheel drop are levels.",
-            json_records.BASE.properties,
-            BaseState,
-        ),
-        _json(
-            "commands",
-            "robot_runtime.SentCommands",
-            "Velocities sent to the base since the step before, as its Guard let them through, by columns.",
-            json_records.COMMANDS.properties,
-            SentCommand,
-        ),
-        _json(
-            "events",
-            "robot_runtime.Event",
-            "Something that happened beside the steps: pauses, and what localizers noticed about themselves.",
-            json_records.EVENT.properties,
-            Event,
-        ),
-        _json(
-            "end",
-            "robot_runtime.EpisodeEnd",
-            "The last record; a log without it was interrupted. Action and result: of what no step tells, else null.",
-            {**json_records.END.properties, "chain": _CHAIN},
-            EpisodeEnd,
-        ),
+        _json("episode", EpisodeHeader, {**HEADER_SCHEMA, "chain": _CHAIN}),
+        _json("step", StepRecord, {**form.step, "chain": _CHAIN}),
+        _json("objects", StepRecord, form.objects, "Objects", objects),
+        _json("host", StepRecord, HOST.properties, "HostTimes", host),
+        _json("base", BaseState, BASE.properties),
+        _json("commands", SentCommand, COMMANDS.properties, "SentCommands", sent),
+        _json("events", Event, EVENT.properties),
+        _json("end", EpisodeEnd, {**END.properties, "chain": _CHAIN}),
         _protobuf("rgb", CompressedImage),
         _ros2("depth", ros2_messages.IMAGE),
         _protobuf("semantic", RawImage),

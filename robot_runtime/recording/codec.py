@@ -73,25 +73,24 @@ def optional(codec: Codec) -> Codec:
     return replace(codec, required=False)
 
 
-def codec_of(hint: Any, special: Special) -> Codec:
-    """The codec of a type. Raises ``TypeError`` for a type that has no form in a log."""
-    own = special.get(hint)
-    return own if isinstance(own, Codec) else _changed(_derived(hint, special), own)
+def codec_of(hint: Any, special: Special, field: tuple[type, str] | None = None) -> Codec:
+    """The codec of a type, as special entries of the type, and of the field that has it, say.
+
+    Raises:
+        TypeError: the type has no form in a log.
+    """
+    own = special.get(hint if field is None else field)
+    if isinstance(own, Codec):
+        return own
+    codec = _derived(hint, special) if field is None else codec_of(hint, special)
+    return codec if own is None else own(codec)
 
 
-def parts_of(cls: type, special: Special) -> dict[str, Codec]:
-    """The codecs of a dataclass's fields by name. Raises ``TypeError``."""
+def parts_of(cls: Any, special: Special) -> dict[str, Codec]:
+    """The codecs of the fields of a dataclass or named tuple by name. Raises ``TypeError``."""
     hints = get_type_hints(cls)
-    names = [field.name for field in fields(cls)] if is_dataclass(cls) else list(hints)
-    return {name: _part(special.get((cls, name)), hints[name], special) for name in names}
-
-
-def _part(own: Codec | Callable[[Codec], Codec] | None, hint: Any, special: Special) -> Codec:
-    return own if isinstance(own, Codec) else _changed(codec_of(hint, special), own)
-
-
-def _changed(codec: Codec, change: Callable[[Codec], Codec] | None) -> Codec:
-    return codec if change is None else change(codec)
+    names = [field.name for field in fields(cls)] if is_dataclass(cls) else cls._fields
+    return {name: codec_of(hints[name], special, (cls, name)) for name in names}
 
 
 def object_codec(parts: Mapping[str, Codec], make: Callable[..., Any] | None = None) -> Codec:

@@ -87,7 +87,10 @@ class StepForm:
                     raise ValueError(f"the {self._format.shared} that were written with step {since} are lost")
                 values[self._format.shared] = shared[since]
             state = self._format.payload(**values)
-        return StepRecord(**_STEP.decode(data), phase_s=phase_s, state=state)
+        record = StepRecord(**_STEP.decode(data), phase_s=phase_s, state=state)
+        if record.command is not None and record.command.action is not record.action:
+            raise ValueError(f"a command of {record.command.action} belongs to the action {record.action}")
+        return record
 
     def shared(self, record: StepRecord) -> dict[str, Any]:
         """The values of the shared field of a step's state; empty without."""

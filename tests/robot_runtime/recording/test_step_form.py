@@ -12,6 +12,7 @@ import synthetic
 from synthetic import FORWARD, STOP
 from viewer_schema import fields_of
 
+from robot_runtime.actions.continuous import VelocityCommand
 from robot_runtime.recording import json_records
 from robot_runtime.recording.channels import channels
 from robot_runtime.recording.json_values import MALFORMED
@@ -92,6 +93,15 @@ def test_malformed_states_are_refused(step: StepRecord, state: Any) -> None:
     data = written(form, replace(step, state=STATE)) | {"doors_of_the_house": state}
     with pytest.raises(MALFORMED):
         form.decode(data, {}, {None: {}})
+
+
+def test_a_command_of_another_action_is_refused(step: StepRecord) -> None:
+    form, command = StepForm(StateFormat()), VelocityCommand(0.1, 0.0, 0.0, 1.0)
+    good = replace(step, action=command.action, command=command)
+    assert form.decode(written(form, good), {}, {None: {}}).command == command
+    for action in ("move_forward", "waypoint_control", None):
+        with pytest.raises(MALFORMED):
+            form.decode(written(form, good) | {"action": action}, {}, {None: {}})
 
 
 def test_viewers_take_the_schema() -> None:
