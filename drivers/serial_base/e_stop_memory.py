@@ -24,7 +24,7 @@ class EStopMemory:
     """The file of one base.
 
     Args:
-        path: of the file; empty remembers nothing.
+        path: path of the file; empty remembers nothing.
 
     Attributes:
         engaged: whether the stop is engaged as far as is remembered.

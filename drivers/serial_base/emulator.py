@@ -39,12 +39,12 @@ class EmulatorOptions:
     """Behavior of an emulated base.
 
     Attributes:
-        latency_s: of the USB adapter, for what the base sends.
+        latency_s: latency of the USB adapter, for what the base sends.
         gyro_noise_deg: standard deviation of each heading by the gyro, white.
-        gyro_drift_deg_s: by which the gyro's heading runs away.
+        gyro_drift_deg_s: rate at which the gyro's heading drifts.
         gyro_scale: turn by the gyro per turn.
         firmware: version that the base reports, for example ``1.2.0``; empty for the device's latest.
-        baud_rate: at which it talks after it was switched on; None for its usual one.
+        baud_rate: baud rate at which it talks after it was switched on; None for its usual one.
         faults: see ``drivers/serial_base/faults.py``.
     """
 
@@ -64,7 +64,7 @@ class Sensed(NamedTuple):
 
     Attributes:
         left_m: way of the left wheel so far.
-        right_m: of the right wheel.
+        right_m: way of the right wheel so far.
         gyro_rad: heading by the gyro, not wrapped.
         rate_rad_s: turning rate by the gyro.
         bumper: zones that are pressed.
@@ -93,12 +93,12 @@ class EmulatedBase(EmulatedDevice):
     Args:
         body: wheels and sensors.
         random: source of its errors.
-        options: of the emulator.
+        options: options of the emulator.
         advance: called with the commanded velocity and the present time before sensors are read, where nothing else
             moves the body.
 
     Attributes:
-        usual_baud_rate: of its line.
+        usual_baud_rate: usual baud rate of its line.
         period_s: between two messages.
         separation_m: distance between the wheels.
         latest_firmware: version without another in the options.
@@ -264,7 +264,7 @@ class KinematicBody(SimulatedChassis):
 
     Args:
         motors: what the wheels do with their commands.
-        radius_m: of the body.
+        radius_m: radius of the body.
         wall_x_m: position of the wall; infinite for none.
 
     Attributes:

@@ -27,7 +27,7 @@ class LockstepEmulation:
     """An emulated base at the other end of the guard process's port.
 
     Args:
-        chassis: of the simulated robot.
+        chassis: chassis of the simulated robot.
         device: emulated base.
     """
 

@@ -33,9 +33,9 @@ class Answer(NamedTuple):
     """The answer to a request.
 
     Attributes:
-        number: of the request.
+        number: number of the request.
         linear_m_s: velocity that was let through.
-        angular_rad_s: likewise.
+        angular_rad_s: rotation that was let through.
         halt: why nothing was, a value of ``Halt``.
         written: bytes that the guard has written to the port so far.
         error: message and remedy of a refusal; empty for none.
@@ -53,14 +53,14 @@ class State(NamedTuple):
     """A reading, or a change of what the Guard does.
 
     Attributes:
-        number: of the state, without gaps.
+        number: number of the state, without gaps.
         reading: newest.
         halt: why the wheels are held, a value of ``Halt``.
         hold: why the base must not move, in one sentence; empty if it may.
         missed: readings lost on the wire so far.
         skipped: bytes so far that belonged to no frame.
-        scheduling: of the guard process, ``fifo`` or ``normal``.
-        version: of the firmware; empty if the device does not tell it.
+        scheduling: scheduling policy of the guard process, ``fifo`` or ``normal``.
+        version: version of the firmware; empty if the device does not tell it.
     """
 
     number: int
@@ -77,8 +77,8 @@ class Trouble(NamedTuple):
     """Fault of the port or the device; an empty message when it is over.
 
     Attributes:
-        message: as of an error.
-        remedy: likewise.
+        message: message of the fault.
+        remedy: remedy of the fault.
         final: whether the guard process ends because of it.
     """
 

@@ -4,8 +4,8 @@
 range bias         constant, proportional, and periodic ("wiggling", four periods per half wavelength of the highest
                    modulation, 320 MHz: Bamji et al., ISSCC 2018); data sheet: below 11 mm + 0.1 % of the distance
 axial noise        grows with the square of the distance and with the angle of incidence, as less light comes back;
-                   data sheet: at most 17 mm; 1 to 4 mm measured between 1 and 3.5 m (Tölgyessy et al., Sensors 2021,
-                   21(2):413; Kurillo et al., Sensors 2022, 22(7):2469)
+                   at most 17 mm by the data sheet; measured 1 to 4 mm between 1 and 3.5 m (Tölgyessy et al., Sensors
+                   2021, 21(2):413; Kurillo et al., Sensors 2022, 22(7):2469)
 lateral noise      a pixel measures at a neighbor's place (Nguyen, Izadi and Lovell, 3DIMPVT 2012, for its predecessor)
 flying pixels      on an edge the returns of both surfaces mix, weighted by the light that each sends; most such pixels
                    are found by the device and left out (Tölgyessy et al., section 3.6)
