@@ -33,7 +33,7 @@ from robot_runtime.hal.printed_targets import Sheet
 from robot_runtime.hal.simulation import Simulation
 from robot_runtime.imaging.rig import RgbdCalibration
 
-# --- views of the board ----------------------------------------------------------------------------------------------
+# --- views of the board ---------------------------------------------------------------------------------------------
 
 
 STILL_PX = 0.5

@@ -114,7 +114,7 @@ def as_document(fit: RobotFit, settings: list[Setting]) -> dict[str, Any]:
     }
 
 
-# --- page ------------------------------------------------------------------------------------------------------------
+# --- page -----------------------------------------------------------------------------------------------------------
 
 
 def write_page(folder: Path, fit: RobotFit, settings: list[Setting]) -> None:

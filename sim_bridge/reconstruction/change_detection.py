@@ -251,7 +251,7 @@ def _near(scene: Scene, point: tuple[float, float], besides: str | None) -> str:
     return ", ".join(words)
 
 
-# --- regions that changed --------------------------------------------------------------------------------------------
+# --- regions that changed -------------------------------------------------------------------------------------------
 
 
 Array = NDArray[np.float64]

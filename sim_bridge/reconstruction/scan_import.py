@@ -197,7 +197,7 @@ def _pose_text(pose: SE2) -> str:
     return f"{pose.x_m:.2f},{pose.y_m:.2f},{math.degrees(pose.yaw_rad):.1f}"
 
 
-# --- preparation of a scan -------------------------------------------------------------------------------------------
+# --- preparation of a scan ------------------------------------------------------------------------------------------
 
 
 Array = NDArray[np.float64]
@@ -219,7 +219,7 @@ _WIDE = 1 << 24
 
 @dataclass(frozen=True, eq=False)
 class Scan:
-    """An upright scan.
+    """An upright scan as a robot's map would show it.
 
     Attributes:
         source: the file.

@@ -155,7 +155,7 @@ def _view(rays: NDArray[np.float64], mine: NDArray[np.bool_], yaw_rad: float, pi
     )
 
 
-# --- depth at the lens's rays ----------------------------------------------------------------------------------------
+# --- depth at the lens's rays, compiled by numba --------------------------------------------------------------------
 
 
 @compiled

@@ -320,7 +320,7 @@ def _end_notes(end: EpisodeEnd | None) -> list[Note]:
     return notes
 
 
-# --- images where actions lead ---------------------------------------------------------------------------------------
+# --- images where actions lead --------------------------------------------------------------------------------------
 
 
 class ImageComparison:

@@ -206,7 +206,7 @@ def _metrics(path: Path, notes: list[Note]) -> Metrics:
     }
 
 
-# --- an episode in another simulator ---------------------------------------------------------------------------------
+# --- an episode in another simulator --------------------------------------------------------------------------------
 
 
 ACTION_S = 1.0
@@ -223,8 +223,12 @@ def run_external_episode(
 ) -> EpisodeEnd:
     """Run one episode of a log's task, with the log's seed. A ``RuntimeFault`` on the way ends it as ``FAULT``.
 
+    The policy decides, the simulator's own agent moves, a log is written. There is no time: an action's stamps are one
+    second apart, a velocity command's its duration. The log has the simulator's ground truth: policy and referee have
+    one pose, and the base has neither encoders nor a battery.
+
     Args:
-        simulator: made with images.
+        simulator: simulator made with images.
         header: header of the log; its agent's name is used.
         scene: scene used for scoring.
         episode: checked for the scene.

@@ -148,7 +148,7 @@ def _check(header: EpisodeHeader, scene: Scene | None) -> SceneCheck:
     return SceneCheck(recorded.name, str(scene.folder), recorded.digest, scene.digest)
 
 
-# --- shared scenes, simulators and policies --------------------------------------------------------------------------
+# --- shared scenes, simulators and policies -------------------------------------------------------------------------
 
 
 MOST_BACKENDS = 4

@@ -159,7 +159,7 @@ def many(summaries: Sequence[ReplaySummary]) -> Group:
     return Group(rows, *failed, *noted)
 
 
-# --- the page's numbers and tables -----------------------------------------------------------------------------------
+# --- the page's numbers and tables ----------------------------------------------------------------------------------
 
 
 POOR_NDTW = 0.9

@@ -190,7 +190,7 @@ def _to_map(base: SE2, point: Vector) -> Vector:
 
 
 class SimTracker(SimDevice, ObjectTracker):
-    """Reads the objects' poses from physics."""
+    """A tracker that reads the objects' poses from physics, exact and always available."""
 
     def __init__(self, clock: Clock, world: World, manipulator: SimManipulator) -> None:
         super().__init__("tracker")

@@ -18,7 +18,10 @@ T = TypeVar("T")
 
 
 class PhysicsExecutor:
-    """Work that is executed before the next physics step."""
+    """Work of rospy's threads for the physics thread, the only one that accesses the world.
+
+    It is executed before the next physics step.
+    """
 
     def __init__(self) -> None:
         self._waiting: deque[tuple[Callable[[], object], Future[object]]] = deque()

@@ -280,7 +280,7 @@ def _has_volume(part: Array) -> bool:
     return bool(hull.volume > 1e-9 and hull.volume / hull.area > _MIN_PART_M / 4)
 
 
-# --- names of files --------------------------------------------------------------------------------------------------
+# --- categories by the names of models and mesh nodes ---------------------------------------------------------------
 
 
 _VENDOR_PREFIX = re.compile(r"^aws_robomaker_[a-z]+_")

@@ -191,7 +191,7 @@ def everywhere_reachable(occupancy: OccupancyMap, file: SceneFile) -> bool:
     return True
 
 
-# --- walls, doors and floors -----------------------------------------------------------------------------------------
+# --- walls, doors and floors ----------------------------------------------------------------------------------------
 
 
 _WALL_COLORS = ("white", "cream", "sand", "sage", "sky", "rose", "mist", "beige")
@@ -201,7 +201,7 @@ _FACE_M = 0.002  # distance of a room's wall face from the wall
 def building(
     plan: FloorPlan, ceiling_m: float, style: Mapping[str, str], rng: random.Random, seed: int
 ) -> Iterator[Piece]:
-    """The walls with their contact boxes, and the surfaces of each room."""
+    """The walls with their contact boxes, and each room's floor, ceiling, baseboards and windows, as pieces."""
     boxes = [(rect, 0.0) for rect in plan.walls] + [(rect, DOOR_HEIGHT_M) for rect in plan.lintels]
     solid = [(_base(rect, low), (rect.width, rect.depth, ceiling_m - low)) for rect, low in boxes]
     mesh = surface_mesh(*_boxes(solid), Surface("white", "plaster"), seed)

@@ -324,7 +324,9 @@ def _unit_rgba(color: Any) -> tuple[float, float, float, float]:
     return r, g, b, float(values[3]) if len(values) > 3 else 1.0
 
 
-# --- limits of files -------------------------------------------------------------------------------------------------
+# --- limits of files ------------------------------------------------------------------------------------------------
+# Files of unknown origin are checked before a library builds what they describe: a few lines of glTF or COLLADA can
+# state billions of vertices, or nodes that place each other twice, thirty levels deep.
 
 
 MAX_TRIANGLES = 2_000_000

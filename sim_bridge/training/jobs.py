@@ -1,4 +1,7 @@
-"""Parallel jobs that each write a file, so that a repeated command does only the missing ones."""
+"""Parallel jobs that each write a file, so that a repeated command does only the missing ones; apartments as jobs.
+
+The apartments are generated for training, or held out for evaluation.
+"""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ def _label(record: StepRecord | None) -> str:
     return "lost" if record is None else text.action(record.command or record.action)
 
 
-# --- trajectories on the map -----------------------------------------------------------------------------------------
+# --- trajectories on the map ----------------------------------------------------------------------------------------
 
 
 Point = tuple[float, float, float]
