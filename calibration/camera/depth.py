@@ -34,7 +34,7 @@ TILTS_DEG = (-20.0, 0.0, 10.0)
 MOVES = (Displacement(forward_m=0.3),) * 4
 
 INNER_SHARE = 0.4
-"""Half the edge of the evaluated square over the tag's edge, which excludes flying pixels at the edges."""
+"""Half the edge of the evaluated square over the tag's edge; it excludes flying pixels at the edges."""
 
 MIN_PIXELS = 12
 MIN_SAMPLES = 10

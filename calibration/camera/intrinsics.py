@@ -335,7 +335,7 @@ def _require_spread(lens: Lens, views: Sequence[Corners]) -> None:
 
 
 def _require_tilts(normals: Array) -> None:
-    """Raise ``CalibrationFailed`` unless the board's normals point to all sides, which determines the focal length."""
+    """Raise ``CalibrationFailed`` unless the board's normals point to all sides and so determine the focal length."""
     for axis, side in ((0, "left and right"), (1, "up and down")):
         angles = np.arctan2(normals[:, axis], normals[:, 2])
         span_rad = float(angles.max() - angles.min())

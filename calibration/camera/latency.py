@@ -47,7 +47,7 @@ FEATURES = 150
 MIN_FEATURES = 12
 MIN_PICTURES = 15
 BORDER_PX = 12
-"""Margin to the border of the image's content, which does not move with the scene."""
+"""Margin to the border of the image's content; it does not move with the scene."""
 
 LIMIT_MS = 5.0
 
@@ -163,7 +163,7 @@ def _record_sweep(robot: Robot, odometry: Localizer, sweep_s: float, guide: Guid
     after_ns = start_ns
     try:
         while (since_s := ns_to_seconds(clock.now_ns() - start_ns)) < sweep_s:
-            # A cosine starts with its greatest velocity, which the base's ramp approaches.
+            # A cosine starts with its greatest velocity; the base's ramp approaches it.
             base.command(Velocity(0.0, PEAK_RAD_S * math.cos(2 * math.pi * since_s / PERIOD_S)))
             frame = camera.capture(after_ns, 1.0)
             after_ns = frame.stamp_ns + 1

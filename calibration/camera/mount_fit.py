@@ -4,7 +4,7 @@ Unknown are the height and forward position of the tilt axis, the sensor's pose 
 lie off the axis), the tags' poses, and the base's poses. Known are the tags' size, which of them lie on the floor, the
 head's angles, and odometry within its errors. So
 
-- height, pitch and roll follow from tags on the floor, which is level by definition;
+- height, pitch and roll follow from tags on the floor, level by definition;
 - lateral and forward offset follow from turning in place about the base's center;
 - yaw follows from driving straight; the offset from the tilt axis from tilting.
 
@@ -38,7 +38,7 @@ ODOMETRY_M, ODOMETRY_RAD, ODOMETRY_SHARE = 0.001, math.radians(0.2), 0.01
 """Standard deviations of odometry between two stations, and their growth with distance and angle."""
 
 NOMINAL_M, NOMINAL_RAD = 0.05, math.radians(10)
-"""Standard deviations of the mount from its description, which determine what the tags do not."""
+"""Standard deviations of the mount from its description; they determine what the tags do not."""
 
 MIN_TRAVEL_M = 0.1
 """Least distance between stations that is used for the scale."""

@@ -28,7 +28,7 @@ from robot_runtime.scoring.statistics.intervals import Interval, bootstrap_mean
 Array = NDArray[np.float64]
 
 MIN_ACTIONS = 20
-"""Least number of actions of a kind, which determines their standard deviation to 16 %."""
+"""Least number of actions of a kind; it determines their standard deviation to 16 %."""
 
 MIN_EPISODES = 2
 
@@ -92,7 +92,7 @@ class ActionFit:
     Attributes:
         error: mean and covariance.
         bias: mean error in x (m), y (m) and yaw (rad), with 95 % intervals over episodes.
-        noise: standard deviations (x m, y m, yaw rad) of the referee, which were subtracted.
+        noise: standard deviations (x m, y m, yaw rad) of the referee, already subtracted.
     """
 
     error: ActionError

@@ -196,7 +196,7 @@ def _floor(
 
 
 def _agreeing(frames: Sequence[FloorFrame]) -> list[FloorFrame]:
-    """Return the frames without outliers, which show a table or a threshold."""
+    """Return the frames without outliers, those that show a table or a threshold."""
     if not frames:
         return []
     values = np.array([(frame.tilt_rad, frame.roll_rad, frame.height_m) for frame in frames])

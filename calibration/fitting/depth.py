@@ -45,7 +45,7 @@ PIXELS = 40_000
 """Number of evaluated pixels of a pair."""
 
 MIN_SHARE_OF_TYPICAL = 0.25
-"""Least noise of a bin relative to the median of all bins, which limits its weight."""
+"""Least noise of a bin relative to the median of all bins; it limits the bin's weight."""
 
 WIDEST_PX = 31
 MEDIAN_PX = 5

@@ -59,7 +59,7 @@ class RobotFit:
         validation: held-out likelihood.
         unused: unusable logs with the reason.
         torn: what is missing of truncated logs.
-        continuous: number of continuous commands, which the model of discrete actions ignores.
+        continuous: number of continuous commands, ignored by the model of discrete actions.
     """
 
     robot: str

@@ -123,7 +123,7 @@ def fit_source(name: str, episodes: Sequence[LoggedEpisode], odometry: str | Non
     gaps_s = gaps_s[gaps_s > 0]
     if gaps_s.size < MIN_STEPS:
         return None
-    # The mean without gaps, which also averages the ticks of a simulated clock.
+    # The mean without gaps also averages the ticks of a simulated clock.
     typical_s = float(np.median(gaps_s))
     period_s = float(gaps_s[gaps_s < 1.5 * typical_s].mean())
     lost = float(np.maximum(np.rint(gaps_s / period_s) - 1, 0).sum())

@@ -24,7 +24,7 @@ BIN_M = 0.5
 """Width of a bin of distances."""
 
 UNKNOWN_BIAS = (0.05, 0.02, 0.01)
-"""Prior standard deviations of the coefficients (m, 1, 1/m), which keep the bias small beyond the measured range."""
+"""Prior standard deviations of the coefficients (m, 1, 1/m); they keep the bias small beyond the measured range."""
 
 BIAS_ERROR_M = 0.002
 """Standard deviation of the bias at one distance, by the scene's accuracy."""

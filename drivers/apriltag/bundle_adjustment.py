@@ -208,7 +208,7 @@ class Problem:
         return per_tag, math.sqrt(squares.mean())
 
     def restart(self, x: Vector) -> bool:
-        """Restart from the solved bases with the best pose of each tag, which corrects mirror solutions.
+        """Restart from the solved bases with the best pose of each tag to correct mirror solutions.
 
         Returns:
             Whether the pose of any tag changed to another solution.

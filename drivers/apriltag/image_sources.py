@@ -69,7 +69,7 @@ class ImageSource(ABC):
 
 
 class CameraImageSource(ImageSource):
-    """The robot's own camera, which the policy uses as well.
+    """The robot's own camera, shared with the policy.
 
     A request for the instant of the policy's newest frame yields that frame, if the camera keeps it. Periodic images
     are captured in another thread, so the camera's ``capture`` must be thread-safe.

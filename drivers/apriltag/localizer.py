@@ -62,7 +62,7 @@ class RobotState:
     Attributes:
         geometry: projection of tags given the robot's pose; None if it is unknown.
         trouble: why the geometry is unknown; empty otherwise.
-        odom: pose by odometry, which distinguishes a tag's two solutions; None if unknown.
+        odom: pose by odometry that distinguishes a tag's two solutions; None if unknown.
         velocity: velocity of the base.
     """
 

@@ -167,7 +167,7 @@ class Solution:
         return max(explained) <= GATE and self.cost - sum(explained) <= FLOOR_GATE
 
     def over(self, sightings: Sequence[Sighting], geometry: Geometry) -> Solution:
-        """Return the same pose with the fits of ``sightings``, which begin with the used ones."""
+        """Return the same pose with the fits of ``sightings``; these begin with the used ones."""
         return replace(self, fits=_fits(sightings, geometry, self.matrix))
 
     def near(self, other: SE2) -> bool:

@@ -159,6 +159,6 @@ class MkvReader:
             record.k4a_playback_get_raw_calibration,
             self._handle,
             what=f"{path}: contains no calibration",
-            remedy="record it from the device itself, which stores the calibration of its lenses",
+            remedy="record it from the device itself; it stores the calibration of its lenses",
         )
         return Recorded(configuration, calibration, record.k4a_playback_get_recording_length_usec(self._handle))

@@ -30,7 +30,7 @@ STARTING_S = 3.0
 """Time limit of the first capture, during which the depth engine is loaded."""
 
 DECODING_LIMIT_S = 30.0
-"""Time limit of decoding one image, which takes 12 ms at most."""
+"""Time limit of decoding an image; decoding takes 12 ms at most."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -206,7 +206,7 @@ class LiveStream(CaptureStream):
     def _arrived_ns(self, image: Image) -> int:
         if not image.received_ns:
             return self._clock.now_ns()
-        # The SDK stamps arrivals on the host's monotonic clock, which need not be the robot's.
+        # The SDK stamps arrivals on the host's monotonic clock; it need not be the robot's.
         return image.received_ns + ahead_ns(self._clock.now_ns, SystemClock().now_ns)
 
 
@@ -302,7 +302,7 @@ class RecordedStream(CaptureStream):
         return Stamped(capture, *(0 if image is None else self.to_clock_ns(image.device_us) for image in pictures))
 
     def _read(self, reader: MkvReader) -> tuple[Capture, NDArray[np.uint8] | None] | None:
-        """Read and decode the next capture, in the decoder's thread, which alone uses the file."""
+        """Read and decode the next capture, in the decoder's thread, the only one that uses the file."""
         capture = reader.next_capture()
         while capture is not None and capture.color is None and capture.depth is None:
             capture = reader.next_capture()

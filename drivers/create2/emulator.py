@@ -45,7 +45,7 @@ BANNER_LINES = (
 
 
 class EmulatedCreate2(EmulatedBase):
-    """Firmware of a Create 2, which repeats the last motion for ever and does not stop on a bump.
+    """Firmware of a Create 2: it repeats the last motion for ever and does not stop on a bump.
 
     Attributes:
         mode: operating mode of the interface.

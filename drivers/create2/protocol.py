@@ -118,7 +118,7 @@ _LAYOUTS: dict[int, struct.Struct] = {
     **dict.fromkeys((19, 20, 23, *range(39, 45), *range(54, 58)), _SIGNED),
     24: _SIGNED_BYTE,
 }
-"""Layout of each packet; encoders are signed, which libcreate overlooks."""
+"""Layout of each packet; encoders are signed; libcreate overlooks this."""
 
 KNOWN = frozenset(_LAYOUTS)
 """Identifiers of all packets that are not groups of others."""

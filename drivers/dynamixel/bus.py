@@ -1,6 +1,6 @@
 """Bus of servos by ROBOTIS' own library: every failure is typed, and one bad packet is retried.
 
-The library has traps, which this module avoids:
+The library has traps that this module avoids:
 
 * It opens ports without a lock, and passes errors of the system on: :class:`SdkPort` uses the project's ``Port``.
 * Any nonzero error byte looks like a failed instruction; the alert bit is none (:func:`check_reply`).
@@ -162,7 +162,7 @@ class ServoBus:
         self._repeated(attempt, (servo,))
 
     def reboot(self, servo: int) -> None:
-        """Restart a servo, which clears its latched errors; it answers again after a fraction of a second."""
+        """Restart a servo to clear its latched errors; it answers again after a fraction of a second."""
         self._repeated(lambda: self._packets.reboot(self._port, servo)[0] == COMM_SUCCESS or None, (servo,))
 
     def sync_read(self, servos: Sequence[int], block: Register) -> dict[int, Block]:

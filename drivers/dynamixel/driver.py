@@ -1,4 +1,4 @@
-"""The pan-tilt: two servos whose state is read at 50 Hz, which stop by themselves when this program falls silent."""
+"""The pan-tilt: two servos, read at 50 Hz, that stop by themselves when this program falls silent."""
 
 from __future__ import annotations
 

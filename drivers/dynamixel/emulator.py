@@ -86,7 +86,7 @@ class EmulatedServo:
 
     Attributes:
         angle: measured position, in counts.
-        aim: position by the profile, in counts, which the shaft follows unless it is stuck.
+        aim: position by the profile, in counts; the shaft follows it unless it is stuck.
     """
 
     def __init__(self, servo: int, limits: tuple[int, int] = (0, 4095), reversed_mode: bool = False) -> None:
@@ -134,7 +134,7 @@ class EmulatedServo:
             self.set(protocol.TORQUE, 0)
 
     def addressed(self) -> None:
-        """Take notice of an instruction on the bus, which the watchdog waits for."""
+        """Take notice of an instruction on the bus, for the watchdog."""
         self._quiet_s = 0.0
 
     def advance(self, seconds: float) -> None:

@@ -36,7 +36,7 @@ class FakeOptions:
         camera_height_m: height of the camera; None for the policy's training camera's, or 0.88.
         camera_latency_s: time from exposure to delivery.
         pose_latency_s: time from measurement to delivery.
-        battery_fraction: charge of the battery, which does not go down.
+        battery_fraction: constant charge of the battery.
         motors: what the wheels do with their commands.
         objects: positions in ``map`` of objects that the hand can take, by id; the robot has no hand without any.
         faults: see ``drivers/fake/faults.py``.

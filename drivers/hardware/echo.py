@@ -85,7 +85,7 @@ def beacons(path: str) -> Iterator[str]:
 
 
 def kobuki(path: str) -> Iterator[str]:
-    """Sensors of a Kobuki, which sends 50 frames per second; one line for each half second. Raises ``DeviceFault``."""
+    """Sensors of a Kobuki, sent in 50 frames per second; one line for each half second. Raises ``DeviceFault``."""
     from drivers.kobuki.protocol import BAUD_RATE, PERIOD_S, Basic, Decoder, Inertia
     from drivers.kobuki.serial_port import KOBUKI
 

@@ -50,7 +50,7 @@ FLOOR_READING, CLIFF_READING = 1800, 60
 
 
 class EmulatedKobuki(EmulatedBase):
-    """Firmware of a Kobuki, which repeats the last motion for ever.
+    """Firmware of a Kobuki: it repeats the last motion for ever.
 
     Attributes:
         output: the last word of general outputs: supplies and LEDs.

@@ -43,7 +43,7 @@ class Mounting:
     Attributes:
         map_from_beacons: the beacons' frame in ``map``.
         lever_m: the located point (the hedgehog; of a pair, its middle) in base_link: forward, left.
-        pair: None for a single hedgehog, which measures no heading.
+        pair: None for a single hedgehog; it measures no heading.
     """
 
     map_from_beacons: SE2

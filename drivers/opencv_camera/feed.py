@@ -31,7 +31,7 @@ JOIN_S = 2.0
 log = logging.getLogger(__name__)
 
 OnImage = Callable[[int, Callable[[], NDArray[np.uint8] | None]], None]
-"""Function of an image's stamp and its decoder, which returns BGR uint8 (H, W, 3), or None for a damaged image."""
+"""Function of an image's stamp and its decoder; this returns BGR uint8 (H, W, 3), or None for a damaged image."""
 
 
 class Feed(Protocol):

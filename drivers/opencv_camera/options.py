@@ -17,7 +17,7 @@ class OpenCvOptions:
 
     Attributes:
         hfov_deg: field of view across the full width, of an ideal lens unless a calibration is given.
-        device: number, which depends on the order of connecting, or path, best under ``/dev/v4l/by-id``.
+        device: number, dependent on the order of connecting, or path, best under ``/dev/v4l/by-id``.
         width: width of the image.
         height: height of the image.
         rate_hz: rate of the images.

@@ -3,7 +3,7 @@
 Properties of the SDK (2.59.1) handled here:
 
 * A set may hold images of different instants, an old one in place of a missing one; such a set is not a pair.
-* The arrays of a frame are views of a memory pool, which retained frames exhaust; so they are copied.
+* The arrays of a frame are views of a memory pool. Retained frames exhaust it, so they are copied.
 * The stamp is that of the readout. The device's metadata holds the interval from the middle of the exposure to it.
 """
 

@@ -21,7 +21,7 @@ COLOR_EXPOSURE_US = 100.0
 
 @dataclass(frozen=True)
 class ColorOptions:
-    """Settings of the color sensor; None keeps the device's default, which is automatic.
+    """Settings of the color sensor; None keeps the device's default, automatic control.
 
     Attributes:
         exposure_us: exposure time, a multiple of 100.

@@ -25,7 +25,7 @@ PULL_MS = 100
 
 DRAIN_MS = 10
 PAUSE_S = 10.0
-"""Time limit for the player to pause, which takes milliseconds; the SDK has the same limit."""
+"""Time limit for the player to pause; pausing takes milliseconds, and the SDK has the same limit."""
 
 
 class RecordedSource(PipelineSource):
@@ -159,7 +159,7 @@ class RecordedSource(PipelineSource):
 
 
 def _pause_playback(playback: Any, pipeline: Any) -> None:
-    """Pause the SDK's player, which may abort the process if it is stopped while it ends its file."""
+    """Pause the SDK's player; it may abort the process if it is stopped while it ends its file."""
 
     def pause() -> None:
         with suppress(RuntimeError):  # already stopped

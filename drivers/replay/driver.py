@@ -18,7 +18,7 @@ from robot_runtime.recording.reader import LogReader
 from robot_runtime.robots.loader import RobotContext
 
 MIN_DEPTH_M, MAX_DEPTH_M = 0.01, 100.0
-"""Range of depth, which a log does not contain."""
+"""Range of depth; a log does not contain it."""
 
 
 @dataclass(frozen=True)

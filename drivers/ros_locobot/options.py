@@ -17,7 +17,7 @@ NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 VariantName = Literal["pyrobot-kobuki", "pyrobot-create", "interbotix"]
 
 RAW_DEPTH = ("/depth/image_raw", "/depth/image_rect_raw")
-"""Endings of topics with the depth sensor's own view, which is not registered to color."""
+"""Endings of topics with the depth sensor's own view, not registered to color."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class BaseOptions:
     """The base. Limits that are None are the variant's.
 
     Attributes:
-        guard: Whether the robot runs the guard node, which then owns the velocity topic.
+        guard: Whether the robot runs the guard node; it then owns the velocity topic.
         silent_publishers: Nodes that advertise the velocity topic but never use it; a message of theirs ends the run.
         rate_hz: Rate of the base's measurements.
         max_linear_m_s: Limit of the velocity.

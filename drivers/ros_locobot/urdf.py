@@ -43,7 +43,7 @@ def describe(family: str = "pyrobot-kobuki", robot_name: str = "locobot", mount:
 
 
 def main() -> int:
-    """Run the program; faults and their remedies are printed to standard error, which roslaunch shows."""
+    """Run the program; faults and their remedies are printed to standard error; roslaunch shows them."""
     try:
         arguments = dict(_pair(argument) for argument in sys.argv[1:])
         known = {"family", "robot_name", "mount"}

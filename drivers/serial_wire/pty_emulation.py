@@ -144,7 +144,7 @@ class PacedLine:
         latency_s: latency of the adapter, added to each transmission.
 
     Attributes:
-        baud_rate: baud rate of the line, which may change.
+        baud_rate: baud rate of the line; it may change.
     """
 
     def __init__(self, baud_rate: int, latency_s: float = 0.0) -> None:

@@ -51,7 +51,7 @@ def make_baselines_importable() -> None:
     """Make habitat-baselines' policies and agents importable without habitat-sim; its trainers are not.
 
     Its ``__init__`` imports all trainers, and with them habitat-sim, so a bare package with its path replaces it.
-    torchvision and tensorboard, which only CLIP encoders and trainers use, are replaced where they cannot be imported.
+    torchvision and tensorboard, used by CLIP encoders and trainers only, are replaced where they cannot be imported.
 
     Raises:
         ModuleNotFoundError: habitat-baselines is not installed.

@@ -255,7 +255,7 @@ class LookDownAction(_Look, nav.LookDownAction):  # type: ignore[misc]
 
 @registry.register_task_action
 class StopAction(nav.StopAction):  # type: ignore[misc]
-    """habitat-lab's action, which informs the task only, and the end of the robot's episode."""
+    """habitat-lab's action, for the task's information only, and the end of the robot's episode."""
 
     def step(self, task: Any, *args: Any, **kwargs: Any) -> Any:
         super().step(*args, task=task, **kwargs)

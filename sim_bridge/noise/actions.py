@@ -1,4 +1,4 @@
-"""Errors of the ends of actions, which the robot's own odometry does not measure.
+"""Errors of the ends of actions that the robot's own odometry does not measure.
 
 Three sources: PyRobot's tables as Habitat uses them and AI2-THOR's for RoboTHOR
 (``robot_runtime.robots.published_action_errors`` has the sources), and measurements of a robot, in a file
@@ -192,6 +192,6 @@ def action_noise(options: ActionNoiseOptions) -> ActionNoise:
 
 
 def _root(covariance: np.ndarray) -> np.ndarray:
-    """A matrix whose product with its transpose is ``covariance``, which may be singular."""
+    """A matrix whose product with its transpose is ``covariance``; this may be singular."""
     values, vectors = np.linalg.eigh(covariance)
     return np.asarray(vectors * np.sqrt(np.maximum(values, 0)))

@@ -16,7 +16,7 @@ NEAREST_M = 0.05
 """Smallest distance between two patches that counts; nearer ones lie on one surface at this resolution."""
 
 MOST = 0.5
-"""Greatest light of a patch relative to the direct return, which grazing ones would exceed by rounding."""
+"""Greatest light of a patch relative to the direct return; grazing ones would exceed it by rounding."""
 
 
 @compiled

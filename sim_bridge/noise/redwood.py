@@ -72,7 +72,7 @@ class RedwoodNoise(DepthNoise):
         return np.where(valid, measured, 0).astype(np.float32)
 
     def _undistorted(self, depth_m: Floats) -> Floats:
-        """Depth over the table's factor, which is linear in depth between its entries."""
+        """Depth over the table's factor; the factor is linear in depth between its entries."""
         assert self._table is not None
         height, width = depth_m.shape
         row = np.minimum(np.arange(height) * TABLE_SIDE // height, TABLE_SIDE - 1)[:, None]

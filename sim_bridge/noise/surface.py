@@ -28,7 +28,7 @@ def range_factor(lens: Lens) -> Floats:
 def normals(points: Floats) -> Floats:
     """Unit normals towards the camera, float32 (H, W, 3), by differences to the neighbors; 0 where there are none.
 
-    Of the two neighbors along an axis the nearer one counts, which at an edge lies on the same surface.
+    Of the two neighbors along an axis the nearer one counts; at an edge it lies on the same surface.
     """
     along, across = (_differences(points, axis) for axis in (1, 0))
     normal = np.cross(across, along)

@@ -80,7 +80,7 @@ def mass_kg(size: Point3) -> float:
 
 
 def enable_sleep(spec: mujoco.MjSpec) -> None:
-    """Turn on sleeping, which leaves objects at rest out of the solver."""
+    """Turn on sleeping, so that objects at rest are left out of the solver."""
     spec.option.enableflags |= mujoco.mjtEnableBit.mjENBL_SLEEP
 
 
@@ -183,7 +183,7 @@ class MovableObjects:
         self._apply(self._asleep(asleep=self.by_id))
 
     def remove(self, object_id: str) -> None:
-        """Take one object out of the world and wake those that it touched, which may have lain on it."""
+        """Take one object out of the world and wake those that it touched; they may have lain on it."""
         movable = self.by_id[object_id]
         neighbors = self._touching(movable)
         self._store(movable)

@@ -100,7 +100,7 @@ class SceneModel:
             velocities; renderers place camera 0.
         geom_object: int32 (ngeom,), index into ``scene.objects`` of the object that a geom belongs to, -1 for none.
         geom_owner: name of each geom's asset, for messages.
-        robot_geom: number of the geom of the robot's base, which the bumper surrounds.
+        robot_geom: number of the geom of the robot's base, surrounded by the bumper.
         mast_geom: number of the geom above it; -1 if the bumper reaches up to the top.
         movable: the objects that are free bodies; none where the task moves none.
     """

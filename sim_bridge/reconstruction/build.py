@@ -41,7 +41,7 @@ class FusionOptions:
 
     Attributes:
         mapping: settings of the map.
-        voxel_m: edge of the mesh's voxels; None for a map without a mesh, which cannot be simulated.
+        voxel_m: edge of the mesh's voxels; None for a map without a mesh; it cannot be simulated.
         view_points: whether to compute the objects' view points, without which ObjectNav cannot run in the scene.
     """
 

@@ -351,7 +351,7 @@ def _owners(scene: Scene, points: Array, min_size_m: float = 0.0) -> NDArray[np.
 
 
 def _in_compared_heights(item: SceneObject) -> bool:
-    """Whether an object reaches into the heights that are compared, which rugs and ceiling lamps do not."""
+    """Whether an object reaches into the heights that are compared, unlike rugs and ceiling lamps."""
     half_m = item.size[2] / 2
     return item.center[2] + half_m > 2 * VOXEL_M and item.center[2] - half_m < TOP_M - VOXEL_M
 

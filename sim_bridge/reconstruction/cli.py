@@ -38,7 +38,7 @@ def from_log(
     max_depth_m: MaxDepth = 4.0,
     min_observations: MinObservations = 2,
     poses: Poses = "logged",
-    mesh: Annotated[bool, typer.Option(help="Fuse a mesh, which simulation needs (extra mesh, Open3D).")] = True,
+    mesh: Annotated[bool, typer.Option(help="Fuse a mesh for simulation (extra mesh, Open3D).")] = True,
     view_points: Annotated[bool, typer.Option(help="Compute the view points that ObjectNav needs.")] = True,
 ) -> None:
     """Make a scene of what logged episodes saw: map, colored mesh, and the known objects that are still there.

@@ -60,7 +60,7 @@ class FloorHeights:
 
 
 class FloorTexture:
-    """Mean colors of floor points in square cells, which are allocated as needed.
+    """Mean colors of floor points in square cells, allocated as needed.
 
     Attributes:
         heights: heights of the same points.

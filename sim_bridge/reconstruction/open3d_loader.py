@@ -20,7 +20,7 @@ def open3d() -> Any:
         if error.name != "open3d":
             raise
         raise ConfigError(
-            "a mesh is fused by Open3D, which is not installed",
+            "a mesh is fused by Open3D; it is not installed",
             "pip install 'robot-runtime[mesh]', or make the map alone with --no-mesh",
         ) from error
     except (ImportError, OSError) as error:  # ctypes raises OSError for a missing library

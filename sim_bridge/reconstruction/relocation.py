@@ -88,7 +88,7 @@ def fit_relocation(shape: Array, appeared: Array, voxels: VoxelGrid, possible: A
         shape: float64 (N, 3), the known surface.
         appeared: float64 (M, 3).
         voxels: what was measured.
-        possible: float64 (K, 3), where the object may have more surface, which no frame has shown.
+        possible: float64 (K, 3), where the object may have more surface that no frame has shown.
     """
     surface = shape if possible is None else np.concatenate([shape, possible])
     tree = cKDTree(surface)

@@ -59,7 +59,7 @@ def floor_piece(occupancy: OccupancyMap, drops: NDArray[np.bool_], floor: FloorT
 def structure_pieces(
     surface: Surface, occupancy: OccupancyMap, drops: NDArray[np.bool_], options: MappingOptions
 ) -> list[Piece]:
-    """The surface in tiles, without the floor, which the slab replaces; and contact wherever the map is occupied."""
+    """The surface in tiles, without the floor (the slab replaces it), and contact wherever the map is occupied."""
     corners, colors = surface.corners, surface.colors
     normal = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     level = np.abs(normal[:, 2]) > 0.7 * np.maximum(np.linalg.norm(normal, axis=1), 1e-12)

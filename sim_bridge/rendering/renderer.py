@@ -128,7 +128,7 @@ class SceneRenderer:
         Args:
             position: position of the optical center in ``map``.
             rotation: rotation of the camera.
-            color: whether color is rendered, which costs as much as depth; else the first array is undefined.
+            color: whether color is rendered, at the cost of depth again; else the first array is undefined.
         """
         timer = Stopwatch()
         flags = self._scene.flags
@@ -173,7 +173,7 @@ class SceneRenderer:
     ) -> None:
         assert self._gl is not None, "used after close()"
         self._gl.make_current()
-        # The model's, which other renderers of it use too.
+        # The model's; other renderers of it use it too.
         self._model.cam_fovy[0] = self._fovy_deg
         self._data.cam_xpos[0] = position
         self._data.cam_xmat[0] = rotation.ravel()

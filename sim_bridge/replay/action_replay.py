@@ -39,7 +39,7 @@ from sim_bridge.replay.results import (
 SAME_POSE = 1e-6
 """Meters and radians within which the recorded start is taken to be the episode's.
 
-An interpolated pose written as text may differ in its last digits, which a bitwise comparison of images would show.
+An interpolated pose written as text may differ in its last digits. A bitwise comparison of images would show this.
 """
 
 MOVED_M = 1e-3

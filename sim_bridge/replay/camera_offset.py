@@ -47,7 +47,7 @@ LEAST_FACING = 0.2
 """Least cosine between a ray and a surface normal; on more oblique surfaces the error of depth is one of angles."""
 
 UNKNOWN_RAD, UNKNOWN_M = math.radians(30), 1.0
-"""Standard deviations of the prior, wide enough for any real offset, which keeps the system solvable."""
+"""Standard deviations of the prior, wide enough for any real offset; they keep the system solvable."""
 
 SURE_RAD, SURE_M = math.radians(0.5), 0.03
 """Standard errors above which a component is not reported."""
@@ -55,7 +55,7 @@ SURE_RAD, SURE_M = math.radians(0.5), 0.03
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value and its standard error, which is over images, not over their pixels."""
+    """A value and its standard error over images, not over their pixels."""
 
     value: float
     error: float

@@ -84,7 +84,7 @@ _TURNS = "the camera is taken to turn about its own center"
 
 
 def camera_options(robot_config: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Options of a log's camera, which has mount and depth range: the one that was chosen, else the robot's own."""
+    """Options of a log's camera with its mount and depth range: the chosen camera, else the robot's own."""
     part = _part(robot_config)
     options = _mapping(robot_config, "options") if part is None else _mapping(part, "options")
     return _mapping(options, "camera" if part is None else "imaging")

@@ -96,7 +96,7 @@ class _LogReplay:
         )
 
     def _part(self, part: Part, do: Callable[[], tuple[T, Sequence[Note]]]) -> T | None:
-        """A part's result; None where it is not wanted, or lacks a scene or a policy, which is noted already."""
+        """A part's result; None where it is not wanted, or lacks a scene or a policy; that is noted already."""
         no_scene = part in _PARTS_WITH_SCENE and self._scene is None and self._options.into not in ADAPTERS
         no_policy = part in _PARTS_WITH_POLICY and self._policy is None
         return None if no_scene or no_policy or part not in self._options.parts else self._try(part, do)

@@ -1,4 +1,4 @@
-"""Settings of a replay, and the source of the scenes of logs, which do not contain meshes."""
+"""Settings of a replay, and the source of the scenes of logs: a log does not contain meshes."""
 
 from __future__ import annotations
 

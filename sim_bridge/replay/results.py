@@ -75,7 +75,7 @@ class PoseReplay:
 
     Attributes:
         frames: differences of the steps with images and a pose.
-        depth_range_m: range of the log's depth camera, which simulated depth is limited to, too.
+        depth_range_m: range of the log's depth camera; simulated depth is limited to it, too.
         offset: estimated offset of the camera from its logged pose; None where the images do not determine it.
     """
 

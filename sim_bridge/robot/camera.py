@@ -260,7 +260,7 @@ class CameraNoise:
     def apply(
         self, rgb: NDArray[np.uint8], depth_m: NDArray[np.float32], motion: Callable[[], CameraMotion]
     ) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
-        """The measured pair of an exact one, which may be modified."""
+        """The measured pair of an exact one; the exact pair may be modified."""
         if self._none:
             return rgb, depth_m
         depth_m[depth_m > SKY_M] = 0

@@ -170,7 +170,7 @@ class Chassis:
 
         Args:
             now_ns: time of the measurement.
-            driving: whether the wheels have been turning, which drains the battery faster.
+            driving: whether the wheels have been turning and drained the battery faster.
         """
         world = self.world
         pose = world.pose

@@ -85,7 +85,7 @@ class SimHead(SimDevice, Head):
         return pan_rad, self._after_backlash_rad(servo_rad) + self._zero_rad
 
     def _after_backlash_rad(self, servo_rad: float) -> float:
-        """Tilt of the camera, which follows the servo once the backlash is taken up."""
+        """Tilt of the camera; it follows the servo once the backlash is taken up."""
         if servo_rad > self._from[1]:
             return max(self._tilted_from_rad, servo_rad - self._half_backlash_rad)
         if servo_rad < self._from[1]:

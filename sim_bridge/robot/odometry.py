@@ -16,7 +16,7 @@ class Odometry:
     Args:
         drift: errors of the motions.
         pose: pose of the robot in ``map``.
-        exact: whether the wheels measure all motion, which slipping ones do not.
+        exact: whether the wheels measure all motion; slipping wheels do not.
 
     Attributes:
         pose: base_link in ``odom``, whose origin is the pose at the last :meth:`restart`.

@@ -44,7 +44,7 @@ class BaseTopics:
         bumper: Level with injected faults, bits of ``hal.Zone``.
         cliff: As ``bumper``.
         wheel_drop: As ``bumper``.
-        heading_rad: The gyro's, which ``commands/reset_odometry`` does not reset.
+        heading_rad: The gyro's heading; ``commands/reset_odometry`` does not reset it.
     """
 
     def __init__(self, context: SimContext, chassis: Chassis, commands: VelocityCommandModel, tf: Publisher) -> None:

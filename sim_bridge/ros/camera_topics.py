@@ -134,7 +134,7 @@ class CameraTopics:
         self._noise.restart(random)
 
     def close(self) -> None:
-        """End the rendering thread, which owns the OpenGL context."""
+        """End the rendering thread, the owner of the OpenGL context."""
         for exposure in self._waiting:
             exposure.released.set()
         self._work.put(None)

@@ -50,7 +50,7 @@ class DriverTiming:
         acceleration_limiter: Whether the driver ramps commands, stops included (0.5 m/s² up, 0.6 down).
         radius_commands: Whether velocities are rounded to mm/s and mm of radius (Kobuki).
         report_latency_s: From measuring to publishing; stamps are of the publishing.
-        event_latency_s: The same for events, which have no stamps.
+        event_latency_s: The same for events; they have no stamps.
         command_latency_s: From a command's arrival to the wheels, in addition to the wait for ``command_hz``.
         diagnostics_hz: Rate of the driver's diagnoses (diagnostic_updater's ``diagnostic_period``, by default 1 s).
     """

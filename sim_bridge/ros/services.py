@@ -19,7 +19,7 @@ PLACE_SERVICE = "/simulation/place"
 FAULT_SERVICE = "/simulation/fault"
 
 RESPONSE_LIMIT_S = 10.0
-"""Time limit of the physics thread, which takes a few milliseconds unless an image is being rendered."""
+"""Time limit of the physics thread; it takes a few milliseconds unless an image is being rendered."""
 
 
 class SimulationServices:

@@ -266,7 +266,7 @@ def _joined(arrays: Sequence[Array | None]) -> Array | None:
 
 
 def _with_area(corners: Array, normals: Array | None, uv: Array | None) -> tuple[Array, Array | None, Array | None]:
-    """Without the triangles that have no area, which a physics engine refuses."""
+    """Without the triangles that have no area; a physics engine refuses them."""
     area = np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1)
     keep = area > 1e-12
     return corners[keep], None if normals is None else normals[keep], None if uv is None else uv[keep]

@@ -91,7 +91,7 @@ def mark_triangles(cells: NDArray[np.bool_], grid: Grid, triangles: Points, low_
     outline, used = np.concatenate(points, axis=1), np.concatenate(valid, axis=1)
     some = used.any(axis=1)
     outline, used, triangles = outline[some], used[some], triangles[some]
-    # Unused slots repeat a used point, which leaves the hull as it is.
+    # Unused slots repeat a used point, so that the hull stays as it is.
     first = outline[np.arange(len(outline)), used.argmax(axis=1)]
     outline = np.where(used[..., None], outline, first[:, None])
     sides = np.roll(triangles[..., :2], -1, axis=1) - triangles[..., :2]

@@ -110,7 +110,7 @@ class ModelPath:
         return cls(_existing(models), _existing(resources))
 
     def find(self, uri: str, beside: Path) -> Path | None:
-        """The file or folder that a URI names, or None, which is noted in ``missing``."""
+        """The file or folder that a URI names; None, noted in ``missing``, without one."""
         scheme, separator, rest = uri.partition("://")
         if not separator:
             candidates = [beside / uri]
@@ -162,7 +162,7 @@ _BARE_AMPERSAND = re.compile(rb"&(?!#?\w+;)")
 
 def _read_xml(path: Path) -> Element:
     """The outermost element; an ampersand that starts no entity stands for itself, as for Gazebo's own reader."""
-    if not path.is_file():  # nor a device, which has no end
+    if not path.is_file():  # nor a device without an end
         raise SceneError(f"{path}: no such file", "check the path of the world")
     try:
         data = path.read_bytes()

@@ -301,7 +301,7 @@ def _batches(
 
 
 def export_answerer(encoder: Encoder, answerer: Answerer, scale: tuple[Tensor, Tensor], data: Data, out: Path) -> None:
-    """Write ``MODE.onnx``, and the vocabularies, which all modes share."""
+    """Write ``MODE.onnx``, and the vocabularies that all modes share."""
     network = Exported(encoder, answerer, *scale).eval()
     count = FRAMES if answerer.mode == "attention" else 1
     example = (torch.zeros(1, WORDS, dtype=torch.int64), torch.zeros(count, SIDE, SIDE, 3, dtype=torch.uint8))

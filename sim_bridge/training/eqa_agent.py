@@ -31,7 +31,7 @@ _MINIMUM_RUNTIME = "1.17.0"
 
 
 def write_agent(agent: Agent, vocabulary: Vocabulary, flat: Path, out: Path, source: str) -> None:
-    """Export the agent and write its package, which checks its golden rollout.
+    """Export the agent and write its package; writing checks the golden rollout.
 
     Args:
         agent: trained agent in evaluation mode.

@@ -162,6 +162,6 @@ class KinematicSimulator:
 
 
 def _untextured(scene: Scene) -> Scene:
-    """The scene without textures, which take long to load and do not affect depth."""
+    """The scene without textures; they take long to load and do not affect depth."""
     plain = {name: replace(material, texture=None) for name, material in scene.file.materials.items()}
     return replace(scene, file=replace(scene.file, materials=plain))

@@ -105,7 +105,7 @@ class MapMemory(nn.Module):
             gps: (B, 2).
             compass: (B, 1).
             prev_action: int64 (B, 1).
-            mask: bool (B, 1), False at an episode's first step, which clears ``state``.
+            mask: bool (B, 1), False at an episode's first step to clear ``state``.
             state: (B, MAP_NUMBERS).
 
         Returns:

@@ -38,7 +38,7 @@ _NUDGE_RAD = 2e-7
 
 
 def write_policy(head: Head, folder: Path, task_name: str, source: str, selection: manifest.Selection) -> None:
-    """Export the network and write the package, which checks its golden rollout.
+    """Export the network and write the package; writing checks the golden rollout.
 
     Args:
         head: the network.

@@ -175,7 +175,7 @@ def mount_offset(
     camera: LoggedCamera, error: MountError, pan_rad: float, tilt_rad: float
 ) -> tuple[float, float, float]:
     """Height m, tilt rad and roll rad between a misaligned camera and its description, at a pose of the head."""
-    # Without the rotation of straightened images, which follows the description and not the error.
+    # Without the rotation of straightened images: it follows the description and not the error.
     true = apply_mount_error(camera.mount, error).pointing(pan_rad, tilt_rad)
     predicted = camera.mount.pointing(pan_rad, tilt_rad)
     height_m, tilted_rad, rolled_rad = (a - b for a, b in zip(true, predicted, strict=True))

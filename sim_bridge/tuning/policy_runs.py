@@ -220,7 +220,7 @@ class PolicyCache(ExitStack):
 
 
 def needs_no_images(policy: Policy, source: PolicySource, task: Task) -> bool:
-    """Whether neither the policy, which must declare its sensors, nor the task's success needs images."""
+    """Whether neither the policy (it must declare its sensors) nor the task's success needs images."""
     declared = bool(policy.needs) or source.spec in AGENTS
     return declared and not IMAGES & set(policy.needs) and not measures_of(task).needs_images(task)
 

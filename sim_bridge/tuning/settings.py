@@ -49,7 +49,7 @@ class Setting:
 
     @property
     def options(self) -> SimOptions:
-        """The parsed options, which :func:`make_setting` has checked."""
+        """The parsed options, checked by :func:`make_setting`."""
         return config.parse(self.robot.options, SimOptions, f"{self.path}: options")
 
     def described(self) -> dict[str, Any]:
@@ -129,7 +129,7 @@ def make_grid(robot: str, vary: Sequence[str], fitted: Sequence[str] = (), study
     Args:
         robot: preset or YAML file.
         vary: texts ``KEY=V1,V2,...``.
-        fitted: presets or YAML files of further robots, which are not changed.
+        fitted: presets or YAML files of further robots, used unchanged.
         study: whether sliding and noise vary if ``vary`` is empty.
 
     Raises:
@@ -213,7 +213,7 @@ def _check_key(key: str) -> None:
 
 
 _OPEN = ("action_noise", "camera.depth_noise", "camera.color_noise")
-"""Options whose keys depend on their model, which checks them itself."""
+"""Options whose keys depend on their model; the model checks them."""
 
 
 def _keys(cls: type[Any], prefix: str = "") -> Iterator[str]:

@@ -145,7 +145,7 @@ def _key(header: EpisodeHeader) -> tuple[str, str]:
 
 
 def _chosen(logs: Sequence[Path], episodes: int | None) -> list[Path]:
-    """The logs of the first episodes, and those that cannot be read, which are reported later."""
+    """The logs of the first episodes, and those that cannot be read (reported later)."""
     if episodes is None:
         return list(logs)
     keys = [_key_in(log) for log in logs]

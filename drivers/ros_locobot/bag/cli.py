@@ -36,7 +36,7 @@ PRESETS = {
 
 
 class Variant(str, Enum):
-    """Family of robots, which determines the topics."""
+    """Family of robots; it determines the topics."""
 
     PYROBOT = "pyrobot-kobuki"
     CREATE = "pyrobot-create"

@@ -120,7 +120,7 @@ class BagReader:
         return min(index[0].time for index in indexes), max(index[-1].time for index in indexes)
 
     def require(self, topic: str, kinds: Sequence[str], what: str, remedy: str) -> str:
-        """Return the type of a topic, which must be one of ``kinds`` in the definition of ``definitions.py``.
+        """Return the type of a topic; it must be one of ``kinds`` in the definition of ``definitions.py``.
 
         Args:
             topic: Full name.

@@ -18,7 +18,7 @@ from robot_runtime.common.clock import Clock, SystemClock, ahead_ns, ns_to_secon
 
 CHRONY = "synchronise both computers' clocks (chrony; see drivers/ros_locobot/README.md), then connect again"
 SIMULATED_SKEW_S = 1.0
-"""``max_skew_s`` of simulated time, which has one clock only: how much earlier a message may be processed than its
+"""``max_skew_s`` of simulated time with its single clock: how much earlier a message may be processed than its
 ``/clock``, on a busy computer with a fast simulator."""
 
 HELD_UP = "this process, its computer or the network was held up: look for a suspended or overloaded computer"
@@ -55,7 +55,7 @@ class RosClock(Clock):
 
     @property
     def allowed_skew_s(self) -> float:
-        """Seconds by which stamps may be ahead of this clock; more for simulated time, which has one clock only."""
+        """Seconds by which stamps may be ahead of this clock; more for simulated time with its single clock."""
         return self.max_skew_s if self._simulated_ns is None else SIMULATED_SKEW_S
 
     def now_ns(self) -> int:
@@ -104,7 +104,7 @@ class RosClock(Clock):
             self._unix_offset_ns = ahead_ns(unix_now_ns, self._host.now_ns)
 
     def start_simulated(self, now_ns: int) -> None:
-        """Switch to simulated time, which :meth:`advance` sets."""
+        """Switch to simulated time, set by :meth:`advance`."""
         with self._moved:
             self._simulated_ns = self._ticked_ns = now_ns
 

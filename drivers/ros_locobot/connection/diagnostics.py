@@ -11,7 +11,7 @@ log = logging.getLogger(__name__)
 
 
 REPORTED_OTHERWISE = "Wall Sensor"
-"""Component of kobuki_node that says "Wall Hit!" at each contact, which the base's state reports already."""
+"""Component of kobuki_node that says "Wall Hit!" at each contact; the base's state reports it already."""
 
 
 class Level(IntEnum):

@@ -14,13 +14,13 @@ from robot_runtime.errors import DeviceFault
 NODE_NAME = "robot_runtime"
 
 REGISTRATION = "unable to communicate with ROS Master"
-"""rospy logs this once for each topic that it leaves without a master, which the session reports once."""
+"""rospy logs this once for each topic that it leaves without a master; the session reports it once."""
 
 
 def join_network(master_uri: str) -> None:
     """Make this process a node of a master; rospy allows that once in the life of a process.
 
-    The master is passed in the environment variable ``ROS_MASTER_URI``, which rospy reads in many places.
+    The master is passed in the environment variable ``ROS_MASTER_URI``; rospy reads it in many places.
 
     Raises:
         DeviceFault: The node was shut down before, belongs to another master, or still waits for its master.

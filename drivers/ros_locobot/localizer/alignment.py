@@ -25,7 +25,7 @@ def aligned(estimate: PoseEstimate, alignment: Alignment) -> PoseEstimate:
 
 
 def read_alignment(file: str, robot: str | None) -> Alignment:
-    """Read an alignment, which must have a yaw offset. Raises ``ConfigError`` and ``CalibrationError``."""
+    """Read an alignment with a yaw offset. Raises ``ConfigError`` and ``CalibrationError``."""
     found = load_alignment(Path(file), robot)
     if found.yaw_offset_rad is None:
         raise ConfigError(f"{file}: has no offset of the heading", "calibrate it again: this source measures headings")

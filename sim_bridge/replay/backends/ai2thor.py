@@ -41,7 +41,7 @@ INSTALL = "pip install 'ai2thor>=5'"
 OLDEST = 5
 
 TILT_DEG = 30.0
-"""Angle of ``LookUp`` and ``LookDown`` of THOR's LoCoBot, which takes no other."""
+"""Angle of ``LookUp`` and ``LookDown`` of THOR's LoCoBot; it takes no other."""
 
 _SCENE = re.compile(r"FloorPlan\w+")
 _AXES = axes_from(ros_to_thor_position)
@@ -153,7 +153,7 @@ class ThorBackend(ExternalBackend):
         elif action is Action.TURN_RIGHT:
             event = self._send("RotateRight", degrees=magnitudes.turn_deg)
         else:
-            # It fails at the limit of the head, which is not a contact.
+            # It fails at the limit of the head; that is not a contact.
             self._send("LookUp" if action is Action.LOOK_UP else "LookDown")
             return False
         return not event.metadata["lastActionSuccess"]

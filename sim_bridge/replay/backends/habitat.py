@@ -198,7 +198,7 @@ class HabitatBackend(ExternalBackend):
         self._agent.set_state(self._library.AgentState(position.astype(np.float32), rotation))
 
     def _in_habitat(self, map_from_camera: Pose3) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
-        """Position and rotation (x, y, z, w) of a sensor, which looks along its -z with y up."""
+        """Position and rotation (x, y, z, w) of a sensor that looks along its -z with y up."""
         c, s = math.cos(self._map_from_scene.yaw_rad), math.sin(self._map_from_scene.yaw_rad)
         scene_from_map = np.array([[c, s, 0.0], [-s, c, 0.0], [0.0, 0.0, 1.0]])
         origin = (self._map_from_scene.x_m, self._map_from_scene.y_m, -self._floor_m)

@@ -44,7 +44,7 @@ ENDLESS = {"idle_w": 0.0, "drive_w": 0.0}
 """Battery options without consumption, because one simulated robot runs thousands of episodes."""
 
 RECORD_TO = "record_to"
-"""Option of camera drivers that records to a file, which is removed for replays."""
+"""Option of camera drivers that records to a file; it is removed for replays."""
 
 START_REACH_M = 0.15
 """Search radius for a free start around the recorded one: the error of a referee and of a placed object."""

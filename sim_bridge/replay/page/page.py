@@ -99,7 +99,7 @@ def _context(
         "closed": tables.closed_rows(replay),
         "headings": tables.headings(replay),
         "rows": tables.step_rows(replay, records),
-        # JSON for a script element, which only "<" could end.
+        # JSON for a script element; only "<" could end it.
         "data": Markup(json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")),
         "script": Markup(script),
         "script_hash": Markup("sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()),

@@ -15,7 +15,7 @@ from sim_bridge.replay.image_error import BANDS
 from sim_bridge.replay.results import ActionReplay, PoseReplay, Replay
 
 LEFT, RIGHT = 46, WIDTH - 12
-"""Frame of the charts over steps, which the script needs to place cursors."""
+"""Frame of the charts over steps; the script needs it to place cursors."""
 
 Values = Sequence[float | None]
 """One value per step; None makes a gap."""
@@ -23,7 +23,7 @@ Values = Sequence[float | None]
 
 @dataclass(frozen=True)
 class Curve:
-    """One line of a chart; ``css`` is its class, which has its color."""
+    """One line of a chart; ``css`` is its class and sets its color."""
 
     label: str
     css: str
