@@ -57,7 +57,7 @@ from robot_runtime.scenes.geodesic import GeodesicMap
 from robot_runtime.scenes.scene import Scene
 from robot_runtime.sensors import ObservationBuilder, check_camera, observations_of
 from robot_runtime.tasks.episode import Episode
-from robot_runtime.tasks.registry import check_episode, task_session
+from robot_runtime.tasks.registry import check_episode, kind_of
 from robot_runtime.tasks.task import Task
 
 MAP_FRAME = "map"
@@ -151,7 +151,7 @@ class Env:
             robot.clock, robot.base, robot.head, robot.motion, *listeners, task.look_limits_rad, group.on_event
         )
         self._steering = Steering(robot.clock, robot.base, robot.head, self._motion)
-        self._session = task_session(robot, task)
+        self._session = kind_of(task).session(robot, task)
         self._pose_monitor = PoseMonitor(robot, group.on_event, group.on_poses, localization_patience_s)
         self._over = True
         self._phase: _Phase | None = None
@@ -365,7 +365,7 @@ class Env:
             index=act.index,
             action=act.action,
             result=act.result,
-            observation=phase.observations.build(frame, pose.pose, added.extras),
+            observation=phase.observations.build(frame, pose.pose, added.goal),
             frame=frame,
             pose=pose,
             referee=referee,

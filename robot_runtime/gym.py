@@ -34,8 +34,8 @@ from robot_runtime.policy import Observation
 from robot_runtime.records import EndReason
 from robot_runtime.robots.loader import RobotContext, load_robot
 from robot_runtime.scenes.scene import find_scene, load_scene
-from robot_runtime.sensors import SENSORS
 from robot_runtime.tasks.episode import Episode
+from robot_runtime.tasks.registry import sensor_of
 from robot_runtime.tasks.task import Task, load_task
 
 
@@ -53,13 +53,13 @@ _CHARACTERS = frozenset(["\n", *map(chr, range(0x20, 0x2070))])
 
 
 def observation_space(task: Task) -> spaces.Dict:
-    """One ``Box`` per sensor of the task, with the exact shape, type and bounds of ``sensors.SENSORS``.
+    """One ``Box`` per sensor of the task, with the exact shape, type and bounds of the sensor.
 
     Text has a ``Text`` space, whose samples are ``str``; that is what :class:`NavigationEnv` returns for it.
     """
     boxes: dict[str, spaces.Space[Any]] = {}
     for name in task.sensors:
-        sensor = SENSORS[name]
+        sensor = sensor_of(task, name)
         if sensor.dtype is np.str_:
             boxes[name] = spaces.Text(MAX_TEXT, min_length=0, charset=_CHARACTERS)
             continue

@@ -18,7 +18,7 @@ from robot_runtime.common.geometry import SE2
 from robot_runtime.common.own_directory import OwnDirectory
 from robot_runtime.errors import ConfigError
 from robot_runtime.tasks.state import StepState
-from robot_runtime.tasks.task import SensorName, Task
+from robot_runtime.tasks.task import Task
 
 if TYPE_CHECKING:  # a learned policy decides without them, and is ready sooner without the libraries that they need
     from robot_runtime.scenes.scene import Scene
@@ -67,7 +67,7 @@ class Policy(ABC):
 
     name: ClassVar[str]
     needs: ClassVar[tuple[str, ...]] = ()
-    adds_sensors: ClassVar[tuple[SensorName, ...]] = ()
+    adds_sensors: ClassVar[tuple[str, ...]] = ()
     privileged: ClassVar[bool] = False
     follows: ClassVar[bool] = False
     task: Task | None = None

@@ -1,7 +1,10 @@
 """Observations: a frame and a pose as the sensors of Habitat, with its keys, shapes, types and frames.
 
-:data:`SENSORS` is the table of all sensors. The *start frame* has its origin at the pose in which the robot stood when
-the episode began (x forward, y left); ``gps`` and ``compass`` are the present pose in it, in Habitat's axes.
+The sensors of this module are those that a task of any kind may have; like those of other packages they are offered
+by entry points. Each kind of task has its own besides (``TaskKind.sensors``).
+
+The *start frame* has its origin at the pose in which the robot stood when the episode began (x forward, y left);
+``gps`` and ``compass`` are the present pose in it, in Habitat's axes.
 
 ``semantic`` differs from Habitat's, whose numbers are the objects of one scan: those mean nothing in another place, and
 no detector on a robot reports them. Here a pixel's value is the task's category id, as in ``objectgoal``; frames and
@@ -12,30 +15,22 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from robot_runtime.common.geometry import SE2, compass, gps, polar_goal
-from robot_runtime.errors import ConfigError, DeviceFault, EpisodeError
+from robot_runtime.common.geometry import SE2, compass, gps
+from robot_runtime.errors import ConfigError, DeviceFault
 from robot_runtime.hal import CameraInfo, RgbdFrame
 from robot_runtime.imaging.depth import training_depth
 from robot_runtime.policy import Observation
 from robot_runtime.scenes.scene import Room, Scene
-from robot_runtime.task_kinds.objectnav import task as objectnav
-from robot_runtime.task_kinds.pointnav import task as pointnav
-from robot_runtime.task_kinds.rearrangement.sensors import REARRANGEMENT_SENSORS
-from robot_runtime.tasks.episode import Episode, Instruction, Question
-from robot_runtime.tasks.goal_category import category_of
+from robot_runtime.tasks.categories import category_bounds, object_category_ids
+from robot_runtime.tasks.episode import Episode
+from robot_runtime.tasks.registry import kind_of, sensor_of
 from robot_runtime.tasks.sensor import Bound, Moment, Sensor, image_shape, text_sensor
-from robot_runtime.tasks.task import HEIGHT_TOLERANCE_M, HFOV_TOLERANCE_DEG, SensorName, Task
+from robot_runtime.tasks.task import HEIGHT_TOLERANCE_M, HFOV_TOLERANCE_DEG, Task
 
-MAX_TOKENS = 200
-"""Largest number of tokens of an instruction or a question, to which R2R-CE's preprocessed files pad."""
-
-_PADDING = {"instruction": 0, "question": -1}  # R2R-CE pads with 0, which is a word of a question
 _NO_CATEGORY = np.int32(-1)
 _UNBOUNDED = float(np.finfo(np.float32).max)
 _PI = float(np.float32(math.pi))
@@ -44,16 +39,6 @@ _PI = float(np.float32(math.pi))
 def _depth_bounds(task: Task) -> tuple[Bound, Bound]:
     camera = task.camera
     return (0.0, 1.0) if camera.depth_normalized else (camera.depth_min_m, camera.depth_max_m)
-
-
-def _category_bounds(task: Task) -> tuple[Bound, Bound]:
-    return 0, max((category.id for category in task.categories.values()), default=0)
-
-
-def _polar(seen_from: SE2, goal: tuple[float, float] | None) -> NDArray[np.float32]:
-    if goal is None:
-        raise ConfigError("the episode has no point goal", "use episodes of this task's kind")
-    return polar_goal(seen_from, *goal).astype(np.float32)
 
 
 def _semantic(moment: Moment) -> NDArray[np.int32]:
@@ -69,113 +54,53 @@ def _semantic(moment: Moment) -> NDArray[np.int32]:
     return ids[objects][:, :, np.newaxis]
 
 
-def _tokens(name: str, words: Instruction | Question | None) -> NDArray[np.int64]:
-    tokens = words.tokens if words is not None else ()
-    if not 0 < len(tokens) <= MAX_TOKENS:
-        raise EpisodeError(
-            f"the sensor '{name}_tokens' shows 1 to {MAX_TOKENS} tokens, this episode's {name} has {len(tokens)}",
-            f"use a dataset with tokens, or a task without this sensor: {name!r} shows the text",
-        )
-    padding = [_PADDING[name]] * (MAX_TOKENS - len(tokens))
-    return np.array([*tokens, *padding], np.int64)
-
-
-def _text(words: Instruction | Question | None) -> NDArray[np.str_]:
-    return np.array("" if words is None else words.text, np.str_)
-
-
-def _floor_plan(moment: Moment) -> NDArray[np.str_]:
+def _floor_plan(moment: Moment) -> str:
     to_start = moment.origin.inverse()
     rooms = [
         {"name": room.category, "polygon": [[round(c, 3) for c in to_start.apply(x, y)] for x, y in room.polygon]}
         for room in moment.rooms
     ]
-    return np.array(json.dumps(rooms), np.str_)
+    return json.dumps(rooms)
 
 
-def _token_sensor(name: str, value: Callable[[Moment], NDArray[Any]]) -> Sensor:
-    return Sensor(
-        doc=f"the {name} as the dataset's token ids, then {_PADDING[name]}",
-        dtype=np.int64,
-        shape=lambda _: (MAX_TOKENS,),
-        bounds=lambda _: (_PADDING[name], np.iinfo(np.int64).max),
-        value=value,
-    )
-
-
-SENSORS: dict[SensorName, Sensor] = {
-    "rgb": Sensor(
-        doc="color, 0..255",
-        dtype=np.uint8,
-        shape=image_shape(3),
-        bounds=lambda _: (0, 255),
-        value=lambda moment: moment.frame.rgb.view(),
-    ),
-    "depth": Sensor(
-        doc="distance along the optical axis, clipped to the training range: meters, or normalized to 0..1",
-        dtype=np.float32,
-        shape=image_shape(1),
-        bounds=_depth_bounds,
-        value=lambda moment: training_depth(moment.frame.depth_m, moment.task.camera),
-    ),
-    "gps": Sensor(
-        doc="[forward, right] in the start frame, m; with the task's gps_dimensions 3, [right, up, backward]",
-        dtype=np.float32,
-        shape=lambda task: (task.gps_dimensions,),
-        bounds=lambda _: (-_UNBOUNDED, _UNBOUNDED),
-        value=lambda moment: gps(moment.start, moment.pose, moment.task.gps_dimensions).astype(np.float32),
-    ),
-    "compass": Sensor(
-        doc="heading relative to the start's, rad, counter-clockwise positive, in (-pi, pi]",
-        dtype=np.float32,
-        shape=lambda _: (1,),
-        bounds=lambda _: (-_PI, _PI),
-        value=lambda moment: np.array([compass(moment.start, moment.pose)], np.float32),
-    ),
-    "pointgoal": Sensor(
-        doc="the goal seen from the start pose, constant over the episode: [rho m, azimuth rad], left positive",
-        dtype=np.float32,
-        shape=lambda _: (2,),
-        bounds=lambda _: ((0.0, -_PI), (_UNBOUNDED, _PI)),
-        value=lambda moment: _polar(SE2(), moment.goal),
-    ),
-    "pointgoal_with_gps_compass": Sensor(
-        doc="the goal seen from the present pose: [rho m, azimuth rad], left positive",
-        dtype=np.float32,
-        shape=lambda _: (2,),
-        bounds=lambda _: ((0.0, -_PI), (_UNBOUNDED, _PI)),
-        value=lambda moment: _polar(moment.pose.relative_to(moment.start), moment.goal),
-    ),
-    "objectgoal": Sensor(
-        doc="the goal category's id in the task",
-        dtype=np.int64,
-        shape=lambda _: (1,),
-        bounds=_category_bounds,
-        value=lambda moment: np.array([moment.category_id], np.int64),
-    ),
-    "semantic": Sensor(
-        doc="id of the task's category of the object in the pixel, -1 for none",
-        dtype=np.int32,
-        shape=image_shape(1),
-        bounds=lambda task: (-1, _category_bounds(task)[1]),
-        value=_semantic,
-    ),
-    "instruction": text_sensor("the route in words", lambda moment: _text(moment.instruction)),
-    "instruction_tokens": _token_sensor("instruction", lambda moment: _tokens("instruction", moment.instruction)),
-    "question": text_sensor("the question in words", lambda moment: _text(moment.question)),
-    "question_tokens": _token_sensor("question", lambda moment: _tokens("question", moment.question)),
-    "areagoal": Sensor(
-        doc="the id of the goal room's category in the task",
-        dtype=np.int64,
-        shape=lambda _: (1,),
-        bounds=_category_bounds,
-        value=lambda moment: np.array([moment.category_id], np.int64),
-    ),
-    "floor_plan": text_sensor(
-        "the site's rooms, JSON: [{name, polygon: [[x, y], ...]}], m in the start frame, x forward, y left", _floor_plan
-    ),
-    **REARRANGEMENT_SENSORS,
-}
+RGB = Sensor(
+    doc="color, 0..255",
+    dtype=np.uint8,
+    shape=image_shape(3),
+    bounds=lambda _: (0, 255),
+    value=lambda moment: moment.frame.rgb.view(),
+)
+DEPTH = Sensor(
+    doc="distance along the optical axis, clipped to the training range: meters, or normalized to 0..1",
+    dtype=np.float32,
+    shape=image_shape(1),
+    bounds=_depth_bounds,
+    value=lambda moment: training_depth(moment.frame.depth_m, moment.task.camera),
+)
+GPS = Sensor(
+    doc="[forward, right] in the start frame, m; with the task's gps_dimensions 3, [right, up, backward]",
+    dtype=np.float32,
+    shape=lambda task: (task.gps_dimensions,),
+    bounds=lambda _: (-_UNBOUNDED, _UNBOUNDED),
+    value=lambda moment: gps(moment.start, moment.pose, moment.task.gps_dimensions).astype(np.float32),
+)
+COMPASS = Sensor(
+    doc="heading relative to the start's, rad, counter-clockwise positive, in (-pi, pi]",
+    dtype=np.float32,
+    shape=lambda _: (1,),
+    bounds=lambda _: (-_PI, _PI),
+    value=lambda moment: np.array([compass(moment.start, moment.pose)], np.float32),
+)
+SEMANTIC = Sensor(
+    doc="id of the task's category of the object in the pixel, -1 for none",
+    dtype=np.int32,
+    shape=image_shape(1),
+    bounds=lambda task: (-1, category_bounds(task)[1]),
+    value=_semantic,
+)
+FLOOR_PLAN = text_sensor(
+    "the site's rooms, JSON: [{name, polygon: [[x, y], ...]}], m in the start frame, x forward, y left", _floor_plan
+)
 
 
 def check_camera(task: Task, info: CameraInfo) -> None:
@@ -221,13 +146,10 @@ class ObservationBuilder:
     Args:
         task: the task whose sensors are computed.
         start: origin of the start frame, in the localizer's frame.
-        goal: (x, y) of the point goal in the start frame, meters; None where no sensor shows it.
-        category_id: of the object or area goal; None where no sensor shows it.
-        object_category_ids: of each object of the scene; needed for the sensor ``semantic`` alone.
-        instruction: of the episode; None where no sensor shows it.
-        question: of the episode; None where no sensor shows it.
+        goal: what the kind's sensors show (``TaskKind.goal``); None where the episode has no goal.
+        object_category_ids: category id of each object of the scene; needed for the sensor ``semantic`` alone.
         origin: origin of the start frame, in map.
-        rooms: of the scene, in map; needed for the sensor ``floor_plan`` alone.
+        rooms: rooms of the scene, in map; needed for the sensor ``floor_plan`` alone.
 
     Raises:
         ConfigError: a sensor of the task shows a goal that the episode does not have.
@@ -237,26 +159,14 @@ class ObservationBuilder:
         self,
         task: Task,
         start: SE2,
-        goal: tuple[float, float] | None = None,
-        category_id: int | None = None,
+        goal: object = None,
         object_category_ids: NDArray[np.int32] | None = None,
-        instruction: Instruction | None = None,
-        question: Question | None = None,
         origin: SE2 = SE2(),  # noqa: B008 (frozen)
         rooms: tuple[Room, ...] = (),
     ) -> None:
-        needs = {
-            "pointgoal": goal,
-            "pointgoal_with_gps_compass": goal,
-            "objectgoal": category_id,
-            "areagoal": category_id,
-            "instruction": instruction,
-            "instruction_tokens": instruction,
-            "question": question,
-            "question_tokens": question,
-        }
-        for name in task.sensors:
-            if needs.get(name, ()) is None:
+        self._sensors = {name: sensor_of(task, name) for name in task.sensors}
+        for name, sensor in self._sensors.items():
+            if sensor.goal_type is not None and not isinstance(goal, sensor.goal_type):
                 raise ConfigError(
                     f"task {task.name!r}: sensor {name!r} shows a goal that the episode does not have",
                     "use episodes of this task's kind, or remove the sensor from the task",
@@ -264,21 +174,19 @@ class ObservationBuilder:
         self._task = task
         self._start, self._origin = start, origin
         self._goal = goal
-        self._category_id = category_id
         self._object_category_ids = np.empty(0, np.int32) if object_category_ids is None else object_category_ids
-        self._instruction, self._question = instruction, question
         self._rooms = rooms
 
-    def build(self, frame: RgbdFrame, pose: SE2, extras: object = None) -> Observation:
+    def build(self, frame: RgbdFrame, pose: SE2, goal: object = None) -> Observation:
         """Build the observation of a frame.
 
         The arrays are read-only and may share memory with the frame: a policy that could change them could change the
         log. Copy one to change it.
 
         Args:
-            frame: of the announced size.
-            pose: of the robot at its exposure, in the localizer's frame.
-            extras: input of the task's own sensors (``TaskState.extras``).
+            frame: frame of the announced size.
+            pose: pose of the robot at its exposure, in the localizer's frame.
+            goal: what the kind's sensors show at this step; None if that is the same as at the start.
 
         Raises:
             DeviceFault: the frame has another size than the camera announced, or lacks the object ids asked for.
@@ -294,16 +202,12 @@ class ObservationBuilder:
             frame=frame,
             pose=pose,
             start=self._start,
-            goal=self._goal,
-            category_id=self._category_id,
+            goal=self._goal if goal is None else goal,
             object_category_ids=self._object_category_ids,
-            instruction=self._instruction,
-            question=self._question,
             origin=self._origin,
-            extras=extras,
             rooms=self._rooms,
         )
-        observation: Observation = {name: SENSORS[name].value(moment) for name in self._task.sensors}
+        observation: Observation = {name: sensor.value(moment) for name, sensor in self._sensors.items()}
         for array in observation.values():
             array.flags.writeable = False
         return observation
@@ -315,18 +219,12 @@ def observations_of(task: Task, scene: Scene, episode: Episode, start: SE2, in_m
     Args:
         task: the task whose sensors are computed.
         scene: the scene of the episode.
-        episode: with resolved goals.
+        episode: the episode, with resolved goals.
         start: pose at which the robot begins, in the localizer's frame.
         in_map: the same pose in map.
 
     Raises:
         ConfigError: a sensor of the task shows a goal that the episode does not have.
     """
-    goal = category_id = None
-    if episode.goals and task.kind == "pointnav":
-        goal = in_map.inverse().apply(*pointnav.goal_point(episode))
-    elif (episode.goals and task.kind == "objectnav") or (episode.category is not None and task.kind == "areagoal"):
-        category_id = category_of(task, episode).id
-    objects = objectnav.object_category_ids(task, scene)
-    words = (episode.instruction, episode.question)
-    return ObservationBuilder(task, start, goal, category_id, objects, *words, in_map, scene.rooms)
+    goal = kind_of(task).goal(task, scene, episode, in_map)
+    return ObservationBuilder(task, start, goal, object_category_ids(task, scene), in_map, scene.rooms)

@@ -38,9 +38,9 @@ def agents(incomplete: str) -> list[str]:
 
 def sensors(incomplete: str) -> list[str]:
     """Sensors that a task can have."""
-    from robot_runtime.tasks.task import SENSOR_NAMES
+    from robot_runtime.tasks.payloads import sensor_names
 
-    return _starting(incomplete, SENSOR_NAMES)
+    return _starting(incomplete, sensor_names())
 
 
 def _starting(incomplete: str, names: Iterable[str]) -> list[str]:

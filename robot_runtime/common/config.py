@@ -15,7 +15,7 @@ import re
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, cast, get_args, get_type_hints
+from typing import Annotated, Any, TypeVar, cast, get_args, get_origin, get_type_hints
 
 import yaml
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
@@ -201,7 +201,7 @@ def parse(data: Any, cls: type[T], where: str) -> T:
     """
     # By way of JSON, where a strict reading still makes tuples of lists and enums of words.
     try:
-        text = json.dumps(data, default=str)
+        text = json.dumps(_arranged(data, cast(Any, cls)), default=str)
     except TypeError as error:
         raise ConfigError(f"{where}: a key is neither text nor number: {error}", "write it in quotes") from error
     try:
@@ -211,7 +211,8 @@ def parse(data: Any, cls: type[T], where: str) -> T:
         # A misspelt key also leaves the right one missing: the misspelling is the cause.
         problem = min(error.errors(), key=lambda e: e["type"] != "unexpected_keyword_argument")
         misspelt = problem["type"] == "unexpected_keyword_argument"
-        field = ".".join(str(part) for part in problem["loc"]) or "document"
+        hidden = _inlined(cast(Hashable, cls))
+        field = ".".join(str(part) for part in problem["loc"] if part not in hidden) or "document"
         observed = (
             "" if misspelt or isinstance(problem["input"], (dict, list)) else f" (found {problem['input']!r:.200})"
         )
@@ -219,6 +220,54 @@ def parse(data: Any, cls: type[T], where: str) -> T:
         close = difflib.get_close_matches(str(problem["loc"][-1]), _field_names(cls), n=1) if misspelt else []
         remedy = f"did you mean {close[0]!r}?" if close else f"correct {field!r:.200} there"
         raise ConfigError(f"{where}: field {field!r:.200}: {message:.1000}", remedy) from error
+
+
+INLINED = "__inlined__"
+"""Attribute of a dataclass with the name of a field whose content stands beside the other fields in files.
+
+Such a class has two class methods: ``arrange(document)`` returns a document with that content under the field's name,
+and ``inlined_types()`` the types that it may have, for suggestions.
+"""
+
+
+def _arranged(data: Any, cls: Any) -> Any:
+    """The document in the shape of the dataclasses that it is read as."""
+    if not _inlined(cls):
+        return data
+    if _is_dataclass(cls):
+        if not isinstance(data, dict):
+            return data
+        hints = _hints(cls)
+        document = {name: _arranged(value, hints.get(name)) for name, value in data.items()}
+        return getattr(cls, "arrange", lambda document: document)(document)
+    part = next(part for part in _parts(cls) if _inlined(part))
+    if isinstance(data, (list, tuple)):
+        return [_arranged(item, part) for item in data]
+    if isinstance(data, dict) and get_origin(cls) is dict:
+        return {name: _arranged(value, part) for name, value in data.items()}
+    return _arranged(data, part)
+
+
+@functools.cache
+def _inlined(cls: Any) -> frozenset[str]:
+    """Names of the inlined fields of a type and of the types within."""
+    own = {getattr(cls, INLINED)} if hasattr(cls, INLINED) else set()
+    return frozenset(own.union(*map(_inlined, _parts(cls))))
+
+
+@functools.cache
+def _parts(cls: Any) -> tuple[Any, ...]:
+    """The types of a dataclass's fields, or those that a type is made of."""
+    return tuple(_hints(cls).values()) if _is_dataclass(cls) else get_args(cls)
+
+
+def _is_dataclass(cls: Any) -> bool:
+    return dataclasses.is_dataclass(cls)
+
+
+@functools.cache
+def _hints(cls: Any) -> dict[str, Any]:
+    return get_type_hints(cls)
 
 
 def unparse(value: Any) -> Any:
@@ -314,10 +363,11 @@ def _adapter(cls: Any) -> TypeAdapter[Any]:
 
 def _field_names(kind: Any) -> set[str]:
     """Every key that may stand somewhere in a document of a type: its fields, and those of the types within."""
-    if not dataclasses.is_dataclass(kind):
+    if not _is_dataclass(kind):
         return set().union(*(_field_names(part) for part in get_args(kind)))
     names = {field.name for field in dataclasses.fields(kind)}
-    return names.union(*(_field_names(hint) for hint in get_type_hints(kind).values()))
+    types = [*_hints(kind).values(), *(kind.inlined_types() if hasattr(kind, INLINED) else ())]
+    return names.union(*map(_field_names, types))
 
 
 def _parents(module_name: str) -> tuple[str, ...]:

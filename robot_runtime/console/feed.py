@@ -310,11 +310,8 @@ def _campaign(status: Callable[[], dict[str, Any]]) -> dict[str, Any]:
 
 def goal_text(episode: Episode) -> str:
     """The goal of an episode in words, as far as its data set has any."""
-    if episode.question is not None:
-        return episode.question.text
-    if episode.instruction is not None:
-        return episode.instruction.text
-    return episode.category or ""
+    words = episode.details.words if episode.details is not None else ""
+    return words or episode.category or ""
 
 
 def map_picture(occupancy: OccupancyMap) -> Any:

@@ -16,12 +16,15 @@ from robot_runtime.datasets.io import Reader, parse, read_json
 from robot_runtime.datasets.streaming import outline, records
 from robot_runtime.errors import EpisodeError
 from robot_runtime.task_kinds.eqa import format_mp3d as mp3d_eqa
+from robot_runtime.task_kinds.eqa.task import Inquiry
 from robot_runtime.task_kinds.objectnav import format_habitat as habitat_objectnav
 from robot_runtime.task_kinds.objectnav import format_robothor as robothor
 from robot_runtime.task_kinds.pointnav import format_habitat as habitat_pointnav
 from robot_runtime.task_kinds.rearrangement import format_habitat as habitat_rearrange
 from robot_runtime.task_kinds.rearrangement import format_ithor as ithor_rearrangement
+from robot_runtime.task_kinds.rearrangement.task import Layout
 from robot_runtime.task_kinds.vln import format_r2r_ce as r2r_ce
+from robot_runtime.task_kinds.vln.task import Route
 from robot_runtime.tasks.episode import Episode
 from robot_runtime.tasks.task import Task
 
@@ -108,11 +111,11 @@ def save_episodes(path: Path, episodes: Sequence[Episode], task: Task) -> None:
     first = episodes[0] if episodes else None
     if path.suffix in native_yaml.SUFFIXES:
         native_yaml.save(path, episodes)
-    elif first and first.instruction:
+    elif first and Route.of(first).instruction:
         r2r_ce.save(path, episodes)
-    elif first and first.question:
+    elif first and Inquiry.of(first).question:
         mp3d_eqa.save(path, episodes)
-    elif first and first.objects:
+    elif first and Layout.of(first).objects:
         habitat_rearrange.save(path, episodes)
     elif task.kind in ("objectnav", "areagoal"):
         habitat_objectnav.save(path, episodes, {name: category.id for name, category in task.categories.items()})

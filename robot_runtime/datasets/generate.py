@@ -35,8 +35,8 @@ from robot_runtime.scenes.scene import Room, Scene
 from robot_runtime.task_kinds.areagoal import task as areagoal
 from robot_runtime.task_kinds.eqa.questions import generate_questions, sample_questions
 from robot_runtime.task_kinds.eqa.questions.episodes import question_episodes
-from robot_runtime.task_kinds.objectnav import task as objectnav
 from robot_runtime.task_kinds.rearrangement.generate import generate_rearrangement
+from robot_runtime.tasks import categories
 from robot_runtime.tasks.episode import Episode, Goal
 from robot_runtime.tasks.task import Task
 
@@ -226,7 +226,7 @@ def _episode(
 def _visible_goals(scene: Scene, task: Task) -> dict[str, tuple[Goal, ...]]:
     """Per category of the task, the instances that have view points."""
     present = {
-        name: [objectnav.object_goal(scene, item) for match in category.matches for item in scene.instances(match)]
+        name: [categories.object_goal(scene, item) for match in category.matches for item in scene.instances(match)]
         for name, category in task.categories.items()
     }
     visible = {name: tuple(goal for goal in goals if goal.view_points) for name, goals in present.items()}

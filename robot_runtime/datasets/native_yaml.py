@@ -52,7 +52,10 @@ from robot_runtime.common.geometry import SE2
 from robot_runtime.datasets.io import Finite, Quaternion, Vector3, checked, episode_at
 from robot_runtime.errors import ConfigError, EpisodeError
 from robot_runtime.scenes.objects import ObjectPose
-from robot_runtime.tasks.episode import Episode, Goal, Instruction, Question, RearrangedObject
+from robot_runtime.task_kinds.eqa.task import Inquiry, Question
+from robot_runtime.task_kinds.rearrangement.task import Layout
+from robot_runtime.task_kinds.vln.task import Instruction, Route
+from robot_runtime.tasks.episode import Episode, EpisodeDetails, Goal, RearrangedObject
 from robot_runtime.tasks.goal_program import read_program
 
 SUFFIXES = (".yaml", ".yml")
@@ -229,15 +232,25 @@ def _episode(item: Any, shared_scene: str | None, path: Path, index: int) -> Epi
         shortest_path_m=record.get("shortest_path_m"),
         shortest_path=tuple((x_m, y_m) for x_m, y_m in record.get("shortest_path", ())),
         info=dict(record.get("info", {})),
-        instruction=_instruction(record["instruction"]) if "instruction" in record else None,
-        reference_path=tuple(_point(point) for point in record.get("reference_path", ())),
-        question=_question(record["question"]) if "question" in record else None,
-        objects=tuple(
-            _object(item, f"{path}: {where}field 'objects.{number}.")
-            for number, item in enumerate(record.get("objects", ()))
-        ),
-        program=read_program(record["program"], f"{path}: {where}program") if "program" in record else None,
+        details=_details(record, f"{path}: {where}"),
     )
+
+
+def _details(record: Record, where: str) -> EpisodeDetails | None:
+    if "instruction" in record or "reference_path" in record:
+        return Route(
+            _instruction(record["instruction"]) if "instruction" in record else None,
+            tuple(_point(point) for point in record.get("reference_path", ())),
+        )
+    if "question" in record:
+        return Inquiry(_question(record["question"]))
+    if "objects" in record or "program" in record:
+        objects = record.get("objects", ())
+        return Layout(
+            tuple(_object(item, f"{where}field 'objects.{number}.") for number, item in enumerate(objects)),
+            read_program(record["program"], f"{where}program") if "program" in record else None,
+        )
+    return None
 
 
 def _pose(numbers: Sequence[float]) -> SE2:
@@ -296,16 +309,17 @@ def _record(episode: Episode, shared_scene: str | None) -> dict[str, Any]:
         record["start_z"] = episode.start_z_m
     if episode.start_tilt_rad is not None:
         record["start_tilt_deg"] = degrees(episode.start_tilt_rad)
+    route, question, layout = Route.of(episode), Inquiry.of(episode).question, Layout.of(episode)
     optional = {
         "category": episode.category,
         "goals": [_goal_record(goal) for goal in episode.goals] or None,
         "shortest_path_m": episode.shortest_path_m,
         "shortest_path": [list(point) for point in episode.shortest_path] or None,
-        "instruction": episode.instruction and _without_defaults(vars(episode.instruction)),
-        "reference_path": [_point_numbers(point) for point in episode.reference_path] or None,
-        "question": episode.question and _without_defaults(vars(episode.question)),
-        "objects": [_object_record(item) for item in episode.objects] or None,
-        "program": None if episode.program is None else episode.program.to_document(),
+        "instruction": route.instruction and _without_defaults(vars(route.instruction)),
+        "reference_path": [_point_numbers(point) for point in route.reference_path] or None,
+        "question": question and _without_defaults(vars(question)),
+        "objects": [_object_record(item) for item in layout.objects] or None,
+        "program": None if layout.program is None else layout.program.to_document(),
         "info": episode.info or None,
     }
     return record | {name: value for name, value in optional.items() if value is not None}

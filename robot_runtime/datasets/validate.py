@@ -16,6 +16,10 @@ from typing import Any
 from robot_runtime.datasets.validate_scene import SceneChecks
 from robot_runtime.errors import EpisodeError
 from robot_runtime.scenes.scene import Scene
+from robot_runtime.task_kinds.eqa.task import Inquiry
+from robot_runtime.task_kinds.rearrangement.settings import Rearrangement
+from robot_runtime.task_kinds.rearrangement.task import Layout
+from robot_runtime.task_kinds.vln.task import Route
 from robot_runtime.tasks.episode import Episode
 from robot_runtime.tasks.task import Task
 
@@ -188,7 +192,7 @@ class _Repeats:
 
 def _path(episode: Episode) -> Iterator[Problem]:
     stated_m, points = episode.shortest_path_m, episode.shortest_path
-    if stated_m is None and not episode.objects:
+    if stated_m is None and not Layout.of(episode).objects:
         yield "no length", "no geodesic distance or shortest path length"
     elif stated_m == 0:
         yield "zero length", "0 m"
@@ -233,7 +237,7 @@ def _straight_m(episode: Episode) -> float | None:
 
 
 def _goals(episode: Episode) -> Iterator[Problem]:
-    has_other_end = episode.category or episode.question or episode.objects or episode.reference_path
+    has_other_end = episode.category or episode.details
     if not episode.goals and not has_other_end:
         yield "no goal", "neither goals, category, question, objects nor reference path"
     if episode.category is not None:
@@ -248,21 +252,23 @@ def _goals(episode: Episode) -> Iterator[Problem]:
     best = _mapping(episode.info.get("info")).get("best_viewpoint_position")
     if isinstance(best, list) and _habitat_start(episode) == best:
         yield "best view point is the start", str(best)
-    if episode.objects and not episode.program and all(item.goal in (None, item.start) for item in episode.objects):
-        yield "nothing to rearrange", f"{len(episode.objects)} objects"
-    names = [item.id for item in episode.objects]
+    layout = Layout.of(episode)
+    if layout.objects and not layout.program and all(item.goal in (None, item.start) for item in layout.objects):
+        yield "nothing to rearrange", f"{len(layout.objects)} objects"
+    names = [item.id for item in layout.objects]
     if len(set(names)) < len(names):
         yield "object twice", max(names, key=names.count)
 
 
 def _rearrangement(episode: Episode, task: Task | None) -> Iterator[Problem]:
     """Comparison with the limits and requirements of the task."""
-    if task is None or task.rearrangement is None:
+    if task is None or not isinstance(task.settings, Rearrangement):
         return
-    count, most = sum(item.goal not in (None, item.start) for item in episode.objects), task.rearrangement.max_objects
+    layout, most = Layout.of(episode), task.settings.max_objects
+    count = sum(item.goal not in (None, item.start) for item in layout.objects)
     if count > most:
         yield "too many objects", f"{count}, task {task.name} shows {most}"
-    if task.rearrangement.goal == "predicate" and episode.program is None:
+    if task.settings.goal == "predicate" and layout.program is None:
         yield "no program", f"task {task.name} asks for one"
 
 
@@ -303,15 +309,16 @@ class _Words:
         self._some_have_truth = False
 
     def __call__(self, episode: Episode) -> Iterator[Problem]:
-        if episode.instruction is not None:
-            if not episode.instruction.text.strip():
-                yield "empty instruction", repr(episode.instruction.text)
+        instruction, question = Route.of(episode).instruction, Inquiry.of(episode).question
+        if instruction is not None:
+            if not instruction.text.strip():
+                yield "empty instruction", repr(instruction.text)
             has_truth = "ground_truth" in episode.info
             self._some_have_truth |= has_truth
             if self._some_have_truth and not has_truth:
                 yield "no ground truth", "not in the _gt file"
-        if episode.question is not None:
+        if question is not None:
             vocabulary = _mapping(_mapping(episode.info.get("dataset")).get("answer_vocab"))
             words = _sequence(vocabulary.get("word_list"))
-            if words and episode.question.answer not in words:
-                yield "answer not in vocabulary", episode.question.answer
+            if words and question.answer not in words:
+                yield "answer not in vocabulary", question.answer

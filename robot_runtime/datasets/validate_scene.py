@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from scipy import ndimage
 
+from robot_runtime.actions.discrete import Action
 from robot_runtime.errors import EpisodeError
 from robot_runtime.scenes.geodesic import GeodesicMap
 from robot_runtime.scenes.objects import ObjectPose
@@ -16,6 +17,7 @@ from robot_runtime.scenes.occupancy_map import Cell
 from robot_runtime.scenes.scene import Scene
 from robot_runtime.task_kinds.objectnav import task as objectnav
 from robot_runtime.task_kinds.rearrangement import task as rearrangement
+from robot_runtime.task_kinds.vln.task import Route
 from robot_runtime.tasks.episode import Episode, RearrangedObject
 from robot_runtime.tasks.goal_program import selections
 from robot_runtime.tasks.task import Task
@@ -75,10 +77,12 @@ class SceneChecks:
             ]
         views = [(pose.x_m, pose.y_m) for goal in episode.goals for pose in goal.view_points]
         ends = views or [(goal.x_m, goal.y_m) for goal in episode.goals]
-        return ends or [point[:2] for point in episode.reference_path[-1:]]
+        return ends or [point[:2] for point in Route.of(episode).reference_path[-1:]]
 
     def _unknown_objects(self, episode: Episode) -> Iterator[tuple[str, str]]:
-        named = [goal.object_id for goal in episode.goals] + [item.id for item in episode.objects if not item.template]
+        named = [goal.object_id for goal in episode.goals] + [
+            item.id for item in rearrangement.Layout.of(episode).objects if not item.template
+        ]
         unknown = [name for name in named if name is not None and name not in self._objects]
         if unknown:
             yield "unknown object", unknown[0]
@@ -87,12 +91,12 @@ class SceneChecks:
         fixed = [i.id for i in rearrangement.to_move(episode) if i.id in self._objects and not self._can_move(i)]
         if fixed:
             yield "object cannot be moved", fixed[0]
-        for item in episode.objects:
+        for item in rearrangement.Layout.of(episode).objects:
             for pose in (item.start, item.goal):
                 if pose is not None and not self._has_floor(pose):
                     yield "object off the map", f"{item.id} at {_place((pose.position[0], pose.position[1]))}"
         yield from self._program(episode)
-        if self._task is None or self._task.rearrangement is None:
+        if self._task is None or Action.GRAB_RELEASE not in self._task.actions:
             return
         for item in rearrangement.to_move(episode):
             ends = [item.start] if item.goal is None else [item.start, rearrangement.at_height(item.goal, item.start)]
@@ -103,11 +107,12 @@ class SceneChecks:
 
     def _program(self, episode: Episode) -> Iterator[tuple[str, str]]:
         """Check that the objects of the program exist, without knowing their poses."""
-        if episode.program is None:
+        program = rearrangement.Layout.of(episode).program
+        if program is None:
             return
         known = {item.id: item.category for item in self._scene.objects}
-        known |= {item.id: item.category or item.id for item in episode.objects}
-        for selection in selections(episode.program.expressions()):
+        known |= {item.id: item.category or item.id for item in rearrangement.Layout.of(episode).objects}
+        for selection in selections(program.expressions()):
             if selection.id is not None and selection.id not in known:
                 yield "program is wrong", f"there is no object {selection.id!r}"
             if selection.category is not None and selection.category not in known.values():

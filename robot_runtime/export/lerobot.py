@@ -300,10 +300,8 @@ def _action(log: LogReader, record: StepRecord) -> int:
 def _instruction(header: EpisodeHeader) -> str:
     """The task in words: the episode's own instruction or question, else the task's name and category."""
     episode = header.episode
-    if episode.instruction is not None:
-        return episode.instruction.text
-    if episode.question is not None:
-        return episode.question.text
+    if episode.details is not None and episode.details.words:
+        return episode.details.words
     return " ".join(filter(None, (header.task.name, episode.category)))
 
 

@@ -22,7 +22,7 @@ from robot_runtime.metrics.settings import Metrics, Rules
 from robot_runtime.metrics.step_times import Latency
 from robot_runtime.records import EndReason, EpisodeEnd, EpisodeHeader, StepRecord, Subscriber
 from robot_runtime.scenes.geodesic import DistanceField, GeodesicMap
-from robot_runtime.tasks.registry import task_module
+from robot_runtime.tasks.registry import kind_of
 from robot_runtime.verdicts import Verdicts
 
 SCORER_VERSION = 1
@@ -46,7 +46,7 @@ class EpisodeScorer(Subscriber):
         self._rules = rules or Rules()
         task, scene = header.task, header.scene
         geodesic = geodesic or GeodesicMap(scene.map, task.robot_radius_m)
-        self.targets = task_module(task).targets(task, header.episode, scene)
+        self.targets = kind_of(task).targets(task, header.episode, scene)
         self._field: DistanceField = geodesic.field(self.targets)
         self._measures = measures_of(task)(header, self._rules, geodesic)
         self._poses: list[SE2] = []

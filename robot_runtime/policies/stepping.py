@@ -13,7 +13,7 @@ from robot_runtime.common.own_directory import OwnDirectory
 from robot_runtime.errors import ConfigError, PolicyError, RuntimeFault
 from robot_runtime.policy import Observation, Policy, World
 from robot_runtime.records import ANSWER
-from robot_runtime.task_kinds.eqa import task as eqa
+from robot_runtime.tasks.registry import kind_of
 from robot_runtime.tasks.task import Task, with_sensors
 
 
@@ -64,7 +64,7 @@ def decide(policy: Policy, observation: Observation, step: int, task: Task) -> t
     try:
         with directory_of(policy):
             action = policy.act(observation)
-            if not eqa.answer_due(task, action, step):
+            if not kind_of(task).answer_due(task, action, step):
                 return action, policy.info()
             answer = policy.answer(observation)
             return action, {**policy.info(), ANSWER: answer}

@@ -35,6 +35,8 @@ from robot_runtime.recording.codec import (
 )
 from robot_runtime.recording.json_values import finite, integer
 from robot_runtime.records import PHASES, ActionResult, EpisodeEnd, SentCommand, StepRecord
+from robot_runtime.tasks.episode import Episode
+from robot_runtime.tasks.task import Task
 
 _INTEGERS = tuple(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64))
 _DTYPES = {name: np.dtype(name) for name in ("bool", "str", "float16", "float32", "float64", *_INTEGERS)}
@@ -68,6 +70,8 @@ def _find_conversion(kind: type) -> Callable[[Any], Any]:
         return lambda value: value if math.isfinite(value) else _NON_FINITE[str(value)]
     if issubclass(kind, (bool, int, str, type(None))):
         return lambda value: value
+    if issubclass(kind, (Episode, Task)):
+        return lambda value: plain(value.document())
     if is_dataclass(kind):
         names = tuple(field.name for field in fields(kind))
         return lambda value: {name: plain(getattr(value, name)) for name in names}

@@ -49,7 +49,7 @@ from robot_runtime.recording.mcap_writer import Buffer, McapWriter
 from robot_runtime.recording.pose_streams import poses_to_columns, topic_of
 from robot_runtime.recording.step_form import HOST, step_form
 from robot_runtime.records import EpisodeEnd, EpisodeHeader, SentCommand, StepRecord
-from robot_runtime.tasks.registry import state_format
+from robot_runtime.tasks.registry import kind_of
 
 SYNC_S = 1.0
 """Largest interval of fsync in seconds while there are new data."""
@@ -94,7 +94,7 @@ class LogWriter:
         self._last_pose: SE2 = header.episode.start
         self._path = array("f")
         """The referee's x and y in meters, in turns."""
-        self._state_format = state_format(header.task)
+        self._state_format = kind_of(header.task).state
         self._form = step_form(self._state_format)
         self._shared: dict[str, Any] = {}
         self._shared_since: int | None = None

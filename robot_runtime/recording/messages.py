@@ -37,6 +37,7 @@ from robot_runtime.recording.images import CAMERA_FRAME
 from robot_runtime.recording.timestamps import timestamp
 from robot_runtime.records import EpisodeHeader, StepRecord
 from robot_runtime.scenes.objects import ObjectPose
+from robot_runtime.tasks.episode import EpisodeDetails
 from robot_runtime.tasks.episode_objects import DEFAULT_SIZE_M, size_of
 
 MAP_FRAME = "map"
@@ -121,7 +122,7 @@ def objects_now(header: EpisodeHeader, record: StepRecord) -> SceneUpdate:
     poses, held = record.state.poses, record.state.held
     fixed = [item for name, item in known.items() if name not in poses and name not in held]
     boxes = [_box(item.pose, item.size) for item in fixed]
-    added = {item.id: size_of(item, header.scene) for item in header.episode.objects}
+    added = {item.id: size_of(item, header.scene) for item in EpisodeDetails.of(header.episode).objects_to_move}
     for name, pose in poses.items():
         boxes.append(_box(pose, known[name].size if name in known else added.get(name, DEFAULT_SIZE_M)))
     stamp = timestamp(record.times.observed_ns)

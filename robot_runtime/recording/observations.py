@@ -12,8 +12,8 @@ from robot_runtime.hal import RgbdFrame
 from robot_runtime.policy import Observation
 from robot_runtime.recording import json_records
 from robot_runtime.records import EpisodeHeader, StepRecord
-from robot_runtime.sensors import SENSORS
-from robot_runtime.task_kinds.objectnav import task as objectnav
+from robot_runtime.tasks.categories import object_category_ids
+from robot_runtime.tasks.registry import sensor_of
 from robot_runtime.tasks.sensor import Moment
 
 
@@ -38,13 +38,13 @@ def with_images(
         RecordingError: an image is not the one that the policy was given.
     """
     task = header.task
-    moment = Moment(task, frame, SE2(), SE2(), None, None, objectnav.object_category_ids(task, header.scene))
+    moment = Moment(task, frame, SE2(), SE2(), None, object_category_ids(task, header.scene))
     observation: Observation = {}
     for name in task.sensors:
         if name in record.observation:
             observation[name] = record.observation[name]
         elif name in digests:
-            observation[name] = SENSORS[name].value(moment)
+            observation[name] = sensor_of(task, name).value(moment)
             if json_records.array_to_json(observation[name]) != digests[name]:
                 raise RecordingError(
                     f"{where}: observation {name!r} from the logged frame is not the one that the policy was given",

@@ -27,7 +27,7 @@ from robot_runtime.recording.mcap_scan import ChunkSpan, Damaged, LogFile
 from robot_runtime.recording.pose_streams import poses_from_json
 from robot_runtime.recording.step_form import HOST, step_form
 from robot_runtime.records import EpisodeEnd, EpisodeHeader, SentCommand, StepRecord
-from robot_runtime.tasks.registry import state_format
+from robot_runtime.tasks.registry import kind_of
 
 _TOPICS = {name: stream.topic for name, stream in STREAMS.items()}
 
@@ -63,7 +63,7 @@ class LogReader:
             self._digests: dict[int, dict[str, Any]] = {}
             self._header_data, self._attachments = self._read_header()
             self.header = self._parse_header()
-            self._form = step_form(state_format(self.header.task))
+            self._form = step_form(kind_of(self.header.task).state)
             self._end = self._read_end()
         except BaseException:
             self._file.close()

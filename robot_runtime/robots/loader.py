@@ -34,6 +34,7 @@ from typing import Annotated, Any, Protocol, TypeVar
 
 from pydantic import Field
 
+from robot_runtime.actions.discrete import Action
 from robot_runtime.common import config
 from robot_runtime.errors import ConfigError
 from robot_runtime.hal import Base, Camera, Device, Head, Localizer, ObjectTracker, Robot
@@ -76,7 +77,7 @@ class RobotContext:
         cls, task: Task, scene: Scene, episodes: Iterable[Episode], seed: int, real_time: bool = False
     ) -> RobotContext:
         """The context for these episodes of a task."""
-        moves = task.rearrangement is not None
+        moves = Action.GRAB_RELEASE in task.actions
         added = added_objects(scene, episodes) if moves else ()
         return cls(scene, task.camera, seed, real_time, moves, added)
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import PlainValidator
+from typing_extensions import Self
 
 from robot_runtime.common.geometry import SE2
 from robot_runtime.scenes.objects import ObjectPose
-from robot_runtime.tasks.goal_program import Program
+from robot_runtime.tasks import payloads
 
 
 @dataclass(frozen=True)
@@ -18,9 +21,9 @@ class Goal:
     """A place or an object to reach.
 
     Attributes:
-        x_m: of the goal position, or of the object's center.
-        y_m: likewise.
-        z_m: likewise.
+        x_m: x of the goal position, or of the object's center.
+        y_m: y of the same point.
+        z_m: height of the same point.
         object_id: the scene object, where the goal is one.
         view_points: poses from which the object counts as reached; empty for a plain position.
     """
@@ -30,38 +33,6 @@ class Goal:
     z_m: float = 0.0
     object_id: str | None = None
     view_points: tuple[SE2, ...] = ()
-
-
-@dataclass(frozen=True)
-class Instruction:
-    """A route in words (R2R, RxR).
-
-    Attributes:
-        tokens: the dataset's own, without padding; empty if it has none.
-        language: as the dataset writes it, e.g. ``en-US``; None if it states none.
-        trajectory_id: of the reference path that it describes; several instructions may share one.
-    """
-
-    text: str
-    tokens: tuple[int, ...] = ()
-    language: str | None = None
-    trajectory_id: str | None = None
-
-
-@dataclass(frozen=True)
-class Question:
-    """A question about the scene and its answer (EmbodiedQA).
-
-    Attributes:
-        type: the template, e.g. ``color_room``.
-        answer_token: the answer's index in the dataset's vocabulary.
-    """
-
-    text: str
-    answer: str
-    type: str
-    tokens: tuple[int, ...] = ()
-    answer_token: int | None = None
 
 
 @dataclass(frozen=True)
@@ -80,25 +51,43 @@ class RearrangedObject:
     template: str | None = None
 
 
+class EpisodeDetails:
+    """Base of what the episodes of one kind of task have besides the common fields.
+
+    A subclass is a frozen dataclass whose fields all have defaults; in files they stand beside the episode's.
+    """
+
+    @classmethod
+    def of(cls, episode: Episode) -> Self:
+        """The episode's details of this class; empty ones if it has none."""
+        return episode.details if isinstance(episode.details, cls) else cls()
+
+    @property
+    def words(self) -> str:
+        """What the agent is told in words, for people; empty if it is told nothing."""
+        return ""
+
+    @property
+    def objects_to_move(self) -> tuple[RearrangedObject, ...]:
+        """Objects that the episode puts somewhere, some of which the scene may lack."""
+        return ()
+
+
 @dataclass(frozen=True)
 class Episode:
     """Start and goals.
 
     Attributes:
-        id: as in the dataset; published ids repeat, so use :attr:`key` to distinguish episodes.
+        id: identifier in the dataset; published ids repeat, so use :attr:`key` to distinguish episodes.
         scene: the dataset's scene name.
         start: start pose.
         start_tilt_rad: camera tilt at the start, up positive; None means the task's.
-        goals: any of them counts.
-        category: goal category (the dataset's word) for ObjectNav.
+        goals: places and objects to reach; any of them counts.
+        category: category (the dataset's word) of the goal object or the goal room; None if the goal is none.
         shortest_path_m: the dataset's geodesic distance from start to the nearest goal; None if it states none.
         shortest_path: the dataset's path as (x, y) points in map; empty if it states none.
         info: other content of the dataset, for writing it back.
-        instruction: of instruction following.
-        reference_path: of instruction following, as (x, y, z) points in map.
-        question: of EmbodiedQA.
-        objects: of rearrangement.
-        program: of rearrangement, conditions of the goal state; None if the objects' goals are the condition.
+        details: what only episodes of this kind have; None if they have nothing.
     """
 
     id: str
@@ -111,14 +100,52 @@ class Episode:
     shortest_path_m: float | None = None
     shortest_path: tuple[tuple[float, float], ...] = ()
     info: dict[str, Any] = field(default_factory=dict)
-    instruction: Instruction | None = None
-    reference_path: tuple[tuple[float, float, float], ...] = ()
-    question: Question | None = None
-    objects: tuple[RearrangedObject, ...] = ()
-    program: Program | None = None
+    details: Annotated[EpisodeDetails | None, PlainValidator(payloads.read_details)] = None
+
+    __inlined__ = "details"
+
+    @classmethod
+    def arrange(cls, document: dict[str, Any]) -> dict[str, Any]:
+        """Collect the fields of the kind, which stand beside the common ones in files (``config.INLINED``)."""
+        own = {name: value for name, value in document.items() if name not in _COMMON and value not in (None, [], ())}
+        if not own or payloads.details_type(own) is None:
+            return {name: value for name, value in document.items() if name not in _EMPTY_DETAILS}
+        return {**{name: value for name, value in document.items() if name in _COMMON}, "details": own}
+
+    @classmethod
+    def inlined_types(cls) -> list[type]:
+        """The classes of details of all kinds."""
+        return [kind.details_type for kind in payloads.loadable_kinds() if kind.details_type is not None]
+
+    def document(self) -> dict[str, Any]:
+        """The fields by their names in files; values as they are."""
+        common = {name: getattr(self, name) for name in _COMMON}
+        return {**common, **_EMPTY_DETAILS, **(vars(self.details) if self.details is not None else {})}
 
     @cached_property
     def key(self) -> str:
         """Scene and content hash: ``scene/0123456789ab``."""
-        content = json.dumps(asdict(self), sort_keys=True, default=str).encode()
-        return f"{self.scene}/{hashlib.sha256(content).hexdigest()[:12]}"
+        content = {name: _plain(value) for name, value in self.document().items()}
+        text = json.dumps(content, sort_keys=True, default=str)
+        return f"{self.scene}/{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+
+
+_COMMON = tuple(field.name for field in fields(Episode) if field.name != "details")
+
+_EMPTY_DETAILS: dict[str, Any] = {
+    "instruction": None,
+    "reference_path": (),
+    "question": None,
+    "objects": (),
+    "program": None,
+}
+"""Fields that files of all episodes have in the first layout of logs, and that :attr:`Episode.key` is computed from."""
+
+
+def _plain(value: Any) -> Any:
+    """A value with its dataclasses as dictionaries, at any depth."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    if isinstance(value, (tuple, list)):
+        return [_plain(item) for item in value]
+    return value

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from robot_runtime.scenes.objects import Point3
 from robot_runtime.scenes.scene import Scene, SceneObject
-from robot_runtime.tasks.episode import Episode, RearrangedObject
+from robot_runtime.tasks.episode import Episode, EpisodeDetails, RearrangedObject
 
 DEFAULT_SIZE_M: Point3 = (0.1, 0.1, 0.1)
 
@@ -68,7 +68,7 @@ def added_objects(scene: Scene, episodes: Iterable[Episode]) -> tuple[SceneObjec
     known = {item.id for item in scene.objects}
     found: dict[str, SceneObject] = {}
     for episode in episodes:
-        for item in episode.objects:
+        for item in EpisodeDetails.of(episode).objects_to_move:
             # An object that only opens has no model that could be added.
             opens = item.start.openness is not None and item.template is None
             if item.id not in known and item.id not in found and not opens:

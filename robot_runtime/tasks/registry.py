@@ -1,64 +1,36 @@
-"""Registry of the kinds of tasks: their modules and sessions, and the check of an episode before it is run."""
+"""Kinds and sensors of tasks by name, and the check of an episode before it is run."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Protocol
 
+from robot_runtime.common.plugins import Registry
 from robot_runtime.errors import EpisodeError, InvalidStart, UnreachableGoal
-from robot_runtime.hal import Robot
 from robot_runtime.scenes.geodesic import GeodesicMap
 from robot_runtime.scenes.scene import Scene
-from robot_runtime.task_kinds.areagoal import task as areagoal
-from robot_runtime.task_kinds.eqa import task as eqa
-from robot_runtime.task_kinds.objectnav import task as objectnav
-from robot_runtime.task_kinds.pointnav import task as pointnav
-from robot_runtime.task_kinds.rearrangement import task as rearrangement
-from robot_runtime.task_kinds.rearrangement.session import RearrangementSession
-from robot_runtime.task_kinds.rearrangement.state import STATE_FORMAT
-from robot_runtime.task_kinds.vln import task as vln
+from robot_runtime.tasks import payloads
 from robot_runtime.tasks.episode import Episode
-from robot_runtime.tasks.session import TaskSession
-from robot_runtime.tasks.state import StateFormat
-from robot_runtime.tasks.task import Task, TaskKind
+from robot_runtime.tasks.kind import TaskKind
+from robot_runtime.tasks.sensor import Sensor
+from robot_runtime.tasks.task import Task
+
+KINDS: Registry[TaskKind] = Registry(payloads.TASK_KINDS, "kind of task", TaskKind)
+SENSORS: Registry[Sensor] = Registry(payloads.COMMON_SENSORS, "sensor", Sensor)
 
 
-class TaskModule(Protocol):
-    """The functions that each task's module has; see there for the errors they raise."""
-
-    def resolve_goals(self, task: Task, scene: Scene, episode: Episode) -> Episode:
-        """The episode with the goals that its file leaves to the scene."""
-
-    def targets(self, task: Task, episode: Episode, scene: Scene) -> list[tuple[float, float]]:
-        """The points (x, y in map, meters) that distance to the goal is measured to."""
+def kind_of(task: Task) -> TaskKind:
+    """The kind of a task. Raises ``PluginError`` if the package that offers it cannot be used."""
+    return KINDS.load(task.kind)
 
 
-def task_module(task: Task) -> TaskModule:
-    """The module of the task's kind."""
-    return _MODULES[task.kind]
+def has_sensor(task: Task, name: str) -> bool:
+    """Whether a task may have a sensor of that name."""
+    return name in SENSORS or name in kind_of(task).sensors
 
 
-_MODULES: dict[TaskKind, TaskModule] = {
-    "pointnav": pointnav,
-    "objectnav": objectnav,
-    "vln": vln,
-    "eqa": eqa,
-    "areagoal": areagoal,
-    "rearrangement": rearrangement,
-}
-
-
-def task_session(robot: Robot, task: Task) -> TaskSession:
-    """The session of a task on a robot. Raises ``ConfigError`` if the robot lacks a part that the task needs."""
-    return _SESSIONS.get(task.kind, TaskSession)(robot, task)
-
-
-_SESSIONS: dict[TaskKind, type[TaskSession]] = {"rearrangement": RearrangementSession}
-
-
-def state_format(task: Task) -> StateFormat:
-    """The place of the task's states in a log."""
-    return STATE_FORMAT if task.kind == "rearrangement" else StateFormat()
+def sensor_of(task: Task, name: str) -> Sensor:
+    """A sensor that a task may have. Raises ``ConfigError`` if there is no such sensor for this kind."""
+    return kind_of(task).sensors.get(name) or SENSORS.load(name)
 
 
 def check_episode(task: Task, scene: Scene, episode: Episode, geodesic: GeodesicMap) -> Episode:
@@ -93,8 +65,9 @@ def check_episode(task: Task, scene: Scene, episode: Episode, geodesic: Geodesic
             f"but the robot's radius is {geodesic.radius_m:.3f} m",
             remedy,
         )
-    resolved = task_module(task).resolve_goals(task, scene, episode)
-    field = geodesic.field(task_module(task).targets(task, resolved, scene))
+    kind = kind_of(task)
+    resolved = kind.resolve_goals(task, scene, episode)
+    field = geodesic.field(kind.targets(task, resolved, scene))
     if not len(field.targets):
         raise UnreachableGoal(f"episode {episode.id!r}: no goal lies in navigable space of {scene.name!r}", remedy)
     if field.at(start.x_m, start.y_m) == float("inf"):

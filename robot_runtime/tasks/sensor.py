@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from robot_runtime.common.geometry import SE2
+from robot_runtime.errors import ConfigError, EpisodeError
 from robot_runtime.hal import RgbdFrame
 from robot_runtime.scenes.scene import Room
-from robot_runtime.tasks.episode import Instruction, Question
 from robot_runtime.tasks.task import Task
 
+T = TypeVar("T")
 Bound = float | tuple[float, ...]
+
+MAX_TOKENS = 200
+"""Largest number of tokens of a text, to which R2R-CE's preprocessed files pad."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,36 +28,30 @@ class Moment:
 
     Attributes:
         task: the task whose sensors are computed.
-        frame: exposed while the robot stood at ``pose``.
-        pose: of the robot, in the localizer's frame.
+        frame: frame exposed while the robot stood at ``pose``.
+        pose: pose of the robot, in the localizer's frame.
         start: origin of the start frame, in the localizer's frame.
-        goal: (x, y) of the point goal in the start frame, meters; None where no sensor shows it.
-        category_id: of the object or area goal; None where no sensor shows it.
-        object_category_ids: of each object that ``frame.semantic`` can show (``objectnav.object_category_ids``).
-        instruction: of the episode; None where no sensor shows it.
-        question: of the episode; None where no sensor shows it.
+        goal: what the kind's sensors show of the goal (``TaskKind.goal``, or the session's at this step); None where
+            the episode has no goal.
+        object_category_ids: category id of each object that ``frame.semantic`` can show
+            (:func:`robot_runtime.tasks.categories.object_category_ids`).
         origin: origin of the start frame, in map.
-        extras: input of the sensors that only one kind of task has (``TaskState.extras``).
-        rooms: of the scene, in map.
+        rooms: rooms of the scene, in map.
     """
 
     task: Task
     frame: RgbdFrame
     pose: SE2
     start: SE2
-    goal: tuple[float, float] | None
-    category_id: int | None
+    goal: object
     object_category_ids: NDArray[np.int32]
-    instruction: Instruction | None = None
-    question: Question | None = None
     origin: SE2 = SE2()  # noqa: RUF009 (frozen)
-    extras: object = None
     rooms: tuple[Room, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Sensor:
-    """One row of ``robot_runtime.sensors.SENSORS``.
+    """A sensor, offered by an entry point or by a kind of task.
 
     Attributes:
         doc: meaning of the values, with unit and frame.
@@ -61,6 +59,7 @@ class Sensor:
         shape: exact shape in a task; of text ().
         bounds: (low, high) in a task, inclusive, of every element or of each one; of text none.
         value: a new array of that dtype and shape.
+        goal_type: class of the ``Moment.goal`` that the sensor shows; None if it shows no goal.
     """
 
     doc: str
@@ -68,11 +67,62 @@ class Sensor:
     shape: Callable[[Task], tuple[int, ...]]
     bounds: Callable[[Task], tuple[Bound, Bound]]
     value: Callable[[Moment], NDArray[Any]]
+    goal_type: type | None = None
 
 
-def text_sensor(doc: str, value: Callable[[Moment], NDArray[Any]]) -> Sensor:
+def goal_of(moment: Moment, kind: type[T]) -> T:
+    """The goal of a moment, of the class that a sensor shows.
+
+    Raises:
+        ConfigError: the episode has no such goal.
+    """
+    if not isinstance(moment.goal, kind):
+        raise ConfigError(
+            f"task {moment.task.name!r}: the episode has nothing that the task's sensors could show",
+            "use episodes of this task's kind",
+        )
+    return moment.goal
+
+
+def text_sensor(doc: str, value: Callable[[Moment], str], goal_type: type | None = None) -> Sensor:
     """A sensor whose value is a text."""
-    return Sensor(doc=doc, dtype=np.str_, shape=lambda _: (), bounds=lambda _: (0, 0), value=value)
+    return Sensor(
+        doc=doc,
+        dtype=np.str_,
+        shape=lambda _: (),
+        bounds=lambda _: (0, 0),
+        value=lambda moment: np.array(value(moment), np.str_),
+        goal_type=goal_type,
+    )
+
+
+def token_sensor(name: str, padding: int, tokens: Callable[[Moment], tuple[int, ...]], goal_type: type) -> Sensor:
+    """A sensor whose value is a text as the data set's token ids, padded to :data:`MAX_TOKENS`.
+
+    Args:
+        name: word for the text, which is also the sensor that shows it: ``question``.
+        padding: id that follows the last token.
+        tokens: tokens at a moment, without padding.
+        goal_type: class of the goal that has them.
+    """
+
+    def value(moment: Moment) -> NDArray[np.int64]:
+        shown = tokens(moment)
+        if not 0 < len(shown) <= MAX_TOKENS:
+            raise EpisodeError(
+                f"the sensor '{name}_tokens' shows 1 to {MAX_TOKENS} tokens, this episode's {name} has {len(shown)}",
+                f"use a dataset with tokens, or a task without this sensor: {name!r} shows the text",
+            )
+        return np.array([*shown, *[padding] * (MAX_TOKENS - len(shown))], np.int64)
+
+    return Sensor(
+        doc=f"the {name} as the dataset's token ids, then {padding}",
+        dtype=np.int64,
+        shape=lambda _: (MAX_TOKENS,),
+        bounds=lambda _: (padding, np.iinfo(np.int64).max),
+        value=value,
+        goal_type=goal_type,
+    )
 
 
 def image_shape(channels: int) -> Callable[[Task], tuple[int, ...]]:

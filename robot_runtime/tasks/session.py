@@ -26,11 +26,11 @@ class Observed(NamedTuple):
 
     Attributes:
         state: state of the episode, for the step's record.
-        extras: input of the task's own sensors (``Moment.extras``).
+        goal: what the kind's sensors show at this step (``Moment.goal``); None if that is the same as at the start.
     """
 
     state: StepState = NO_STATE
-    extras: object = None
+    goal: object = None
 
 
 class TaskSession:

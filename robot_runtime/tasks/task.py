@@ -3,64 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Annotated, Any, Literal
+
+from pydantic import PlainValidator, ValidationInfo, model_serializer
 
 from robot_runtime.actions.continuous import Control
 from robot_runtime.actions.discrete import Action, Magnitudes
 from robot_runtime.common import config
 from robot_runtime.errors import ConfigError
 from robot_runtime.hal import Intrinsics
-
-TaskKind = Literal["pointnav", "objectnav", "vln", "eqa", "areagoal", "rearrangement"]
-SensorName = Literal[
-    "rgb",
-    "depth",
-    "gps",
-    "compass",
-    "pointgoal",
-    "pointgoal_with_gps_compass",
-    "objectgoal",
-    "semantic",
-    "instruction",
-    "instruction_tokens",
-    "question",
-    "question_tokens",
-    "areagoal",
-    "obj_start_gps_compass",
-    "obj_goal_gps_compass",
-    "held",
-    "phase",
-    "program",
-    "imagegoal",
-    "floor_plan",
-]
-GOAL_SENSORS: dict[SensorName, TaskKind] = {
-    "pointgoal": "pointnav",
-    "pointgoal_with_gps_compass": "pointnav",
-    "objectgoal": "objectnav",
-    "instruction": "vln",
-    "instruction_tokens": "vln",
-    "question": "eqa",
-    "question_tokens": "eqa",
-    "areagoal": "areagoal",
-    "obj_start_gps_compass": "rearrangement",
-    "obj_goal_gps_compass": "rearrangement",
-    "held": "rearrangement",
-    "phase": "rearrangement",
-    "program": "rearrangement",
-    "imagegoal": "rearrangement",
-}
-"""Sensors that show a goal, with the kind of task whose episodes have it."""
-
-SENSOR_NAMES: tuple[SensorName, ...] = get_args(SensorName)
+from robot_runtime.tasks import payloads
 
 HFOV_TOLERANCE_DEG = 0.5
 """Half a degree of field of view moves a pixel at the image's edge by 2 of 320."""
 
 HEIGHT_TOLERANCE_M = 0.02
+
+_EMPTY_SETTINGS = "rearrangement"
+"""Field that files of tasks without settings of their own have as null, in the first layout of logs."""
 
 
 @dataclass(frozen=True)
@@ -111,20 +74,18 @@ class Success:
     """Rule of success.
 
     Attributes:
-        rule: ``distance``: geodesic distance from the stop pose to the nearest target is below ``distance_m``;
-            ``visible``: the target is in view, unoccluded, within ``distance_m`` of the robot's axis (RoboTHOR);
-            ``room``: the robot's center is in a goal room; ``answer``: the question is answered correctly;
-            ``objects``: every object is as it should be, and nothing was harmed (:class:`Rearrangement`).
-        distance_m: for ``distance`` and ``visible``; the other rules measure none.
+        rule: name of a rule of the task's kind. The rule of plain navigation is ``distance``: geodesic distance from
+            the stop pose to the nearest target is below ``distance_m``.
+        distance_m: limit of the rules that measure a distance; 0 with any other.
         target: end of the distance: the goal position, or the object's view points.
         inclusive: whether exactly ``distance_m`` counts (papers write <=, habitat-lab's code <).
-        min_visible_pixels: for ``visible``, pixels of the target in the stop frame.
+        min_visible_pixels: fewest pixels of the target in the stop frame, for rules that look at it.
         room: area of a room: the polygon of the scene file, or the box around it along the axes of ``map``.
         when: ``stop``: the rule must hold where the robot stopped; ``end``: at the end, stopped or out of steps;
             ``reached``: as soon as it holds, which ends the episode.
     """
 
-    rule: Literal["distance", "visible", "room", "answer", "objects"]
+    rule: str
     distance_m: float = 0.0
     target: Literal["goal", "view_points"] = "goal"
     inclusive: bool = False
@@ -133,13 +94,6 @@ class Success:
     when: Literal["stop", "end", "reached"] = "stop"
 
     __pydantic_config__ = config.STRICT
-
-    def __post_init__(self) -> None:
-        measures = self.rule in ("distance", "visible")
-        if measures != (self.distance_m > 0):
-            raise ValueError(f"distance_m goes with the rules distance and visible, got {self.rule}, {self.distance_m}")
-        if self.rule == "visible" and self.when != "stop":
-            raise ValueError("the rule visible is judged from the frame of the stop: 'when' must be stop")
 
 
 @dataclass(frozen=True)
@@ -152,65 +106,9 @@ class Category:
     __pydantic_config__ = config.STRICT
 
 
-GoalKind = Literal["geometric", "predicate", "experience", "image"]
-
-
-@dataclass(frozen=True)
-class Rearrangement:
-    """Rules of moving objects, and criteria of their goals (Batra et al. 2020, Rearrangement, sections 3, 4).
-
-    The criteria per object hold together; None leaves one out, and one that an object has no measurement for is left
-    out for it. With ``goal: predicate`` they decide nothing: the episode's program does.
-
-    Attributes:
-        goal: form in which the agent gets the goal: poses; a program of predicates; a walk through the goal state,
-            before objects are moved; an image of the goal state, taken from the start.
-        crosshair: target of ``grab_release``, fractions of the image from its left and top; 0.5, 0.5 is the middle.
-        reach_m: from the optical center, along that ray.
-        capacity: how many objects can be carried at once.
-        max_translation_m: between final and goal pose, <=.
-        max_angle_deg: between final and goal pose, <=.
-        min_iou: of the oriented boxes, >, or >= with ``inclusive_iou``.
-        inclusive_iou: whether exactly ``min_iou`` counts.
-        max_openness: of the difference, <=.
-        harm_min_iou: an object without a goal is unharmed while its boxes at the start and in the end overlap by more
-            than this; None: there is no such test.
-        walkthrough_steps: for ``experience``, how many actions the agent has in the goal state; ``stop`` ends it early.
-            ``max_steps`` counts the rest.
-        min_objects: fewest objects to be moved in generated episodes.
-        max_objects: most objects to be moved in generated episodes, and of the sensors that show them.
-    """
-
-    goal: GoalKind
-    crosshair: tuple[float, float]
-    reach_m: float
-    capacity: int = 1
-    max_translation_m: float | None = None
-    max_angle_deg: float | None = None
-    min_iou: float | None = None
-    inclusive_iou: bool = False
-    max_openness: float | None = None
-    harm_min_iou: float | None = None
-    walkthrough_steps: int = 0
-    min_objects: int = 1
-    max_objects: int = 5
-
-    __pydantic_config__ = config.STRICT
-
-    def __post_init__(self) -> None:
-        if not all(0 <= part <= 1 for part in self.crosshair):
-            raise ValueError(f"crosshair must be two fractions of the image, got {self.crosshair}")
-        if self.reach_m <= 0 or self.capacity < 1:
-            raise ValueError(f"reach_m and capacity must be positive, got {self.reach_m} and {self.capacity}")
-        limits = (self.max_translation_m, self.max_angle_deg, self.min_iou, self.max_openness, self.harm_min_iou)
-        if any(limit is not None and limit < 0 for limit in limits):
-            raise ValueError("a criterion cannot be negative")
-        if self.goal != "predicate" and all(limit is None for limit in limits[:4]):
-            raise ValueError("no criterion decides whether an object is at its goal")
-        if (self.goal == "experience") != (self.walkthrough_steps > 0):
-            raise ValueError("walkthrough_steps goes with the goal experience")
-        if not 1 <= self.min_objects <= self.max_objects:
-            raise ValueError(f"need 1 <= min_objects <= max_objects, got {self.min_objects} and {self.max_objects}")
+def _read_settings(document: Any, fields: ValidationInfo) -> object:
+    """The settings of the task's kind; a kind that is unknown has been refused before."""
+    return payloads.read_settings(payloads.KINDS.load(fields.data["kind"]), document) if "kind" in fields.data else None
 
 
 @dataclass(frozen=True)
@@ -218,72 +116,96 @@ class Task:
     """One published setting.
 
     Attributes:
-        actions: in the order of the policy's ids.
-        sensors: the observation's keys, in order.
-        robot_radius_m: for navigability and distances.
-        rearrangement: for the kind of that name.
+        kind: name of the kind of task, an entry point of ``robot_runtime.task_kinds``.
+        actions: names of the actions, in the order of the policy's ids.
+        sensors: keys of the observation, in order.
+        robot_radius_m: radius of the robot, which decides where it fits and what is near.
+        settings: what only this kind of task has, of ``TaskKind.settings_type``; None if it has nothing. In files it
+            stands under the name that the kind gives it (``TaskKind.settings_field``).
         max_steps: number of actions after which the episode ends.
         max_seconds: time since the start, on the robot's clock, with whose passing the action ends the episode; None
             for no limit.
-        control: of the continuous actions; None where there are only ``actions``, which are discrete.
-        gps_dimensions: of the sensor ``gps``, Habitat's ``DIMENSIONALITY``: ``robot_runtime.common.geometry.gps``.
+        control: limits of the continuous actions; None where there are only ``actions``, which are discrete.
+        gps_dimensions: length of the sensor ``gps``, Habitat's ``DIMENSIONALITY``:
+            ``robot_runtime.common.geometry.gps``.
         look_limits_deg: lowest and highest tilt of the camera, up positive. A look beyond them moves nothing and has
             failed, as in AI2-THOR; None: a look ends at the head's own limit, as habitat-sim clamps it.
         source: paper, repository and file that the constants come from.
     """
 
     name: str
-    kind: TaskKind
+    kind: str
     source: str
     actions: tuple[Action, ...]
     magnitudes: Magnitudes
-    sensors: tuple[SensorName, ...]
+    sensors: tuple[str, ...]
     camera: TrainingCamera
     robot_radius_m: float
     max_steps: int
     success: Success
     categories: dict[str, Category] = field(default_factory=dict)
-    rearrangement: Rearrangement | None = None
+    settings: Annotated[Any, PlainValidator(_read_settings)] = None
     control: Control | None = None
     max_seconds: float | None = None
     gps_dimensions: Literal[2, 3] = 2
     look_limits_deg: tuple[float, float] | None = None
 
     __pydantic_config__ = config.STRICT
+    __inlined__ = "settings"
 
     def __post_init__(self) -> None:
         if Action.STOP not in self.actions:
             raise ValueError("a task needs the action stop: it is how an episode succeeds")
         if Action.VELOCITY_CONTROL in self.actions or Action.WAYPOINT_CONTROL in self.actions:
             raise ValueError("continuous actions stand under 'control', not in 'actions'")
-        if self.kind in ("objectnav", "areagoal") and not self.categories:
-            raise ValueError(f"a task of kind {self.kind} needs 'categories'")
-        if (self.success.rule == "room") != (self.kind == "areagoal"):
-            raise ValueError("the success rule room goes with the kind areagoal")
-        if (self.success.rule == "answer") != (self.kind == "eqa"):
-            raise ValueError("the success rule answer goes with the kind eqa")
-        moves_objects = self.kind == "rearrangement"
-        if (self.success.rule == "objects") != moves_objects or (self.rearrangement is not None) != moves_objects:
-            raise ValueError("the kind rearrangement goes with the success rule objects and with 'rearrangement'")
-        if (Action.GRAB_RELEASE in self.actions) != moves_objects:
-            raise ValueError("the action grab_release goes with the kind rearrangement")
+        kind = self._known_kind()
+        kind.check_task(self)
         if "semantic" in self.sensors and not self.categories:
             raise ValueError("the sensor 'semantic' shows category ids: the task needs 'categories'")
         for name in self.sensors:
-            if GOAL_SENSORS.get(name, self.kind) != self.kind:
-                raise ValueError(f"an episode of {self.kind} has nothing that the sensor {name!r} could show")
+            if name not in kind.sensors and name not in payloads.SENSORS:
+                raise ValueError(_no_sensor(name, self.kind))
         if len(set(self.sensors)) < len(self.sensors):
             raise ValueError(f"a sensor stands twice in {list(self.sensors)}")
         if self.max_steps <= 0:
             raise ValueError(f"max_steps must be positive, got {self.max_steps}")
         if self.max_seconds is not None and not 0 < self.max_seconds < math.inf:
             raise ValueError(f"max_seconds must be positive and finite, got {self.max_seconds}")
-        if self.max_seconds is not None and self.kind == "eqa":
-            raise ValueError("a question is asked at the stop or the last step: the kind eqa has no max_seconds")
         if self.look_limits_deg is not None:
             low_deg, high_deg = self.look_limits_deg
             if not (-90 <= low_deg < high_deg <= 90 and low_deg <= self.camera.tilt_deg <= high_deg):
                 raise ValueError(f"look_limits_deg must enclose the camera's tilt_deg, got {low_deg} and {high_deg}")
+
+    def _known_kind(self) -> payloads.Payloads:
+        kind = payloads.KINDS.find(self.kind)
+        if kind is None:
+            raise ValueError(f"there is no kind of task {self.kind!r}; {payloads.KINDS.suggestion(self.kind)}")
+        return kind
+
+    @classmethod
+    def arrange(cls, document: dict[str, Any]) -> dict[str, Any]:
+        """Collect the kind's settings, which have a name of their own in files (``config.INLINED``)."""
+        kind = payloads.KINDS.find(str(document.get("kind")))
+        field = kind.settings_field if kind is not None else ""
+        common = {name: value for name, value in document.items() if name != field}
+        if common.get(_EMPTY_SETTINGS, ...) is None:
+            del common[_EMPTY_SETTINGS]
+        return common if document.get(field) is None else {**common, "settings": document[field]}
+
+    @classmethod
+    def inlined_types(cls) -> list[type]:
+        """The classes of settings of all kinds."""
+        return [kind.settings_type for kind in payloads.loadable_kinds() if kind.settings_type is not None]
+
+    def document(self) -> dict[str, Any]:
+        """The fields by their names in files; values as they are."""
+        field = payloads.KINDS.load(self.kind).settings_field or _EMPTY_SETTINGS
+        return {field if name == "settings" else name: getattr(self, name) for name in self.__dataclass_fields__}
+
+    @model_serializer(mode="wrap")
+    def _settings_to_file(self, fields: Callable[[Task], dict[str, Any]]) -> dict[str, Any]:
+        field = payloads.KINDS.load(self.kind).settings_field or _EMPTY_SETTINGS
+        return {field if name == "settings" else name: value for name, value in fields(self).items()}
 
     @property
     def look_limits_rad(self) -> tuple[float, float] | None:
@@ -300,16 +222,20 @@ def with_sensors(task: Task, names: Sequence[str]) -> Task:
     Sensors that it has already change nothing.
 
     Raises:
-        ConfigError: for a sensor that does not exist, or that shows nothing in this task.
+        ConfigError: there is no such sensor, or it shows nothing in this task.
     """
-    for name in names:
-        if name not in SENSOR_NAMES:
-            raise ConfigError(f"there is no sensor {name!r}", f"choose from {', '.join(SENSOR_NAMES)}")
-    added = [name for name in SENSOR_NAMES if name in names and name not in task.sensors]
+    added = [name for name in dict.fromkeys(names) if name not in task.sensors]
     try:
         return replace(task, name="+".join([task.name, *added]), sensors=(*task.sensors, *added))
     except ValueError as error:
         raise ConfigError(f"task {task.name!r}: {error}", "remove the sensor") from error
+
+
+def _no_sensor(name: str, kind: str) -> str:
+    known = payloads.sensor_names()
+    if name in known:
+        return f"an episode of {kind} has nothing that the sensor {name!r} could show"
+    return f"there is no sensor {name!r}; choose from {', '.join(known)}"
 
 
 def load_task(name: str) -> Task:

@@ -22,7 +22,7 @@ from robot_runtime.actions.discrete import HABITAT, Magnitudes
 from robot_runtime.common.geometry import SE2, habitat_quaternion_to_yaw, habitat_to_ros_position
 from robot_runtime.errors import ConfigError
 from robot_runtime.tasks.episode import Episode, Goal
-from robot_runtime.tasks.task import SensorName, Task, TrainingCamera, load_task
+from robot_runtime.tasks.task import Task, TrainingCamera, load_task
 
 SIMULATOR = "RobotRuntime-v0"
 
@@ -88,7 +88,7 @@ def task_of(config: Any) -> Task:
     """
     preset = load_task(config.robot_task)
     sizes = Magnitudes(config.forward_step_size, config.turn_angle, preset.magnitudes.tilt_deg)
-    images: dict[str, SensorName] = {_CAMERAS[0]: "rgb", _CAMERAS[1]: "depth"}
+    images: dict[str, str] = {_CAMERAS[0]: "rgb", _CAMERAS[1]: "depth"}
     task = replace(
         preset,
         actions=HABITAT.actions,  # habitat-lab decides which of them there are, and under which ids

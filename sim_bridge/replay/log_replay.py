@@ -18,6 +18,7 @@ from robot_runtime.recording.reader import LogReader, before_damage
 from robot_runtime.records import EpisodeHeader, StepRecord
 from robot_runtime.scenes.scene import Scene
 from robot_runtime.scoring.policy_agreement import open_loop
+from robot_runtime.tasks.episode import EpisodeDetails
 from sim_bridge.replay.action_replay import replay_actions
 from sim_bridge.replay.backends import mujoco
 from sim_bridge.replay.backends.base import BackendFactory, SimulatorBackend
@@ -195,7 +196,7 @@ class ReplayCache:
 
     def simulator(self, header: EpisodeHeader, scene: Scene | None, images: bool) -> SimulatorBackend:
         """The simulator for a log. Raises as :class:`BackendFactory`."""
-        objects = sorted(item.id for item in header.episode.objects)
+        objects = sorted(item.id for item in EpisodeDetails.of(header.episode).objects_to_move)
         camera = header.intrinsics, header.mount, header.depth_unit_m
         place = scene and scene.folder, header.episode.scene, header.episode.start_z_m  # adapters use the last two
         # As text, because some of it is dictionaries.

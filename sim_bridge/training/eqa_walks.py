@@ -17,7 +17,7 @@ from robot_runtime.common.geometry import SE2
 from robot_runtime.scenes.grid_interpolation import Floats, bilinear
 from robot_runtime.scenes.scene import Scene, load_scene
 from robot_runtime.task_kinds.eqa.questions.starts import PathFinder
-from robot_runtime.task_kinds.objectnav.task import object_goal
+from robot_runtime.tasks.categories import object_goal
 from robot_runtime.tasks.task import load_task
 from sim_bridge.physics.scene_model import build_model
 from sim_bridge.rendering.renderer import SceneRenderer

@@ -19,7 +19,7 @@ from robot_runtime.errors import ConfigError, EpisodeError, StaleData, UnknownAc
 from robot_runtime.gym import NavigationEnv, Reward, observation_space
 from robot_runtime.hal import Robot
 from robot_runtime.records import EndReason
-from robot_runtime.tasks.episode import Instruction
+from robot_runtime.task_kinds.vln.task import Instruction, Route
 from robot_runtime.tasks.task import Success, Task
 
 TASK = make_task()
@@ -207,11 +207,11 @@ def test_words_are_text_in_a_text_space():
     task = make_task(
         "vln", sensors=("rgb", "instruction", "instruction_tokens"), success=Success("distance", 0.36), categories={}
     )
-    episode = make_episode(instruction=Instruction("दरवाज़े तक जाओ – “stop”.\n", (5, 6)))
+    episode = make_episode(details=Route(instruction=Instruction("दरवाज़े तक जाओ – “stop”.\n", (5, 6))))
     with fake_robot(task) as robot:
         env = make_env(robot, task, [episode])
         observation, _ = env.reset()
-        assert observation["instruction"] == episode.instruction.text
+        assert observation["instruction"] == Route.of(episode).instruction.text
         assert env.observation_space.contains(observation)
         observation, *_ = env.step(np.int64(2))
         assert env.observation_space.contains(observation)

@@ -19,7 +19,7 @@ from robot_runtime.policies.stepping import check_policy
 from robot_runtime.policy import Answer, Observation, Policy, World
 from robot_runtime.records import ANSWER, EndReason
 from robot_runtime.runtime import run_episode, run_episodes
-from robot_runtime.tasks.episode import Question
+from robot_runtime.task_kinds.eqa.task import Inquiry, Question
 from robot_runtime.tasks.task import Category, Success, Task
 
 TASK = make_task()
@@ -224,7 +224,7 @@ class Answering(Script):
         return str(len(self.seen))
 
 
-ASKED = make_episode(question=Question("How many rooms?", "2", "room_count"))
+ASKED = make_episode(details=Inquiry(question=Question("How many rooms?", "2", "room_count")))
 EQA = make_task(
     "eqa",
     sensors=("rgb", "question"),

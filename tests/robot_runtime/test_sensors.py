@@ -19,11 +19,19 @@ from robot_runtime.errors import ConfigError, DeviceFault, EpisodeError
 from robot_runtime.hal import CameraInfo, Intrinsics, Mount, RgbdFrame
 from robot_runtime.scenes.objects import ObjectPose
 from robot_runtime.scenes.scene import Room
-from robot_runtime.sensors import SENSORS, ObservationBuilder, check_camera
+from robot_runtime.sensors import ObservationBuilder, check_camera
+from robot_runtime.task_kinds.eqa.task import Question
+from robot_runtime.task_kinds.pointnav.kind import PointGoal
 from robot_runtime.task_kinds.rearrangement.sensors import RearrangementGoal
-from robot_runtime.tasks.episode import Episode, Instruction, Question, RearrangedObject
+from robot_runtime.task_kinds.rearrangement.settings import Rearrangement
+from robot_runtime.task_kinds.rearrangement.task import Layout
+from robot_runtime.task_kinds.vln.task import Instruction
+from robot_runtime.tasks.categories import CategoryGoal
+from robot_runtime.tasks.episode import Episode, RearrangedObject
 from robot_runtime.tasks.goal_program import Program
-from robot_runtime.tasks.task import Category, Rearrangement, SensorName, Success, Task, TrainingCamera
+from robot_runtime.tasks.payloads import sensor_names
+from robot_runtime.tasks.registry import sensor_of
+from robot_runtime.tasks.task import Category, Success, Task, TrainingCamera
 
 CAMERA = TrainingCamera(
     width=8, height=6, hfov_deg=79.0, height_m=0.88, depth_min_m=0.5, depth_max_m=5.0, depth_normalized=True
@@ -45,12 +53,11 @@ EPISODE = Episode(
     "flat",
     SE2(1.0, 2.0, math.radians(90)),
     (),
-    objects=(BOOK, CUP),
-    program=Program(({"subject": "cup", "on": "table"},)),
+    details=Layout(objects=(BOOK, CUP), program=Program(({"subject": "cup", "on": "table"},))),
 )
 
 
-def make_task(*sensors: SensorName, **changes: Any) -> Task:
+def make_task(*sensors: str, **changes: Any) -> Task:
     kinds = {"objectgoal": "objectnav", "areagoal": "areagoal", "instruction": "vln", "question": "eqa"}
     kinds |= dict.fromkeys(MOVES_OBJECTS, "rearrangement")
     kind = next((kinds[name.removesuffix("_tokens")] for name in sensors if name.removesuffix("_tokens") in kinds), "")
@@ -60,7 +67,7 @@ def make_task(*sensors: SensorName, **changes: Any) -> Task:
     success = rules.get(kind, Success("distance", 0.2))
     actions = (Action.STOP, Action.MOVE_FORWARD)
     if kind == "rearrangement":
-        changes.setdefault("rearrangement", HAND)
+        changes.setdefault("settings", HAND)
         actions = (*actions, Action.GRAB_RELEASE)
     return Task(
         name="test",
@@ -108,8 +115,8 @@ GOAL_IN_START = START.inverse().apply(-2.0, 6.0)
         ("pointgoal", [5.0, 0.6435]),  # 4 m ahead of the start, 3 m to its left
     ],
 )
-def test_the_frame_table(sensor: SensorName, expected: list[float]):
-    observation = ObservationBuilder(make_task(sensor), START, GOAL_IN_START).build(make_frame(), ROBOT)
+def test_the_frame_table(sensor: str, expected: list[float]):
+    observation = ObservationBuilder(make_task(sensor), START, PointGoal(*GOAL_IN_START)).build(make_frame(), ROBOT)
     np.testing.assert_allclose(observation[sensor], expected, atol=5e-5)
 
 
@@ -125,7 +132,7 @@ def test_the_frame_table(sensor: SensorName, expected: list[float]):
 )
 def test_signs_from_the_origin(pose: SE2, gps: list[float], compass: float, rho: float, azimuth_deg: float):
     task = make_task("gps", "compass", "pointgoal_with_gps_compass", "pointgoal")
-    observation = ObservationBuilder(task, SE2(), (2.0, 0.0)).build(make_frame(), pose)
+    observation = ObservationBuilder(task, SE2(), PointGoal(2.0, 0.0)).build(make_frame(), pose)
     np.testing.assert_allclose(observation["gps"], gps, atol=1e-6)
     np.testing.assert_allclose(np.degrees(observation["compass"]), [compass], atol=1e-4)
     rho_seen, azimuth_seen = observation["pointgoal_with_gps_compass"]
@@ -139,7 +146,7 @@ def test_gps_of_three_dimensions_is_the_start_frame_in_habitat_axes():
     task = replace(make_task("gps"), gps_dimensions=3)
     seen = ObservationBuilder(task, START, None).build(make_frame(), ROBOT)["gps"]
     np.testing.assert_allclose(seen, [-1.0, 0.0, -3.0], atol=1e-6)  # 1 m to the left, on the floor, 3 m forward
-    assert SENSORS["gps"].shape(task) == (3,)
+    assert sensor_of(task, "gps").shape(task) == (3,)
 
 
 @pytest.mark.parametrize("dimensions", [2, 3])
@@ -150,7 +157,7 @@ def test_policies_read_either_gps(dimensions: int):
 @given(st.floats(-50, 50), st.floats(-50, 50), st.floats(-math.pi, math.pi), st.floats(-20, 20), st.floats(-20, 20))
 def test_gps_compass_and_static_goal_give_the_dynamic_goal(x: float, y: float, yaw: float, gx: float, gy: float):
     task = make_task("gps", "compass", "pointgoal", "pointgoal_with_gps_compass")
-    seen = ObservationBuilder(task, START, (gx, gy)).build(make_frame(), SE2(x, y, yaw))
+    seen = ObservationBuilder(task, START, PointGoal(gx, gy)).build(make_frame(), SE2(x, y, yaw))
     rho, azimuth = seen["pointgoal"].astype(float)
     forward, right = seen["gps"].astype(float)
     (heading,) = seen["compass"].astype(float)
@@ -164,12 +171,14 @@ def test_gps_compass_and_static_goal_give_the_dynamic_goal(x: float, y: float, y
     )
 
 
-@pytest.mark.parametrize("name", SENSORS)
-def test_every_sensor_has_the_shape_type_and_bounds_that_the_table_says(name: SensorName):
+@pytest.mark.parametrize("name", sensor_names())
+def test_every_sensor_has_the_shape_type_and_bounds_that_the_table_says(name: str):
     task = make_task(name, categories=CATEGORIES)
-    builder = ObservationBuilder(task, START, (1.0, -1.0), 11, COUNTS_AS, INSTRUCTION, QUESTION, START)
-    value = builder.build(make_frame(semantic=True), ROBOT, RearrangementGoal(EPISODE, make_frame()))[name]
-    sensor = SENSORS[name]
+    sensor = sensor_of(task, name)
+    goals = (PointGoal(1.0, -1.0), CategoryGoal(11), INSTRUCTION, QUESTION, RearrangementGoal(EPISODE, make_frame()))
+    goal = {type(goal): goal for goal in goals}.get(sensor.goal_type or PointGoal)
+    builder = ObservationBuilder(task, START, goal, COUNTS_AS, START)
+    value = builder.build(make_frame(semantic=True), ROBOT)[name]
     if sensor.dtype is np.str_:
         assert (value.dtype.kind, value.shape) == ("U", sensor.shape(task))
         return
@@ -181,8 +190,9 @@ def test_every_sensor_has_the_shape_type_and_bounds_that_the_table_says(name: Se
 
 
 def test_exact_shapes_and_types():
-    task = make_task("held")
-    table = {name: (row.shape(task), np.dtype(row.dtype).name) for name, row in SENSORS.items()}
+    tasks = {name: make_task(name, categories=CATEGORIES) for name in sensor_names()}
+    sensors = {name: sensor_of(task, name) for name, task in tasks.items()}
+    table = {name: (row.shape(tasks[name]), np.dtype(row.dtype).name) for name, row in sensors.items()}
     assert table == {
         "rgb": ((6, 8, 3), "uint8"),
         "depth": ((6, 8, 1), "float32"),
@@ -209,7 +219,7 @@ def test_exact_shapes_and_types():
 
 def rearrangement_seen(held: tuple[str, ...] = (), phase: str = "unshuffle", origin: SE2 = START) -> dict[str, Any]:
     frame = make_frame()
-    builder = ObservationBuilder(make_task(*MOVES_OBJECTS), START, origin=origin)
+    builder = ObservationBuilder(make_task(*MOVES_OBJECTS), START, RearrangementGoal(EPISODE), origin=origin)
     return builder.build(frame, ROBOT, RearrangementGoal(EPISODE, frame, held, phase))
 
 
@@ -223,7 +233,7 @@ def test_objects_to_be_moved_are_told_from_where_the_robot_is():
 
 def test_where_objects_are_does_not_depend_on_the_localizers_frame():
     """Odometry starts at its own origin; the episode's start is where that is in the map."""
-    builder = ObservationBuilder(make_task(*MOVES_OBJECTS), SE2(), origin=START)
+    builder = ObservationBuilder(make_task(*MOVES_OBJECTS), SE2(), RearrangementGoal(EPISODE), origin=START)
     seen = builder.build(make_frame(), ROBOT.relative_to(START), RearrangementGoal(EPISODE, make_frame()))
     np.testing.assert_allclose(seen["obj_start_gps_compass"], rearrangement_seen()["obj_start_gps_compass"], atol=1e-6)
 
@@ -240,22 +250,24 @@ def test_phase_program_and_image_of_the_goal():
 
 
 def test_more_objects_than_the_task_shows_are_an_error():
-    crowded = replace(EPISODE, objects=tuple(replace(CUP, id=f"cup {i}") for i in range(4)))
-    builder = ObservationBuilder(make_task("obj_start_gps_compass"), START)
+    crowded = replace(
+        EPISODE, details=replace(Layout.of(EPISODE), objects=tuple(replace(CUP, id=f"cup {i}") for i in range(4)))
+    )
+    builder = ObservationBuilder(make_task("obj_start_gps_compass"), START, RearrangementGoal(crowded))
     with raises_naming(EpisodeError, "4 objects"):
         builder.build(make_frame(), ROBOT, RearrangementGoal(crowded))
 
 
 @pytest.mark.parametrize("name", ["program", "imagegoal", "held"])
-def test_what_the_episode_does_not_have_is_an_error(name: SensorName):
-    bare = None if name == "held" else RearrangementGoal(replace(EPISODE, program=None))
+def test_what_the_episode_does_not_have_is_an_error(name: str):
+    bare = None if name == "held" else RearrangementGoal(replace(EPISODE, details=Layout((BOOK, CUP))))
     with pytest.raises(ConfigError):
-        ObservationBuilder(make_task(name), START).build(make_frame(), ROBOT, bare)
+        ObservationBuilder(make_task(name), START, bare).build(make_frame(), ROBOT)
 
 
 def test_words_are_text_and_tokens_with_the_padding_of_their_dataset():
-    told = ObservationBuilder(make_task("instruction", "instruction_tokens"), START, instruction=INSTRUCTION)
-    asked = ObservationBuilder(make_task("question", "question_tokens"), START, question=QUESTION)
+    told = ObservationBuilder(make_task("instruction", "instruction_tokens"), START, INSTRUCTION)
+    asked = ObservationBuilder(make_task("question", "question_tokens"), START, QUESTION)
     seen = told.build(make_frame(), ROBOT) | asked.build(make_frame(), ROBOT)
     assert str(seen["instruction"]) == "Geh in die Küche."
     assert str(seen["question"]) == "What color is the vase?"
@@ -265,21 +277,21 @@ def test_words_are_text_and_tokens_with_the_padding_of_their_dataset():
 
 @pytest.mark.parametrize("tokens", [(), (1,) * 201])
 def test_tokens_that_are_not_there_or_too_many_are_an_error(tokens: tuple[int, ...]):
-    builder = ObservationBuilder(make_task("question_tokens"), START, question=replace(QUESTION, tokens=tokens))
+    builder = ObservationBuilder(make_task("question_tokens"), START, replace(QUESTION, tokens=tokens))
     with raises_naming(EpisodeError, "question_tokens", f"question has {len(tokens)}") as caught:
         builder.build(make_frame(), ROBOT)
     assert "'question' shows the text" in caught.value.remedy
 
 
 @pytest.mark.parametrize("name", ["instruction", "question_tokens", "areagoal"])
-def test_a_goal_that_the_episode_lacks_is_an_error(name: SensorName):
+def test_a_goal_that_the_episode_lacks_is_an_error(name: str):
     with raises_naming(ConfigError, f"sensor '{name}'"):
         ObservationBuilder(make_task(name), START)
 
 
 def test_keys_come_in_the_tasks_order_and_images_are_the_frames():
     frame = make_frame()
-    seen = ObservationBuilder(make_task("objectgoal", "rgb"), START, category_id=4).build(frame, ROBOT)
+    seen = ObservationBuilder(make_task("objectgoal", "rgb"), START, CategoryGoal(4)).build(frame, ROBOT)
     assert list(seen) == ["objectgoal", "rgb"]
     np.testing.assert_array_equal(seen["rgb"], frame.rgb)
     assert seen["objectgoal"].tolist() == [4]
@@ -292,7 +304,7 @@ def test_semantic_tells_the_category_of_objectgoal_and_not_which_object():
     objects = np.full((6, 8), -1, np.int32)
     objects[0, :4] = 0, 1, 2, 3
     task = make_task("objectgoal", "semantic", categories=CATEGORIES)
-    builder = ObservationBuilder(task, START, None, 3, np.array([3, -1, 3, 11], np.int32))
+    builder = ObservationBuilder(task, START, CategoryGoal(3), np.array([3, -1, 3, 11], np.int32))
     seen = builder.build(replace(make_frame(), semantic=objects), ROBOT)
     assert seen["semantic"].shape == (6, 8, 1)
     assert seen["semantic"][0, :, 0].tolist() == [3, -1, 3, 11, -1, -1, -1, -1]
@@ -304,7 +316,7 @@ def test_an_object_that_the_scene_does_not_have_is_a_fault():
     frame = replace(make_frame(), semantic=np.full((6, 8), 4, np.int32))
     task = make_task("semantic", categories=CATEGORIES)
     with raises_naming(DeviceFault, "object 4", "4 objects"):
-        ObservationBuilder(task, START, None, None, np.zeros(4, np.int32)).build(frame, ROBOT)
+        ObservationBuilder(task, START, None, np.zeros(4, np.int32)).build(frame, ROBOT)
 
 
 def test_the_floor_plan_is_in_the_start_frame():
@@ -327,7 +339,7 @@ def test_compass_stays_in_its_interval():
 
 
 @pytest.mark.parametrize("sensor", ["pointgoal", "pointgoal_with_gps_compass", "objectgoal"])
-def test_a_sensor_without_its_goal_is_refused_at_the_start(sensor: SensorName):
+def test_a_sensor_without_its_goal_is_refused_at_the_start(sensor: str):
     with raises_naming(ConfigError, sensor):
         ObservationBuilder(make_task(sensor), START)
 

@@ -18,6 +18,7 @@ from robot_runtime.common import config
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import ANSWER, EVIDENCE
 from robot_runtime.task_kinds.eqa.agents.attention import FOLDER
+from robot_runtime.task_kinds.eqa.task import Inquiry
 
 pytestmark = pytest.mark.slow
 
@@ -71,7 +72,7 @@ def test_from_a_question_to_a_score(
     with LogReader(log) as reader:
         assert reader.complete
         assert reader.header.robot == "locobot-ros-pyrobot"
-        question = reader.header.episode.question
+        question = Inquiry.of(reader.header.episode).question
         assert question is not None
         last = list(reader.steps(images=False))[-1].policy_info
     given, evidence = last[ANSWER], last.get(EVIDENCE, [])

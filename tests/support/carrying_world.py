@@ -17,6 +17,7 @@ from robot_runtime.scenes.scene import Scene
 from robot_runtime.task_kinds.rearrangement import task as rearrangement
 from robot_runtime.task_kinds.rearrangement.crosshair import Pointer, settings
 from robot_runtime.task_kinds.rearrangement.state import RearrangementState
+from robot_runtime.task_kinds.rearrangement.task import Layout
 from robot_runtime.tasks.episode import Episode
 from robot_runtime.tasks.task import Task
 
@@ -30,7 +31,7 @@ class CarryingWorld:
     def __init__(self, task: Task, scene: Scene, episode: Episode) -> None:
         self.task, self.scene, self.episode = task, scene, episode
         self.pose, self.tilt_rad = episode.start, task.camera.tilt_rad
-        self.objects: dict[str, ObjectPose] = {item.id: item.start for item in episode.objects}
+        self.objects: dict[str, ObjectPose] = {item.id: item.start for item in Layout.of(episode).objects}
         self.held: list[tuple[str, ObjectPose]] = []
         self.phase = "walkthrough" if settings(task).walkthrough_steps else "unshuffle"
         self.counts: Counter[str] = Counter()
@@ -85,7 +86,7 @@ class CarryingWorld:
         if self.held:
             name, relative = self.held.pop()
             pose = relative.moved(self.pose)
-            goals = {item.id: item.goal for item in self.episode.objects if item.goal is not None}
+            goals = {item.id: item.goal for item in Layout.of(self.episode).objects if item.goal is not None}
             # It falls on what its goal lies on.
             self.objects[name] = replace(pose, position=(*pose.position[:2], goals[name].position[2]))
             self.counts["released"] += 1

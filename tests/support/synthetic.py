@@ -39,8 +39,7 @@ from robot_runtime.records import (
 )
 from robot_runtime.scenes.occupancy_map import Cell, OccupancyMap
 from robot_runtime.scenes.scene import Room, Scene, SceneFile, SceneObject
-from robot_runtime.sensors import ObservationBuilder
-from robot_runtime.task_kinds.objectnav import task as objectnav
+from robot_runtime.sensors import observations_of
 from robot_runtime.tasks.episode import Episode, Goal
 from robot_runtime.tasks.task import Category, Success, Task, TrainingCamera
 
@@ -212,15 +211,7 @@ class _Robot:
         self._tilt_rad = tilt_rad
         self._now_ns = start.start_ns
         self._free = start.scene.map.navigable(RADIUS_M)
-        goal = None
-        category = None
-        if start.task.kind == "pointnav":
-            goal = self._pose.inverse().apply(start.episode.goals[0].x_m, start.episode.goals[0].y_m)
-        elif start.episode.category is not None:
-            category = start.task.categories[start.episode.category].id
-        categories = objectnav.object_category_ids(start.task, start.scene)
-        words = (start.episode.instruction, start.episode.question)
-        self._builder = ObservationBuilder(start.task, self._pose, goal, category, categories, *words)
+        self._builder = observations_of(start.task, start.scene, start.episode, self._pose, self._pose)
 
     def act(self, index: int, action: Action) -> StepRecord:
         wanted = self._header.task.magnitudes.displacement(action)

@@ -32,8 +32,8 @@ from robot_runtime.scenes.occupancy_map import Cell, OccupancyMap
 from robot_runtime.scenes.scene import Scene, SceneFile
 from robot_runtime.sensors import check_camera
 from robot_runtime.tasks.episode import Episode
-from robot_runtime.tasks.registry import check_episode
-from robot_runtime.tasks.task import GOAL_SENSORS, Success, Task, TrainingCamera
+from robot_runtime.tasks.registry import check_episode, sensor_of
+from robot_runtime.tasks.task import Success, Task, TrainingCamera
 
 MARGIN_M = 1.0
 CELL_M = 0.05
@@ -82,7 +82,7 @@ class ImportOptions:
             raise ConfigError("an episode and a stop require a task", "add --task")
         if self.episode is not None and self.scene is None:
             raise ConfigError("an episode requires a scene", "add --scene")
-        if self.task is not None and self.task.rearrangement is not None:
+        if self.task is not None and Action.GRAB_RELEASE in self.task.actions:
             raise ConfigError(
                 f"task {self.task.name!r} moves objects, whose poses no bag contains", "choose another task"
             )
@@ -117,7 +117,7 @@ def task_for(options: ImportOptions, camera: CameraInfo, steps: int) -> Task:
         if own != task.camera:
             task = replace(task, name=f"{task.name}+camera", camera=own)
     if options.episode is None:
-        sensors = tuple(name for name in task.sensors if name not in GOAL_SENSORS)
+        sensors = tuple(name for name in task.sensors if sensor_of(task, name).goal_type is None)
         task = replace(task, name=f"{task.name}-goal", sensors=sensors)
     try:
         check_camera(task, camera)

@@ -18,10 +18,11 @@ from robot_runtime.policies.planning.path_follower import PathFollower
 from robot_runtime.policy import Answer, Observation, Policy, World
 from robot_runtime.scenes.scene import Scene
 from robot_runtime.task_kinds.areagoal import task as areagoal
+from robot_runtime.task_kinds.eqa.task import Inquiry
 from robot_runtime.task_kinds.rearrangement import task as rearrangement
 from robot_runtime.task_kinds.rearrangement.oracle import RearrangementOracle
 from robot_runtime.tasks.episode import Episode, Goal
-from robot_runtime.tasks.registry import task_module
+from robot_runtime.tasks.registry import kind_of
 from robot_runtime.tasks.task import Task
 
 _VISIBLE_RESERVE_M = 0.15
@@ -73,7 +74,7 @@ class Oracle(Policy):
             rearrangement.resolve_goals(task, world.scene, world.episode)
             self._rearrangement = RearrangementOracle(task, world)
             return
-        rules = task_module(task)
+        rules = kind_of(task)
         episode = rules.resolve_goals(task, world.scene, world.episode)
         self._goals = episode.goals
         arrive_m = _ARRIVE_M
@@ -106,7 +107,7 @@ class Oracle(Policy):
 
     @override
     def answer(self, observation: Observation) -> Answer | None:
-        question = self._world.episode.question
+        question = Inquiry.of(self._world.episode).question
         return None if question is None else question.answer
 
     @override

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from robot_runtime.actions.discrete import Action, Magnitudes
 from robot_runtime.common import config
@@ -13,9 +13,9 @@ from robot_runtime.errors import CheckpointError
 from robot_runtime.policies.convert.conversion import Options
 from robot_runtime.policies.convert.habitat_config import HabitatFacts
 from robot_runtime.policies.convert.networks.ddppo import DdppoConfig
-from robot_runtime.tasks.task import SensorName, Success, Task, TaskKind, TrainingCamera
+from robot_runtime.tasks.task import Success, Task, TrainingCamera
 
-_KINDS: Mapping[str, TaskKind] = {"Nav-v0": "pointnav", "ObjectNav-v1": "objectnav"}
+_KINDS: Mapping[str, str] = {"Nav-v0": "pointnav", "ObjectNav-v1": "objectnav"}
 _ACTIONS = {
     action.value: action
     for action in (
@@ -42,7 +42,7 @@ def habitat_task(
     base = options.task
     if facts.dialect is None and base is None:
         raise CheckpointError(f"{path}: holds no configuration", "give its task with --task PRESET")
-    kind: TaskKind = "objectnav" if "objectgoal" in network.sensors else "pointnav"
+    kind: str = "objectnav" if "objectgoal" in network.sensors else "pointnav"
     if facts.task_type is not None and _KINDS.get(facts.task_type) != kind:
         raise CheckpointError(
             f"{path}: is of the task {facts.task_type}, its sensors of {kind}", "give an unmodified checkpoint"
@@ -149,13 +149,13 @@ def _actions(path: Path, network: DdppoConfig, facts: HabitatFacts, base: Task |
     return actions
 
 
-def _sensors(network: DdppoConfig, base: Task | None) -> tuple[SensorName, ...]:
-    needed = cast("tuple[SensorName, ...]", (*sorted(network.images, reverse=True), *network.sensors))
+def _sensors(network: DdppoConfig, base: Task | None) -> tuple[str, ...]:
+    needed = (*sorted(network.images, reverse=True), *network.sensors)
     own = base.sensors if base is not None else ()
     return (*own, *(name for name in needed if name not in own))
 
 
-def _success(kind: TaskKind, facts: HabitatFacts, base: Task | None) -> Success:
+def _success(kind: str, facts: HabitatFacts, base: Task | None) -> Success:
     if base is not None:
         return replace(base.success, distance_m=facts.success_m or base.success.distance_m)
     return Success("distance", facts.success_m or _SUCCESS_M, "view_points" if kind == "objectnav" else "goal")

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robot_runtime.policies.package.manifest import Manifest
-from robot_runtime.sensors import SENSORS
+from robot_runtime.tasks.registry import sensor_of
 
 _PATCH_PX = 16
 _LEVELS = 64
@@ -23,7 +23,7 @@ def patchwork(manifest: Manifest, seed: int) -> dict[str, NDArray[Any]]:
     random = np.random.default_rng(seed)
     observation: dict[str, NDArray[Any]] = {}
     for name in manifest.needs:
-        sensor = SENSORS[name]
+        sensor = sensor_of(manifest.task, name)
         low, high = sensor.bounds(manifest.task)
         values: NDArray[Any]
         shape = sensor.shape(manifest.task)

@@ -31,7 +31,7 @@ from robot_runtime.policies.package.files import MAX_GOLDEN_BYTES
 from robot_runtime.policies.package.formats.network import Network
 from robot_runtime.policies.package.manifest import ANSWERS, LOGITS, RECURRENT, VALUE, Manifest, Proof
 from robot_runtime.policies.package.rollout import Rollout, prepare
-from robot_runtime.tasks.task import SENSOR_NAMES
+from robot_runtime.tasks.registry import has_sensor
 
 Array = NDArray[Any]
 
@@ -161,7 +161,7 @@ def read(manifest: Manifest, data: bytes) -> Golden:
                     arrays, f"input/{tensor.name}", tensor.dtype, (manifest.golden.steps, *tensor.shape)
                 )
                 for tensor in manifest.inputs
-                if tensor.role in SENSOR_NAMES
+                if has_sensor(manifest.task, tensor.role)
             },
             sensors={key: arrays[f"sensor/{key}"] for key in manifest.needs},
             outputs={

@@ -17,7 +17,8 @@ from robot_runtime.actions.discrete import Action
 from robot_runtime.common import config
 from robot_runtime.imaging.preprocess import Operation
 from robot_runtime.policies.package.vocabulary import Vocabulary
-from robot_runtime.tasks.task import SENSOR_NAMES, SensorName, Task
+from robot_runtime.tasks.registry import has_sensor
+from robot_runtime.tasks.task import Task
 
 SCHEMA = 1
 """Version of this file's layout."""
@@ -300,9 +301,9 @@ class Manifest:
         self._check_words()
 
     @property
-    def needs(self) -> tuple[SensorName, ...]:
+    def needs(self) -> tuple[str, ...]:
         """Sensors that the network takes."""
-        return tuple(tensor.role for tensor in self.inputs if tensor.role in SENSOR_NAMES)
+        return tuple(tensor.role for tensor in self.inputs if has_sensor(self.task, tensor.role))
 
     def inputs_of(self, role: str) -> tuple[Tensor, ...]:
         """Inputs of a role, in order."""

@@ -23,7 +23,7 @@ from robot_runtime.policies.package.manifest import (
     Tensor,
 )
 from robot_runtime.policies.package.vocabulary import question_tokens
-from robot_runtime.tasks.task import SENSOR_NAMES
+from robot_runtime.tasks.registry import has_sensor
 
 Array = NDArray[Any]
 
@@ -36,7 +36,7 @@ def prepare(manifest: Manifest, observation: Mapping[str, Array]) -> dict[str, A
     Raises:
         PolicyError: a sensor is missing, or its preprocessed array has another type or shape than the manifest's.
     """
-    expected = [tensor for tensor in manifest.inputs if tensor.role in SENSOR_NAMES]
+    expected = [tensor for tensor in manifest.inputs if has_sensor(manifest.task, tensor.role)]
     missing = [tensor.role for tensor in expected if tensor.role not in observation]
     if missing:
         raise PolicyError(

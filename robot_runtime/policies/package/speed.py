@@ -15,7 +15,8 @@ from robot_runtime.policies.package.formats.network import Array, Network
 from robot_runtime.policies.package.manifest import QUESTION, Manifest
 from robot_runtime.policies.package.policy import Package, PackagePolicy
 from robot_runtime.policies.package.rollout import Rollout, prepare
-from robot_runtime.sensors import SENSORS, ObservationBuilder
+from robot_runtime.sensors import ObservationBuilder
+from robot_runtime.tasks.registry import kind_of, sensor_of
 
 _FAR = 10.0
 _MAX_INTEGER = 1 << 15
@@ -84,7 +85,7 @@ def random_observation(manifest: Manifest, seed: int) -> dict[str, Array]:
     random = np.random.default_rng(seed)
     observation: dict[str, Array] = {}
     for name in manifest.needs:
-        sensor = SENSORS[name]
+        sensor = sensor_of(manifest.task, name)
         low, high = sensor.bounds(manifest.task)
         shape = sensor.shape(manifest.task)
         if name == QUESTION:
@@ -100,9 +101,8 @@ def random_observation(manifest: Manifest, seed: int) -> dict[str, Array]:
 
 
 def _builder(manifest: Manifest) -> ObservationBuilder | None:
-    if manifest.task.kind != "pointnav":
-        return None
-    return ObservationBuilder(manifest.task, SE2(), goal=(3.0, 1.0))
+    goal = kind_of(manifest.task).example_goal()
+    return None if goal is None else ObservationBuilder(manifest.task, SE2(), goal)
 
 
 def _frame(manifest: Manifest, seed: int) -> RgbdFrame:

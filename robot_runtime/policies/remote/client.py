@@ -37,7 +37,8 @@ from robot_runtime.policies.remote.protocol import (
     unpack,
 )
 from robot_runtime.policy import Observation, Policy, World
-from robot_runtime.tasks.task import SENSOR_NAMES, Task
+from robot_runtime.tasks.payloads import sensor_names
+from robot_runtime.tasks.task import Task
 
 TIME_LIMIT_S = 10.0
 RESET_LIMIT_S = 60.0
@@ -291,7 +292,7 @@ class RemotePolicy(Policy):
             )
         self.name = f"{about.get('policy')}@{self._url}"  # type: ignore[misc]
         needs = about.get("needs")
-        self.needs = tuple(name for name in needs if name in SENSOR_NAMES) if isinstance(needs, list) else ()  # type: ignore[misc]
+        self.needs = tuple(name for name in needs if name in sensor_names()) if isinstance(needs, list) else ()  # type: ignore[misc]
         self.follows = about.get("follows") is True  # type: ignore[misc]  # earlier versions do not send it
         if about.get("task") is not None:
             self.task = config.parse(about["task"], Task, f"{self._url}: task")

@@ -23,7 +23,7 @@ from robot_runtime.scenes.geodesic import DistanceField
 from robot_runtime.scoring.pose_tracks import PoseTrack, pose_tracks
 from robot_runtime.scoring.reference_poses import scored_steps
 from robot_runtime.scoring.summary import EpisodeScore, Maps, score_log, score_steps
-from robot_runtime.tasks.registry import task_module
+from robot_runtime.tasks.registry import kind_of
 
 KEYFRAMES = 8
 
@@ -76,7 +76,7 @@ class EpisodeData:
     def targets(self) -> tuple[Point, ...]:
         """Points (x, y in map) that distance is measured to; empty if they cannot be resolved."""
         try:
-            targets = task_module(self.header.task).targets(self.header.task, self.header.episode, self.header.scene)
+            targets = kind_of(self.header.task).targets(self.header.task, self.header.episode, self.header.scene)
         except RuntimeFault:
             return ()
         return tuple(targets)

@@ -12,8 +12,8 @@ import numpy as np
 
 from robot_runtime.errors import EpisodeError
 from robot_runtime.scenes.scene import Room, Scene
+from robot_runtime.tasks.categories import category_of
 from robot_runtime.tasks.episode import Episode
-from robot_runtime.tasks.goal_category import category_of
 from robot_runtime.tasks.task import Task
 
 TARGET_SPACING_M = 0.1

@@ -19,7 +19,8 @@ from typing_extensions import NotRequired, TypedDict
 from robot_runtime.datasets import habitat_common
 from robot_runtime.datasets.io import OPEN, Reader, Vector3, checked, episode_at, write_json
 from robot_runtime.errors import EpisodeError
-from robot_runtime.tasks.episode import Episode, Goal, Question
+from robot_runtime.task_kinds.eqa.task import Inquiry, Question
+from robot_runtime.tasks.episode import Episode, Goal
 
 
 class GoalRecord(TypedDict):
@@ -79,7 +80,7 @@ def save(path: Path, episodes: Sequence[Episode]) -> None:
         EpisodeError: an episode has no question, or the file cannot be written.
     """
     for episode in episodes:
-        if episode.question is None:
+        if Inquiry.of(episode).question is None:
             raise EpisodeError(f"{path}: episode {episode.id!r}: has no question", "write it with habitat_pointnav")
     rest = episodes[0].info.get("dataset") if episodes else None
     rest = _vocabularies(episodes) if rest is None else rest
@@ -94,7 +95,7 @@ def _episode(record: EpisodeRecord, rest: Mapping[str, Any], path: Path, index: 
         **habitat_common.from_record(record, path, index),
         goals=goals,
         info=habitat_common.info_of(record, _MODELED, rest),
-        question=_question(record["question"]),
+        details=Inquiry(_question(record["question"])),
     )
 
 
@@ -123,7 +124,7 @@ def _record(episode: Episode, rest: Mapping[str, Any]) -> dict[str, Any]:
     extras = episode.info.get("goals", ())
     kept = extras if len(extras) == len(episode.goals) else [_goal_extra(episode, goal) for goal in episode.goals]
     record = habitat_common.to_record(episode, habitat_common.goal_records(episode, kept))
-    asked = episode.question
+    asked = Inquiry.of(episode).question
     if asked is not None and ("question" not in record or _question(record["question"]) != asked):
         record["question"] = _question_record(asked, rest)
     return record
@@ -147,7 +148,8 @@ def _question_record(asked: Question, rest: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _vocabularies(episodes: Sequence[Episode]) -> dict[str, Any]:
-    asked = [episode.question for episode in episodes if episode.question is not None]
+    questions = [Inquiry.of(episode).question for episode in episodes]
+    asked = [question for question in questions if question is not None]
     return {
         "question_vocab": {"word_list": sorted({word for question in asked for word in _words(question.text)})},
         "answer_vocab": {"word_list": sorted({question.answer for question in asked})},

@@ -16,6 +16,7 @@ from robot_runtime.scoring.report.rendering import render
 from robot_runtime.scoring.report.room_panels import RoomPanels
 from robot_runtime.scoring.summary import EpisodeScore
 from robot_runtime.task_kinds.eqa import task as eqa
+from robot_runtime.task_kinds.eqa.task import Inquiry
 
 SHOWN_ANSWERS = 8
 
@@ -67,7 +68,7 @@ class QuestionPanels(RoomPanels):
 
     def question_result(self) -> QuestionResult | None:
         """Question and answer of the episode; None without a question."""
-        data, asked, answer = self.data, self.data.header.episode.question, self._last(ANSWER)
+        data, asked, answer = self.data, Inquiry.of(self.data.header.episode).question, self._last(ANSWER)
         if asked is None:
             return None
         ranked: tuple[tuple[str, float, bool], ...] = ()

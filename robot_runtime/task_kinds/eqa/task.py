@@ -2,15 +2,50 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from robot_runtime.actions.continuous import Decision
-from robot_runtime.actions.discrete import Action
+from typing_extensions import override
+
 from robot_runtime.errors import EpisodeError
 from robot_runtime.scenes.scene import Room, Scene
-from robot_runtime.task_kinds.objectnav.task import object_goal
-from robot_runtime.tasks.episode import Episode, Question
+from robot_runtime.tasks.categories import object_goal
+from robot_runtime.tasks.episode import Episode, EpisodeDetails
 from robot_runtime.tasks.task import Task
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question about the scene and its answer (EmbodiedQA).
+
+    Attributes:
+        text: the question in words.
+        answer: the right answer, a word of the vocabulary.
+        type: name of the template, e.g. ``color_room``.
+        tokens: the question as the dataset's tokens; empty if it has none.
+        answer_token: index of the answer in the dataset's vocabulary.
+    """
+
+    text: str
+    answer: str
+    type: str
+    tokens: tuple[int, ...] = ()
+    answer_token: int | None = None
+
+
+@dataclass(frozen=True)
+class Inquiry(EpisodeDetails):
+    """What episodes of embodied question answering have besides the common fields.
+
+    Attributes:
+        question: the question and its answer.
+    """
+
+    question: Question | None = None
+
+    @property
+    @override
+    def words(self) -> str:
+        return self.question.text if self.question else ""
 
 
 def question(episode: Episode) -> Question:
@@ -19,23 +54,13 @@ def question(episode: Episode) -> Question:
     Raises:
         EpisodeError: the episode has no question.
     """
-    if episode.question is None or not episode.question.text.strip():
+    asked = Inquiry.of(episode).question
+    if asked is None or not asked.text.strip():
         raise EpisodeError(
             f"episode {episode.id!r}: has no question",
             "use episodes in MP3D-EQA's schema, or make them with `robot-runtime episodes questions --episodes-out`",
         )
-    return episode.question
-
-
-def answer_due(task: Task, action: Decision, step: int) -> bool:
-    """Whether an action is the one with which a question must be answered: ``stop``, or the last one allowed.
-
-    Args:
-        task: of any kind; only those of the kind ``eqa`` ask a question.
-        action: the policy's decision.
-        step: index of the step that it leads to.
-    """
-    return task.kind == "eqa" and (action is Action.STOP or step >= task.max_steps)
+    return asked
 
 
 def resolve_goals(task: Task, scene: Scene, episode: Episode) -> Episode:

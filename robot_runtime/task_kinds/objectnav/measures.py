@@ -26,6 +26,7 @@ from robot_runtime.records import EpisodeHeader, StepRecord
 from robot_runtime.scenes.geodesic import GeodesicMap
 from robot_runtime.task_kinds.objectnav import task as objectnav
 from robot_runtime.task_kinds.objectnav.goal_search import search_goal
+from robot_runtime.tasks.categories import instances
 from robot_runtime.tasks.task import Task
 from robot_runtime.verdicts import Verdicts
 
@@ -46,7 +47,7 @@ class ObjectMeasures(Measures):
 
     def __init__(self, header: EpisodeHeader, rules: Rules, geodesic: GeodesicMap) -> None:
         super().__init__(header, rules, geodesic)
-        self._instances = objectnav.instances(header.task, header.scene, header.episode)
+        self._instances = instances(header.task, header.scene, header.episode)
         self._goals = objectnav.resolve_goals(header.task, header.scene, header.episode).goals
         self._by_frame = header.task.success.rule == "visible"
         self._near_and_seen: list[tuple[bool, bool]] | None = None

@@ -4,31 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-from numpy.typing import NDArray
-
 from robot_runtime.errors import EpisodeError
-from robot_runtime.scenes.scene import Scene, SceneObject
-from robot_runtime.tasks.episode import Episode, Goal
-from robot_runtime.tasks.goal_category import category_of
+from robot_runtime.scenes.scene import Scene
+from robot_runtime.tasks.categories import category_of, instances, object_goal
+from robot_runtime.tasks.episode import Episode
 from robot_runtime.tasks.task import Task
-
-
-def object_category_ids(task: Task, scene: Scene) -> NDArray[np.int32]:
-    """For each object of the scene, in its order: the id of the task's category that it counts as, -1 for none."""
-    ids = {name: category.id for category in task.categories.values() for name in category.matches}
-    return np.array([ids.get(item.category, -1) for item in scene.objects], np.int32)
-
-
-def instances(task: Task, scene: Scene, episode: Episode) -> tuple[SceneObject, ...]:
-    """Every object of the scene that counts as the episode's category. Raises ``EpisodeError``."""
-    return tuple(item for name in category_of(task, episode).matches for item in scene.instances(name))
-
-
-def object_goal(scene: Scene, item: SceneObject) -> Goal:
-    """A scene object as a goal, with the scene's view points of it (none if the scene has none)."""
-    x_m, y_m, z_m = item.center
-    return Goal(x_m, y_m, z_m, object_id=item.id, view_points=scene.view_points.get(item.id, ()))
 
 
 def resolve_goals(task: Task, scene: Scene, episode: Episode) -> Episode:

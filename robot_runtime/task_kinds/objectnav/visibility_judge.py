@@ -25,8 +25,7 @@ from robot_runtime.policies.detector import Detector
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.recording.verdict_files import read_verdicts
 from robot_runtime.scoring.statistics.judge import calibrate, count_errors
-from robot_runtime.task_kinds.objectnav import task as objectnav
-from robot_runtime.tasks.goal_category import category_of
+from robot_runtime.tasks.categories import category_of, instances, object_category_ids
 from robot_runtime.verdicts import Judge
 
 _RIDGE = 0.01
@@ -145,7 +144,7 @@ def stop_facts(path: Path, detector: Detector) -> tuple[Facts, bool | None] | No
                 f"{detector.path}: does not know {header.episode.category!r}", "use a detector of the task's categories"
             )
         detection = detector.detect(frame.rgb, frame.depth_m)
-        pose, items = last.referee.pose, objectnav.instances(header.task, header.scene, header.episode)
+        pose, items = last.referee.pose, instances(header.task, header.scene, header.episode)
         points = points_in_map(frame.depth_m, header.intrinsics, header.mount, last.head, pose)
         counts = [visible_pixels(points, item, pose, math.inf) for item in items]
         facts = Facts(max(detection.presence(label) for label in labels), max(counts, default=0))
@@ -154,6 +153,6 @@ def stop_facts(path: Path, detector: Detector) -> tuple[Facts, bool | None] | No
             return facts, verdict.visible
         if frame.semantic is None:
             return facts, None
-        ids = objectnav.object_category_ids(header.task, header.scene)
+        ids = object_category_ids(header.task, header.scene)
         shown = frame.semantic[frame.semantic >= 0]
         return facts, int((ids[shown] == category.id).sum()) >= header.task.success.min_visible_pixels

@@ -1,8 +1,8 @@
 """Geometry of the crosshair: the places from which an object can be grabbed.
 
-``grab_release`` casts a ray from the optical center through the crosshair (:class:`~robot_runtime.tasks.task.
-Rearrangement`). Here the camera stands above the robot's axis and the object is an upright cylinder inside its box;
-occlusion is ignored.
+``grab_release`` casts a ray from the optical center through the crosshair
+(:class:`~robot_runtime.task_kinds.rearrangement.settings.Rearrangement`). Here the camera stands above the robot's axis
+and the object is an upright cylinder inside its box; occlusion is ignored.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robot_runtime.actions.discrete import Action
-from robot_runtime.tasks.task import Rearrangement, Task
+from robot_runtime.task_kinds.rearrangement.settings import Rearrangement
+from robot_runtime.tasks.task import Task
 
 MAX_TILT_DEG = 60.0
 """A LoCoBot's head can do more, but published agents do not."""
@@ -144,8 +145,8 @@ class UprightBox:
 
 def settings(task: Task) -> Rearrangement:
     """The settings of a task of the kind rearrangement; every such task has them."""
-    assert task.rearrangement is not None, task.name
-    return task.rearrangement
+    assert isinstance(task.settings, Rearrangement), task.name
+    return task.settings
 
 
 def _tilts_rad(task: Task) -> list[float]:

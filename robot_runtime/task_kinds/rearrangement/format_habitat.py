@@ -26,6 +26,7 @@ from robot_runtime.datasets import habitat_common
 from robot_runtime.datasets.io import Finite, Reader, checked, episode_at, write_json
 from robot_runtime.errors import EpisodeError
 from robot_runtime.scenes.objects import ObjectPose
+from robot_runtime.task_kinds.rearrangement.task import Layout
 from robot_runtime.tasks.episode import Episode, RearrangedObject
 
 Row = Annotated[list[Finite], Field(min_length=4, max_length=4)]
@@ -61,7 +62,7 @@ def reader(document: Any, path: Path) -> Reader:
         record = checked(item, _SCHEMA, path, where)
         info = habitat_common.unmodeled(record, _MODELED) | ({"dataset": rest} if rest else {})
         objects = _objects(record, path, where)
-        return Episode(**habitat_common.from_record(record, path, index), goals=(), info=info, objects=objects)
+        return Episode(**habitat_common.from_record(record, path, index), goals=(), info=info, details=Layout(objects))
 
     return read
 
@@ -117,16 +118,16 @@ def _pose(transform: Sequence[Sequence[float]], where: str) -> ObjectPose:
 
 def _record(episode: Episode, path: Path) -> dict[str, Any]:
     record = {name: value for name, value in habitat_common.to_record(episode, []).items() if name != "goals"}
-    if "rigid_objs" in record and _objects(record, path, "") == episode.objects:
+    if "rigid_objs" in record and _objects(record, path, "") == Layout.of(episode).objects:
         return record
-    for item in episode.objects:
+    for item in Layout.of(episode).objects:
         if item.template is None:
             raise EpisodeError(
                 f"{path}: episode {episode.id!r}: object {item.id!r} has no template",
                 "state the object's configuration file, or write the episodes as YAML",
             )
-    record["rigid_objs"] = [[item.template, _transform(item.start)] for item in episode.objects]
-    record["targets"] = {item.id: _transform(item.goal) for item in episode.objects if item.goal is not None}
+    record["rigid_objs"] = [[item.template, _transform(item.start)] for item in Layout.of(episode).objects]
+    record["targets"] = {item.id: _transform(item.goal) for item in Layout.of(episode).objects if item.goal is not None}
     return {"ao_states": {}, **record}
 
 

@@ -26,6 +26,7 @@ from robot_runtime.datasets.io import OPEN, Finite, Reader, checked, episode_at,
 from robot_runtime.errors import EpisodeError
 from robot_runtime.scenes.objects import ObjectPose
 from robot_runtime.task_kinds.objectnav.format_robothor import Position
+from robot_runtime.task_kinds.rearrangement.task import Layout
 from robot_runtime.tasks.episode import Episode, RearrangedObject
 
 FORMAT = "ithor-rearrangement-1"
@@ -153,7 +154,7 @@ def _episode(record: Record, stage: str, where: str) -> Episode:
         start=SE2(x_m, y_m, thor_rotation_to_yaw(record["agent_rotation"])),
         goals=(),
         info={**info, "stage": stage},
-        objects=_objects(record, where),
+        details=Layout(_objects(record, where)),
     )
 
 

@@ -35,7 +35,7 @@ from robot_runtime.scenes.scene import Scene, SceneObject
 from robot_runtime.task_kinds.rearrangement import task as rearrangement
 from robot_runtime.task_kinds.rearrangement.crosshair import Pointer, settings
 from robot_runtime.task_kinds.rearrangement.generate_space import ON_FLOOR_M, FreeFloor, Movable, MoveGrid, largest_part
-from robot_runtime.task_kinds.rearrangement.task import Point
+from robot_runtime.task_kinds.rearrangement.task import Layout, Point
 from robot_runtime.tasks.episode import Episode, RearrangedObject
 from robot_runtime.tasks.episode_objects import model_size_m
 from robot_runtime.tasks.goal_program import Program
@@ -382,7 +382,7 @@ class _Generator:
         )
         targets = tuple(move.target for move in moves if move.target is not None)
         program = Program(targets) if targets else None
-        return Episode(str(index), self._scene.name, start, (), objects=objects, program=program)
+        return Episode(str(index), self._scene.name, start, (), details=Layout(objects, program))
 
 
 def _templates(task: Task) -> list[str]:

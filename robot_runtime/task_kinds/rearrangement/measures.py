@@ -78,9 +78,11 @@ class RearrangementMeasures(Measures):
         self._targets = rearrangement.to_move(header.episode)
         self._program: tuple[Expression, ...] = ()
         self._harm = _task_harm(header)
-        if settings(header.task).goal == "predicate" and header.episode.program is not None:
-            self._program = header.episode.program.expressions(self._where)
-            self._harm = header.episode.program.harm(self._where) or self._harm
+        self._layout = rearrangement.Layout.of(header.episode)
+        program = self._layout.program
+        if settings(header.task).goal == "predicate" and program is not None:
+            self._program = program.expressions(self._where)
+            self._harm = program.harm(self._where) or self._harm
         self._test = _pose_test(header)
         self._start: dict[str, ObjectPose] | None = None
         self._tracked: Mapping[str, ObjectPose] = {}
@@ -102,7 +104,7 @@ class RearrangementMeasures(Measures):
     def on_step(self, record: StepRecord) -> None:
         if self._start is None:
             # People state the poses at the end; at the start they put the objects where the episode has them.
-            self._start = {item.id: item.start for item in self.header.episode.objects} | dict(record.state.poses)
+            self._start = {item.id: item.start for item in self._layout.objects} | dict(record.state.poses)
         elif (grab := record.state.grab) is not None:
             self._grabs += grab.outcome is GrabOutcome.GRABBED
             self._failed_grabs += grab.outcome is GrabOutcome.NOTHING
@@ -188,12 +190,12 @@ class RearrangementMeasures(Measures):
 
     def _arrangement(self) -> Arrangement:
         scene, episode = self.header.scene, self.header.episode
-        movable = {item.id for item in scene.objects if item.movable} | {item.id for item in episode.objects}
+        movable = {item.id for item in scene.objects if item.movable} | {item.id for item in self._layout.objects}
         poses = {item.id: item.pose for item in scene.objects if item.id not in movable}
         known = (self._tracked.keys() | self._told.keys()) & movable - set(self._held)
         poses |= {name: self._final(name) for name in known}
         sizes = {item.id: item.size for item in scene.objects}
-        sizes |= {item.id: rearrangement.scene_object(scene, episode, item.id).size for item in episode.objects}
+        sizes |= {item.id: rearrangement.scene_object(scene, episode, item.id).size for item in self._layout.objects}
         return Arrangement(
             boxes={
                 name: pose_box(pose, [max(edge_m, THINNEST_M) for edge_m in sizes[name]])

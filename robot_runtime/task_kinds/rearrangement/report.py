@@ -22,6 +22,7 @@ from robot_runtime.scoring.report.panels import Layer, LegendEntry, ReportPanels
 from robot_runtime.scoring.report.rendering import render
 from robot_runtime.scoring.summary import EpisodeScore
 from robot_runtime.task_kinds.rearrangement.measures import RearrangementMeasures
+from robot_runtime.task_kinds.rearrangement.task import Layout
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,8 @@ def object_changes(
     items = {item.id: item for item in header.scene.objects}
     last = {**records[-1].state.poses, **stated}
     changes = []
-    for each in header.episode.objects:
+    layout = Layout.of(header.episode)
+    for each in layout.objects:
         held = each.id in records[-1].state.held and each.id not in stated
         end = None if held else last.get(each.id)
         changes.append(
@@ -108,7 +110,7 @@ def object_changes(
                 goal=each.goal,
                 end=end,
                 held=held,
-                must_stay=each.goal is None and header.episode.program is None,
+                must_stay=each.goal is None and layout.program is None,
                 measured=_measured(each.goal or each.start, end),
                 tests={} if criteria is None else criteria.of(each.id),
             )
@@ -151,7 +153,7 @@ class RearrangementPanels(ReportPanels):
 
     @override
     def statements(self) -> Markup:
-        program = self.data.header.episode.program
+        program = Layout.of(self.data.header.episode).program
         if program is None:
             return Markup("")
         text = yaml.safe_dump(plain(program.to_document()), sort_keys=False)

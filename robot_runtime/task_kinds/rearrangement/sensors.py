@@ -15,10 +15,10 @@ from robot_runtime.errors import ConfigError, EpisodeError
 from robot_runtime.hal import RgbdFrame
 from robot_runtime.task_kinds.rearrangement.crosshair import settings
 from robot_runtime.task_kinds.rearrangement.state import WALKTHROUGH
-from robot_runtime.task_kinds.rearrangement.task import to_move
+from robot_runtime.task_kinds.rearrangement.task import Layout, to_move
 from robot_runtime.tasks.episode import Episode
-from robot_runtime.tasks.sensor import Bound, Moment, Sensor, image_shape, text_sensor
-from robot_runtime.tasks.task import SensorName, Task
+from robot_runtime.tasks.sensor import Bound, Moment, Sensor, goal_of, image_shape, text_sensor
+from robot_runtime.tasks.task import Task
 
 _UNBOUNDED = float(np.finfo(np.float32).max)
 _PI = float(np.float32(math.pi))
@@ -26,13 +26,13 @@ _PI = float(np.float32(math.pi))
 
 @dataclass(frozen=True, slots=True)
 class RearrangementGoal:
-    """Input of the sensors of rearrangement: the ``Moment.extras`` of such a task.
+    """The ``Moment.goal`` of a rearrangement task.
 
     Attributes:
-        episode: its objects and its program, in map.
+        episode: episode with its objects and its program, in map.
         goal_frame: view from the start of the goal state; None where the task shows no such image.
         held: ids of the carried objects.
-        phase: of the episode.
+        phase: name of the running phase.
     """
 
     episode: Episode
@@ -42,9 +42,7 @@ class RearrangementGoal:
 
 
 def _goal(moment: Moment) -> RearrangementGoal:
-    if not isinstance(moment.extras, RearrangementGoal):
-        raise ConfigError("the episode moves no objects", "use episodes of this task's kind")
-    return moment.extras
+    return goal_of(moment, RearrangementGoal)
 
 
 def _object_places(moment: Moment, which: Literal["start", "goal"]) -> NDArray[np.float32]:
@@ -73,11 +71,11 @@ def _held(moment: Moment) -> NDArray[np.int64]:
     return np.array([names.index(last) if last in names else settings(moment.task).max_objects], np.int64)
 
 
-def _program(moment: Moment) -> NDArray[np.str_]:
-    program = _goal(moment).episode.program
+def _program(moment: Moment) -> str:
+    program = Layout.of(_goal(moment).episode).program
     if program is None:
         raise ConfigError("the episode has no program", "use episodes with one, or a task without the sensor 'program'")
-    return np.array(json.dumps(program.to_document()), np.str_)
+    return json.dumps(program.to_document())
 
 
 def _goal_image(moment: Moment) -> NDArray[np.uint8]:
@@ -98,16 +96,17 @@ def _places(doc: str, which: Literal["start", "goal"]) -> Sensor:
         shape=lambda task: (2 * settings(task).max_objects,),
         bounds=bounds,
         value=lambda moment: _object_places(moment, which),
+        goal_type=RearrangementGoal,
     )
 
 
-REARRANGEMENT_SENSORS: dict[SensorName, Sensor] = {
+REARRANGEMENT_SENSORS: dict[str, Sensor] = {
     "obj_start_gps_compass": _places(
         "start of each object to be moved, from the present pose: [rho m, azimuth rad] each, left positive, in the "
         "episode's order; [-1, 0] for none",
         "start",
     ),
-    "obj_goal_gps_compass": _places("goal of each object to be moved, likewise", "goal"),
+    "obj_goal_gps_compass": _places("goal of each object to be moved, as for its start", "goal"),
     "held": Sensor(
         doc="the carried object, the last one taken: its index among those to be moved, -1 for none, "
         "the largest number that can be shown for any other",
@@ -115,6 +114,7 @@ REARRANGEMENT_SENSORS: dict[SensorName, Sensor] = {
         shape=lambda _: (1,),
         bounds=lambda task: (-1, settings(task).max_objects),
         value=_held,
+        goal_type=RearrangementGoal,
     ),
     "phase": Sensor(
         doc="0 in the walkthrough, 1 when objects are to be moved",
@@ -122,13 +122,17 @@ REARRANGEMENT_SENSORS: dict[SensorName, Sensor] = {
         shape=lambda _: (1,),
         bounds=lambda _: (0, 1),
         value=lambda moment: np.array([_goal(moment).phase != WALKTHROUGH], np.int64),
+        goal_type=RearrangementGoal,
     ),
-    "program": text_sensor("the evaluation program as JSON: robot_runtime.tasks.goal_program", _program),
+    "program": text_sensor(
+        "the evaluation program as JSON: robot_runtime.tasks.goal_program", _program, RearrangementGoal
+    ),
     "imagegoal": Sensor(
         doc="color, 0..255, of the goal state from the robot's start; constant over the episode",
         dtype=np.uint8,
         shape=image_shape(3),
         bounds=lambda _: (0, 255),
         value=_goal_image,
+        goal_type=RearrangementGoal,
     ),
 }

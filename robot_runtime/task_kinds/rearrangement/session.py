@@ -22,6 +22,7 @@ from robot_runtime.scenes.objects import Grab, GrabOutcome, ObjectPose, ObjectSo
 from robot_runtime.task_kinds.rearrangement.crosshair import settings
 from robot_runtime.task_kinds.rearrangement.sensors import RearrangementGoal
 from robot_runtime.task_kinds.rearrangement.state import UNSHUFFLE, WALKTHROUGH, RearrangementState
+from robot_runtime.task_kinds.rearrangement.task import Layout
 from robot_runtime.tasks.episode import Episode
 from robot_runtime.tasks.session import Observed, TaskSession
 from robot_runtime.tasks.task import Task
@@ -95,8 +96,8 @@ class RearrangementSession(TaskSession):
     def observe(self, after_ns: int) -> Observed:
         assert self._episode is not None
         tracked = self._tracked(after_ns)
-        extras = RearrangementGoal(self._episode, self._goal_frame, tracked.held, self.phase)
-        return Observed(RearrangementState(tracked.poses, tracked.held, self._grab, self.phase), extras)
+        goal = RearrangementGoal(self._episode, self._goal_frame, tracked.held, self.phase)
+        return Observed(RearrangementState(tracked.poses, tracked.held, self._grab, self.phase), goal)
 
     def _arrange(self, layout: Mapping[str, ObjectPose], place: Callable[[], T]) -> T:
         """Bring the objects to a layout and the robot to its start; check where the objects are seen.
@@ -140,8 +141,8 @@ class RearrangementSession(TaskSession):
 
 
 def _goals(episode: Episode) -> dict[str, ObjectPose]:
-    return {item.id: item.goal or item.start for item in episode.objects}
+    return {item.id: item.goal or item.start for item in Layout.of(episode).objects}
 
 
 def _starts(episode: Episode) -> dict[str, ObjectPose]:
-    return {item.id: item.start for item in episode.objects}
+    return {item.id: item.start for item in Layout.of(episode).objects}

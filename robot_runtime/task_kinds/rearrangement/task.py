@@ -7,18 +7,19 @@ and, unless its program alone decides, its goal; with a program, goals are one w
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from robot_runtime.errors import EpisodeError
 from robot_runtime.scenes.objects import ObjectPose
 from robot_runtime.scenes.scene import Room, Scene, SceneObject
 from robot_runtime.task_kinds.rearrangement.crosshair import Pointer, UprightBox, settings
-from robot_runtime.tasks.episode import Episode, RearrangedObject
+from robot_runtime.tasks.episode import Episode, EpisodeDetails, RearrangedObject
 from robot_runtime.tasks.episode_objects import added_objects
-from robot_runtime.tasks.goal_program import selections
+from robot_runtime.tasks.goal_program import Program, selections
 from robot_runtime.tasks.task import Task
 
 PLACE_SPACING_M = 0.1
@@ -30,9 +31,29 @@ MOVED_M, MOVED_RAD = 1e-3, math.radians(0.1)
 Point = tuple[float, float]
 
 
+@dataclass(frozen=True)
+class Layout(EpisodeDetails):
+    """What episodes of rearrangement have besides the common fields.
+
+    Attributes:
+        objects: objects with their start and goal poses.
+        program: conditions of the goal state; None if the objects' goals are the condition.
+    """
+
+    objects: tuple[RearrangedObject, ...] = ()
+    program: Program | None = None
+
+    @property
+    @override
+    def objects_to_move(self) -> tuple[RearrangedObject, ...]:
+        return self.objects
+
+
 def to_move(episode: Episode) -> tuple[RearrangedObject, ...]:
     """The objects whose goal differs from their start."""
-    return tuple(item for item in episode.objects if item.goal is not None and _differs(item.start, item.goal))
+    return tuple(
+        item for item in Layout.of(episode).objects if item.goal is not None and _differs(item.start, item.goal)
+    )
 
 
 def scene_object(scene: Scene, episode: Episode, object_id: str) -> SceneObject:
@@ -43,8 +64,8 @@ def scene_object(scene: Scene, episode: Episode, object_id: str) -> SceneObject:
     """
     found = {item.id: item for item in scene.objects}.get(object_id)
     if found is None:
-        items = [item for item in episode.objects if item.id == object_id and item.template is not None]
-        for added in added_objects(scene, [replace(episode, objects=tuple(items))]):
+        items = [item for item in Layout.of(episode).objects if item.id == object_id and item.template is not None]
+        for added in added_objects(scene, [replace(episode, details=Layout(tuple(items)))]):
             return added
         raise EpisodeError(
             f"episode {episode.id!r}: scene {scene.name!r} has no object {object_id!r}",
@@ -90,16 +111,16 @@ def resolve_goals(task: Task, scene: Scene, episode: Episode) -> Episode:
             program where the task's goals are predicates, nothing to move where they are not; or a program about
             objects that there are not.
     """
-    if not episode.objects:
+    if not Layout.of(episode).objects:
         raise EpisodeError(
             f"episode {episode.id!r}: field 'objects' is empty: there is nothing to rearrange",
             f"make episodes with `robot-runtime episodes generate --task {task.name}`",
         )
-    names = [item.id for item in episode.objects]
+    names = [item.id for item in Layout.of(episode).objects]
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
         raise EpisodeError(f"episode {episode.id!r}: object {repeated[0]!r} stands in it twice", "remove one of them")
-    for item in episode.objects:
+    for item in Layout.of(episode).objects:
         found = scene_object(scene, episode, item.id)
         for pose in (item.start, item.goal):
             if pose is not None:
@@ -123,7 +144,7 @@ def targets(task: Task, episode: Episode, scene: Scene) -> list[Point]:
         EpisodeError: as :func:`resolve_goals`; or no object can be grabbed from anywhere.
     """
     resolve_goals(task, scene, episode)
-    wanted = to_move(episode) or episode.objects
+    wanted = to_move(episode) or Layout.of(episode).objects
     found = [place for item in wanted for place in grab_places(task, scene, episode, item.id, item.start)]
     if not found:
         raise EpisodeError(
@@ -177,7 +198,7 @@ def within(room: Room, x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArra
 
 def all_categories(scene: Scene, episode: Episode) -> dict[str, str]:
     """Category by id, of all objects of the scene and those that the episode adds."""
-    added = {item.id: scene_object(scene, episode, item.id).category for item in episode.objects}
+    added = {item.id: scene_object(scene, episode, item.id).category for item in Layout.of(episode).objects}
     return {**{item.id: item.category for item in scene.objects}, **added}
 
 
@@ -193,13 +214,14 @@ def room_at(scene: Scene, x_m: float, y_m: float) -> Room | None:
 
 def _check_program(scene: Scene, episode: Episode) -> None:
     where = f"episode {episode.id!r}: program"
-    if episode.program is None:
+    program = Layout.of(episode).program
+    if program is None:
         raise EpisodeError(
             f"episode {episode.id!r}: has no program, and the task's goals are predicates",
             "write one under 'program', or choose a task whose goals are poses",
         )
-    expressions = episode.program.expressions(where)
-    episode.program.harm(where)
+    expressions = program.expressions(where)
+    program.harm(where)
     categories = all_categories(scene, episode)
     for selection in selections(expressions):
         if selection.id is not None and selection.id not in categories:

@@ -25,7 +25,8 @@ from typing_extensions import NotRequired, TypedDict
 from robot_runtime.common.geometry import ros_to_habitat_position
 from robot_runtime.datasets import habitat_common
 from robot_runtime.datasets.io import OPEN, Reader, Vector3, checked, episode_at, read_json, write_json
-from robot_runtime.tasks.episode import Episode, Goal, Instruction
+from robot_runtime.task_kinds.vln.task import Instruction, Route
+from robot_runtime.tasks.episode import Episode, Goal
 
 SUCCESS_RADIUS_M = 3.0
 
@@ -125,8 +126,10 @@ def _episode(
         **habitat_common.from_record(record, path, index),
         goals=tuple(Goal(*habitat_common.to_ros(goal["position"])) for goal in record.get("goals") or ()),
         info=info,
-        instruction=_instruction(record["instruction"], record.get("trajectory_id")),
-        reference_path=tuple(map(habitat_common.to_ros, record.get("reference_path") or ())),
+        details=Route(
+            _instruction(record["instruction"], record.get("trajectory_id")),
+            tuple(map(habitat_common.to_ros, record.get("reference_path") or ())),
+        ),
     )
 
 
@@ -148,9 +151,10 @@ def _record(episode: Episode) -> dict[str, Any]:
     record.pop("ground_truth", None)
     if episode.info.get("goals", ()) is None:
         record["goals"] = None
-    if episode.reference_path or not habitat_common.from_habitat(episode):
-        record["reference_path"] = [list(ros_to_habitat_position(*point)) for point in episode.reference_path]
-    instruction = episode.instruction
+    route = Route.of(episode)
+    if route.reference_path or not habitat_common.from_habitat(episode):
+        record["reference_path"] = [list(ros_to_habitat_position(*point)) for point in route.reference_path]
+    instruction = route.instruction
     original = record.get("instruction")
     if instruction is not None and (
         original is None or _instruction(original, record.get("trajectory_id")) != instruction

@@ -11,6 +11,7 @@ from typing_extensions import override
 from robot_runtime.scoring.report.map_drawing import circle, polyline, segments
 from robot_runtime.scoring.report.panels import Layer, LegendEntry, ReportPanels
 from robot_runtime.task_kinds.vln.measures import Point, alignment, reference_of
+from robot_runtime.task_kinds.vln.task import Route
 
 _MOST_NODES = 60
 """Nodes of a reference path that are drawn; of a denser path, only the line is drawn."""
@@ -31,7 +32,7 @@ class RoutePanels(ReportPanels):
 
     @override
     def statements(self) -> Markup:
-        instruction = self.data.header.episode.instruction
+        instruction = Route.of(self.data.header.episode).instruction
         if instruction is None:
             return Markup("")
         return Markup('<p class="says"><span class="small muted">instruction</span>{}</p>').format(instruction.text)

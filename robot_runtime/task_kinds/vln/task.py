@@ -2,12 +2,49 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+
+from typing_extensions import override
 
 from robot_runtime.errors import EpisodeError
 from robot_runtime.scenes.scene import Scene
-from robot_runtime.tasks.episode import Episode, Goal, Instruction
+from robot_runtime.tasks.episode import Episode, EpisodeDetails, Goal
 from robot_runtime.tasks.task import Task
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """A route in words (R2R, RxR).
+
+    Attributes:
+        text: the route in words.
+        tokens: the dataset's own tokens, without padding; empty if it has none.
+        language: language tag as the dataset writes it, e.g. ``en-US``; None if it states none.
+        trajectory_id: identifier of the reference path that it describes; several instructions may share one.
+    """
+
+    text: str
+    tokens: tuple[int, ...] = ()
+    language: str | None = None
+    trajectory_id: str | None = None
+
+
+@dataclass(frozen=True)
+class Route(EpisodeDetails):
+    """What episodes of instruction following have besides the common fields.
+
+    Attributes:
+        instruction: the route in words.
+        reference_path: the route as (x, y, z) points in map; empty if the dataset withholds it.
+    """
+
+    instruction: Instruction | None = None
+    reference_path: tuple[tuple[float, float, float], ...] = ()
+
+    @property
+    @override
+    def words(self) -> str:
+        return self.instruction.text if self.instruction else ""
 
 
 def instruction(episode: Episode) -> Instruction:
@@ -16,9 +53,10 @@ def instruction(episode: Episode) -> Instruction:
     Raises:
         EpisodeError: the episode has no instruction.
     """
-    if episode.instruction is None or not episode.instruction.text.strip():
+    asked = Route.of(episode).instruction
+    if asked is None or not asked.text.strip():
         raise EpisodeError(f"episode {episode.id!r}: has no instruction", "use episodes in R2R-CE's or RxR-CE's schema")
-    return episode.instruction
+    return asked
 
 
 def resolve_goals(task: Task, scene: Scene, episode: Episode) -> Episode:
@@ -30,14 +68,10 @@ def resolve_goals(task: Task, scene: Scene, episode: Episode) -> Episode:
     instruction(episode)
     if episode.goals:
         return episode
-    if not episode.reference_path:
+    path = Route.of(episode).reference_path
+    if not path:
         raise EpisodeError(
             f"episode {episode.id!r}: has neither goals nor a reference path, so nothing can be measured",
             "use a split that has them: R2R-CE and RxR-CE withhold those of 'test' and 'test_challenge'",
         )
-    return replace(episode, goals=(Goal(*episode.reference_path[-1]),))
-
-
-def targets(task: Task, episode: Episode, scene: Scene) -> list[tuple[float, float]]:
-    """The points (x, y in map, meters) that distance is measured to: the goals. Raises as :func:`resolve_goals`."""
-    return [(goal.x_m, goal.y_m) for goal in resolve_goals(task, scene, episode).goals]
+    return replace(episode, goals=(Goal(*path[-1]),))

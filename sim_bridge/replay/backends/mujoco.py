@@ -151,7 +151,7 @@ class MujocoBackend(SimulatorBackend):
         if decision is Action.GRAB_RELEASE:
             return None
         try:
-            if task.rearrangement is not None:
+            if Action.GRAB_RELEASE in task.actions:
                 robot.placer.place_objects(before.state.poses)
             self._placer.override = None
             self._placer.place(before.referee.pose, before.head.tilt_rad)

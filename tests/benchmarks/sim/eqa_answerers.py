@@ -16,7 +16,7 @@ from robot_runtime.scenes.scene import Scene
 from robot_runtime.scoring.statistics.intervals import bootstrap_mean
 from robot_runtime.task_kinds.eqa.agents.attention import MODES, LearnedAnswerer
 from robot_runtime.task_kinds.eqa.questions.starts import PathFinder
-from robot_runtime.task_kinds.objectnav.task import object_goal
+from robot_runtime.tasks.categories import object_goal
 from sim_bridge.training.eqa_views import FRAMES, approach_views, questions_by_object
 from sim_bridge.training.eqa_walks import Walker, frames_of, shortest_walks
 from tests.benchmarks.report import Row

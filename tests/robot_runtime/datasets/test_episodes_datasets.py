@@ -33,18 +33,19 @@ from robot_runtime.errors import EpisodeError
 from robot_runtime.metrics.functional.path import path_length
 from robot_runtime.metrics.functional.spl import spl
 from robot_runtime.task_kinds.eqa import format_mp3d as mp3d_eqa
+from robot_runtime.task_kinds.eqa.task import Inquiry, Question
 from robot_runtime.task_kinds.objectnav import format_habitat as habitat_objectnav
 from robot_runtime.task_kinds.objectnav import format_robothor as robothor
 from robot_runtime.task_kinds.pointnav import format_habitat as habitat_pointnav
 from robot_runtime.task_kinds.rearrangement import format_habitat as habitat_rearrange
 from robot_runtime.task_kinds.rearrangement import format_ithor as ithor_rearrangement
+from robot_runtime.task_kinds.rearrangement.task import Layout
 from robot_runtime.task_kinds.vln import format_r2r_ce as r2r_ce
+from robot_runtime.task_kinds.vln.task import Instruction, Route
 from robot_runtime.tasks.episode import (
     Episode,
     Goal,
-    Instruction,
     ObjectPose,
-    Question,
     RearrangedObject,
 )
 
@@ -64,12 +65,12 @@ def test_r2r_has_words_a_path_and_its_ground_truth(tmp_path: Path) -> None:
     write(tmp_path / "val_unseen_gt.json.gz", r2r_truth())
     first, second, held_back = load_episodes(split)
     assert (first.id, second.id) == ("1", "2"), "numbers for ids become text"
-    assert first.instruction == Instruction("Leave the room.", (5, 7, 2), None, "4")
-    assert first.reference_path == ((2.0, -1.5, 0.25), (0.0, 0.0, 0.25), (-4.0, 3.0, 0.25))
+    assert Route.of(first).instruction == Instruction("Leave the room.", (5, 7, 2), None, "4")
+    assert Route.of(first).reference_path == ((2.0, -1.5, 0.25), (0.0, 0.0, 0.25), (-4.0, 3.0, 0.25))
     assert (first.goals, first.shortest_path_m) == ((Goal(-4.0, 3.0, 0.25),), 5.5)
     assert r2r_ce.ground_truth_path(first) == ((2.0, -1.5, 0.25), (2.0, -1.25, 0.25), (2.0, -1.0, 0.25))
     assert first.info["ground_truth"]["actions"] == [1, 1, 0]
-    assert (held_back.goals, held_back.reference_path, r2r_ce.ground_truth_path(held_back)) == ((), (), ())
+    assert (held_back.goals, Route.of(held_back).reference_path, r2r_ce.ground_truth_path(held_back)) == ((), (), ())
 
 
 def test_r2r_without_ground_truth_loads_and_has_none(tmp_path: Path) -> None:
@@ -86,7 +87,7 @@ def test_a_folder_takes_ground_truth_for_part_of_its_split(tmp_path: Path) -> No
 def test_rxr_says_its_language_and_keeps_its_timing(tmp_path: Path) -> None:
     split = write(tmp_path / "val_unseen_guide.json.gz", rxr_document())
     (episode,) = load_episodes(split)
-    assert episode.instruction == Instruction("कमरे से बाहर जाओ", (), "hi-IN", "4332")
+    assert Route.of(episode).instruction == Instruction("कमरे से बाहर जाओ", (), "hi-IN", "4332")
     assert episode.info["instruction"]["timed_instruction"][0]["end_time"] == 1.5
 
 
@@ -105,11 +106,21 @@ def test_reading_and_writing_r2r_and_rxr_gives_the_same_documents(tmp_path: Path
 def test_a_changed_instruction_is_written_and_so_is_one_of_ones_own(tmp_path: Path) -> None:
     first = parse(r2r_ce.reader, r2r_document(), HERE)[0]
     said = Instruction("Stop.", (9,), "en-US", "4")
-    own = Episode("0", "flat", SE2(1, 2, 0.5), (Goal(3, 4),), instruction=said, reference_path=((1, 2, 0), (3, 4, 0)))
-    r2r_ce.save(tmp_path / "x.json", [replace(first, instruction=said), own])
+    own = Episode(
+        "0",
+        "flat",
+        SE2(1, 2, 0.5),
+        (Goal(3, 4),),
+        details=Route(instruction=said, reference_path=((1, 2, 0), (3, 4, 0))),
+    )
+    r2r_ce.save(tmp_path / "x.json", [replace(first, details=replace(Route.of(first), instruction=said)), own])
     changed, again = load_episodes(tmp_path / "x.json")
-    assert (changed.id, changed.instruction) == ("1", said)
-    assert (again.instruction, again.reference_path, again.goals) == (said, own.reference_path, own.goals)
+    assert (changed.id, Route.of(changed).instruction) == ("1", said)
+    assert (Route.of(again).instruction, Route.of(again).reference_path, again.goals) == (
+        said,
+        Route.of(own).reference_path,
+        own.goals,
+    )
     assert read_json(tmp_path / "x.json")["episodes"][1]["goals"][0]["radius"] == 3.0
 
 
@@ -119,8 +130,10 @@ def test_a_changed_instruction_is_written_and_so_is_one_of_ones_own(tmp_path: Pa
 def test_eqa_has_a_question_an_answer_and_places_to_see_it_from() -> None:
     first, second = parse(mp3d_eqa.reader, eqa_document(), HERE)
     text = "what color is the sofa in the living room?"
-    assert first.question == Question(text, "brown", "color_room", (1, 2, 3), 1)
-    assert second.question == Question(text, "brown", "", (1, 2, 3), 1), "a list of one answer token is that token"
+    assert Inquiry.of(first).question == Question(text, "brown", "color_room", (1, 2, 3), 1)
+    assert Inquiry.of(second).question == Question(text, "brown", "", (1, 2, 3), 1), (
+        "a list of one answer token is that token"
+    )
     assert second.id == "18"
     (goal,) = first.goals
     assert (goal.object_id, goal.x_m, goal.y_m, goal.z_m) == ("12", -4.0, 3.0, 0.9)
@@ -138,15 +151,19 @@ def test_reading_and_writing_eqa_gives_the_same_document(tmp_path: Path) -> None
 def test_questions_of_ones_own_get_vocabularies(tmp_path: Path) -> None:
     goal = Goal(1, 2, 0.5, "sofa_1", (SE2(1, 1, 0.5),))
     asked = [Question("What color is the sofa?", "gray", "color"), Question("Is it red?", "no", "existence")]
-    episodes = [Episode(str(i), "flat", SE2(), (goal,), question=question) for i, question in enumerate(asked)]
+    episodes = [
+        Episode(str(i), "flat", SE2(), (goal,), details=Inquiry(question=question)) for i, question in enumerate(asked)
+    ]
     mp3d_eqa.save(tmp_path / "x.json", episodes)
     document = read_json(tmp_path / "x.json")
     words, answers = document["question_vocab"]["word_list"], document["answer_vocab"]["word_list"]
     for episode, question in zip(load_episodes(tmp_path / "x.json"), asked, strict=True):
-        assert episode.question is not None
-        assert [words[token] for token in episode.question.tokens] == question.text.lower().replace("?", " ?").split()
-        assert episode.question.answer_token is not None
-        assert answers[episode.question.answer_token] == question.answer
+        assert Inquiry.of(episode).question is not None
+        assert [words[token] for token in Inquiry.of(episode).question.tokens] == question.text.lower().replace(
+            "?", " ?"
+        ).split()
+        assert Inquiry.of(episode).question.answer_token is not None
+        assert answers[Inquiry.of(episode).question.answer_token] == question.answer
         assert episode.goals[0].view_points[0].yaw_rad == pytest.approx(0.5)
     with raises_naming(EpisodeError, "'9'"):
         mp3d_eqa.save(tmp_path / "x.json", [Episode("9", "flat", SE2(), ())])
@@ -157,8 +174,8 @@ def test_questions_of_ones_own_get_vocabularies(tmp_path: Path) -> None:
 
 def test_habitat_names_objects_by_template_and_turns_them_with_the_scene() -> None:
     (episode,) = parse(habitat_rearrange.reader, rearrange_document(), HERE)
-    bowl, box, turned = episode.objects
-    assert [item.id for item in episode.objects] == ["024_bowl_:0000", "003_box_:0000", "024_bowl_:0001"]
+    bowl, box, turned = Layout.of(episode).objects
+    assert [item.id for item in Layout.of(episode).objects] == ["024_bowl_:0000", "003_box_:0000", "024_bowl_:0001"]
     assert (bowl.goal, box.goal) == (None, None), "what has no target must stay"
     assert bowl.start.position == (2.0, -1.0, 0.5)
     assert bowl.start.quaternion == pytest.approx((1, 0, 0, 0)), "upright in Habitat is upright in map"
@@ -173,10 +190,11 @@ def test_reading_and_writing_habitat_rearrangement_gives_the_same_document(tmp_p
     episodes = load_episodes(tmp_path / "a.json.gz")
     save_episodes(tmp_path / "b.json.gz", episodes, pointnav_task())
     assert read_json(tmp_path / "b.json.gz") == rearrange_document()
-    moved = replace(episodes[0].objects[0], goal=ObjectPose((1.0, 2.0, 0.5), (0.0, 0.0, 0.0, 1.0)))
-    changed = replace(episodes[0], objects=(moved, *episodes[0].objects[1:]))
+    objects = Layout.of(episodes[0]).objects
+    moved = replace(objects[0], goal=ObjectPose((1.0, 2.0, 0.5), (0.0, 0.0, 0.0, 1.0)))
+    changed = replace(episodes[0], details=Layout((moved, *objects[1:])))
     habitat_rearrange.save(tmp_path / "c.json.gz", [changed])
-    found = load_episodes(tmp_path / "c.json.gz")[0].objects[0].goal
+    found = Layout.of(load_episodes(tmp_path / "c.json.gz")[0]).objects[0].goal
     assert found is not None
     assert found.position == (1.0, 2.0, 0.5)
     assert [abs(part) for part in found.quaternion] == pytest.approx([0, 0, 0, 1])
@@ -205,7 +223,7 @@ def test_ithor_objects_have_two_poses_and_doors_two_opennesses() -> None:
     first = episodes[0]
     assert (first.start.x_m, first.start.y_m) == (3.5, -0.25)
     assert first.start.yaw_rad == pytest.approx(math.radians(120)), "240 degrees clockwise"
-    bowl, mug, fridge = first.objects
+    bowl, mug, fridge = Layout.of(first).objects
     assert bowl.goal is not None
     assert (bowl.category, bowl.start.position, bowl.goal.position) == ("Bowl", (3.5, 2.5, 0.75), (3.5, 1.5, 0.75))
     assert bowl.start.quaternion == pytest.approx((1, 0, 0, 0))
@@ -224,7 +242,8 @@ def test_ithor_turns_as_unity_does() -> None:
     scenes = ithor_scenes()
     scenes["FloorPlan24"][0]["starting_poses"][0]["rotation"] = {"x": -90.0, "y": 90.0, "z": 0.0}
     (bowl, *_), *_ = (
-        e.objects for e in parse(ithor_rearrangement.reader, ithor_rearrangement.from_pickled(scenes, "v"), HERE)
+        Layout.of(e).objects
+        for e in parse(ithor_rearrangement.reader, ithor_rearrangement.from_pickled(scenes, "v"), HERE)
     )
     w, x, y, z = bowl.start.quaternion
     forward = (1 - 2 * (y * y + z * z), 2 * (x * y + w * z), 2 * (x * z - w * y))
@@ -336,13 +355,13 @@ def test_yaml_of_every_task_is_read(tmp_path: Path) -> None:
     assert (point.scene, point.goals, point.shortest_path_m) == ("lab", (Goal(3.5, 2.0, 0.0),), 3.25)
     assert (chair.scene, chair.category, chair.start_z_m) == ("other lab", "chair", 0.02)
     assert chair.start_tilt_rad == math.radians(-30)
-    assert route.instruction == Instruction(
+    assert Route.of(route).instruction == Instruction(
         "Leave the room and stop at the sofa — slowly.", (4, 5), "en-US", trajectory_id="7"
     )
-    assert route.reference_path == ((1.2, 0.4, 0.0), (1.2, 3.0, 0.1))
-    assert question.question == Question("What color is the sofa?", "gray", "color", (), 0)
+    assert Route.of(route).reference_path == ((1.2, 0.4, 0.0), (1.2, 3.0, 0.1))
+    assert Inquiry.of(question).question == Question("What color is the sofa?", "gray", "color", (), 0)
     assert question.goals == (Goal(4.5, 3.0, 0.4, "sofa_1", (SE2(4.0, 3.0, math.radians(12.34)),)),)
-    mug, door = tidy.objects
+    mug, door = Layout.of(tidy).objects
     assert mug.goal is not None
     assert mug.goal.quaternion == pytest.approx((math.sqrt(0.5), 0, 0, math.sqrt(0.5)))
     assert (door.start.openness, door.goal, door.start.quaternion) == (0.25, None, (0.5, 0.5, 0.5, 0.5))
@@ -395,6 +414,7 @@ POINTS = st.tuples(METRES, METRES, METRES)
 TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs", "Co", "Cn")), min_size=1, max_size=12)
 UNITS = ANGLES.map(lambda a: (math.cos(a), 0.0, math.sin(a), 0.0))
 OBJECT_POSES = st.builds(ObjectPose, POINTS, UNITS, st.none() | st.floats(0, 1))
+OBJECTS_TO_MOVE = st.builds(RearrangedObject, TEXTS, OBJECT_POSES, st.none() | OBJECT_POSES)
 EPISODES = st.builds(
     Episode,
     id=TEXTS,
@@ -409,10 +429,14 @@ EPISODES = st.builds(
     shortest_path_m=st.none() | st.floats(0, 100),
     shortest_path=st.lists(st.tuples(METRES, METRES), max_size=3).map(tuple),
     info=st.dictionaries(TEXTS, st.none() | st.booleans() | st.integers() | METRES | TEXTS | st.just([]), max_size=2),
-    instruction=st.none() | st.builds(Instruction, TEXTS, st.just((1, 2)), st.none() | TEXTS),
-    reference_path=st.lists(POINTS, max_size=3).map(tuple),
-    question=st.none() | st.builds(Question, TEXTS, TEXTS, TEXTS, answer_token=st.none() | st.integers(0, 9)),
-    objects=st.lists(st.builds(RearrangedObject, TEXTS, OBJECT_POSES, st.none() | OBJECT_POSES), max_size=2).map(tuple),
+    details=st.none()
+    | st.builds(
+        Route,
+        st.builds(Instruction, TEXTS, st.just((1, 2)), st.none() | TEXTS),
+        st.lists(POINTS, max_size=3).map(tuple),
+    )
+    | st.builds(Inquiry, st.builds(Question, TEXTS, TEXTS, TEXTS, answer_token=st.none() | st.integers(0, 9)))
+    | st.builds(Layout, st.lists(OBJECTS_TO_MOVE, min_size=1, max_size=2).map(tuple)),
 )
 
 

@@ -22,7 +22,7 @@ from robot_runtime.errors import EpisodeError
 from robot_runtime.scenes.geodesic import GeodesicMap
 from robot_runtime.scenes.scene import Scene
 from robot_runtime.tasks.episode import Episode
-from robot_runtime.tasks.registry import check_episode, task_module
+from robot_runtime.tasks.registry import check_episode, kind_of
 from robot_runtime.tasks.task import Task
 
 COUNT = 40
@@ -42,7 +42,7 @@ def assert_runnable(task: Task, scene: Scene, episodes: list[Episode]) -> None:
     geodesic = GeodesicMap(scene.map, task.robot_radius_m)
     for episode in episodes:
         assert check_episode(task, scene, episode, geodesic) == episode
-        targets = task_module(task).targets(task, episode, scene)
+        targets = kind_of(task).targets(task, episode, scene)
         start = episode.start
         assert episode.shortest_path_m is not None
         assert episode.shortest_path_m == geodesic.distance(start.x_m, start.y_m, targets)

@@ -27,7 +27,9 @@ from robot_runtime.task_kinds.objectnav import format_habitat as habitat_objectn
 from robot_runtime.task_kinds.objectnav import format_robothor as robothor
 from robot_runtime.task_kinds.pointnav import format_habitat as habitat_pointnav
 from robot_runtime.task_kinds.rearrangement import format_ithor as ithor_rearrangement
-from robot_runtime.tasks.episode import Episode, Goal, Instruction, RearrangedObject
+from robot_runtime.task_kinds.rearrangement.task import Layout
+from robot_runtime.task_kinds.vln.task import Instruction, Route
+from robot_runtime.tasks.episode import Episode, Goal, RearrangedObject
 
 HERE = Path("memory.json")
 
@@ -63,8 +65,8 @@ def test_a_good_episode_has_nothing_odd() -> None:
         ([good(goals=())], {"no goal"}),
         ([good(goals=(), category="chair")], set()),
         ([good(shortest_path=(), shortest_path_m=3.6, category="chair")], {"ratio below threshold"}),
-        ([good(instruction=Instruction(" "))], {"empty instruction"}),
-        ([good(objects=(RearrangedObject("a", ObjectPose((1, 2, 3))),))], {"nothing to rearrange"}),
+        ([good(details=Route(instruction=Instruction(" ")))], {"empty instruction"}),
+        ([good(details=Layout(objects=(RearrangedObject("a", ObjectPose((1, 2, 3))),)))], {"nothing to rearrange"}),
         ([good(info={"info": {"best_viewpoint_position": [-2.5, 0.0, -0.5]}})], {"best view point is the start"}),
     ],
 )
@@ -140,8 +142,11 @@ def test_rearrangement_needs_no_path() -> None:
         (good(goals=(Goal(3.0, 1.0), Goal(4.0, 2.0))), set()),
         (good(goals=(Goal(4.0, 2.0, object_id="ghost"),)), {"unknown object"}),
         (good(goals=(Goal(5.0, 1.0, view_points=(SE2(5.0, 1.7),)),)), set()),
-        (good(goals=(), reference_path=((0.5, 2.5, 0.0), (99.0, 2.0, 0.0))), {"goal off the map"}),
-        (good(objects=(RearrangedObject("mug", ObjectPose((1, 2, 3)), ObjectPose((2, 2, 3))),)), {"unknown object"}),
+        (good(goals=(), details=Route(reference_path=((0.5, 2.5, 0.0), (99.0, 2.0, 0.0)))), {"goal off the map"}),
+        (
+            good(details=Layout(objects=(RearrangedObject("mug", ObjectPose((1, 2, 3)), ObjectPose((2, 2, 3))),))),
+            {"unknown object"},
+        ),
     ],
 )
 def test_a_scene_says_what_is_off_its_map(episode: Episode, found: set[str]) -> None:
@@ -241,4 +246,6 @@ def test_whatever_a_file_says_beside_is_no_reason_to_fail(info: dict[str, Any], 
     validate([good(info=info, category="chair")], objectnav_task())
     validate([good(info={**info, "goals": [{"view_points": view_points}]}, category="chair")])
     (episode,) = parse(habitat_pointnav.reader, {"episodes": [pointnav_record()], **info}, HERE)
-    validate([episode, replace(episode, instruction=Instruction("go"), category="chair")])
+    validate(
+        [episode, replace(episode, details=replace(Route.of(episode), instruction=Instruction("go")), category="chair")]
+    )

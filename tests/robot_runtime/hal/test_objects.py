@@ -26,10 +26,12 @@ from robot_runtime.recording.writer import Recorder
 from robot_runtime.robots.loader import RobotContext
 from robot_runtime.scenes.objects import Grab, GrabOutcome, ObjectPose, ObjectSource, TrackedObjects
 from robot_runtime.scenes.scene import Scene, SceneObject
+from robot_runtime.task_kinds.rearrangement.settings import Rearrangement
+from robot_runtime.task_kinds.rearrangement.task import Layout
 from robot_runtime.tasks.episode import Episode, RearrangedObject
 from robot_runtime.tasks.episode_objects import DEFAULT_SIZE_M, added_objects, size_of
 from robot_runtime.tasks.state import NO_STATE
-from robot_runtime.tasks.task import Rearrangement, Success, Task
+from robot_runtime.tasks.task import Success, Task
 
 ANGLE = st.floats(-math.pi, math.pi)
 COORDINATE = st.floats(-50, 50)
@@ -80,7 +82,7 @@ def test_an_objects_pose_is_that_of_its_box() -> None:
 
 
 def episode(*objects: RearrangedObject) -> Episode:
-    return Episode("1", "two rooms", SE2(), (), objects=objects)
+    return Episode("1", "two rooms", SE2(), (), details=Layout(objects=objects))
 
 
 def test_objects_that_the_scene_lacks_are_brought_once_at_their_size() -> None:
@@ -116,12 +118,14 @@ def task() -> Task:
         actions=(Action.STOP, Action.MOVE_FORWARD, Action.TURN_LEFT, Action.GRAB_RELEASE),
         sensors=("rgb", "held"),
         success=Success("objects"),
-        rearrangement=rules,
+        settings=rules,
     )
 
 
 def move_mug() -> Episode:
-    return open_room.make_episode(goals=(), objects=(RearrangedObject("mug", HERE, ObjectPose((0.0, 0.9, 0.88))),))
+    return open_room.make_episode(
+        goals=(), details=Layout(objects=(RearrangedObject("mug", HERE, ObjectPose((0.0, 0.9, 0.88))),))
+    )
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from robot_runtime.scoring.report.terminal_table import table
 from robot_runtime.scoring.statistics.comparison import compare, write_comparison
 from robot_runtime.scoring.statistics.intervals import bootstrap_mean, wilson
 from robot_runtime.scoring.summary import EpisodeScore, score_log
-from robot_runtime.tasks.episode import Instruction
+from robot_runtime.task_kinds.vln.task import Instruction, Route
 
 # Ten scenes of four episodes; in a scene all go well or all go badly.
 SCORES = [
@@ -109,7 +109,12 @@ class TestTrajectory:
     def test_instructions_of_one_route_share_it(self, record) -> None:
         header = synthetic.header()
         said = [
-            replace(header.episode, id=str(i), instruction=Instruction(f"go {i}", trajectory_id="77")) for i in (1, 2)
+            replace(
+                header.episode,
+                id=str(i),
+                details=replace(Route.of(header.episode), instruction=Instruction(f"go {i}", trajectory_id="77")),
+            )
+            for i in (1, 2)
         ]
         scores = [score_log(record(replace(header, episode=episode), [synthetic.STOP])) for episode in said]
         assert [score.trajectory for score in scores] == ["two rooms/77"] * 2

@@ -16,10 +16,12 @@ from robot_runtime.errors import EpisodeError
 from robot_runtime.scenes.geodesic import GeodesicMap
 from robot_runtime.task_kinds.areagoal import task as areagoal
 from robot_runtime.task_kinds.eqa import task as eqa
+from robot_runtime.task_kinds.eqa.task import Inquiry, Question
 from robot_runtime.task_kinds.vln import task as vln
-from robot_runtime.tasks.episode import Episode, Goal, Instruction, Question
-from robot_runtime.tasks.goal_category import category_of
-from robot_runtime.tasks.registry import check_episode, task_module
+from robot_runtime.task_kinds.vln.task import Instruction, Route
+from robot_runtime.tasks.categories import category_of
+from robot_runtime.tasks.episode import Episode, Goal
+from robot_runtime.tasks.registry import check_episode, kind_of
 from robot_runtime.tasks.task import Success, load_task
 
 SAID = Instruction("Leave the bedroom and stop at the plant.", (3, 1, 2))
@@ -102,18 +104,23 @@ def test_the_definitions_of_being_in_a_room() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rule", "distance_m", "when"), [("room", 1.0, "stop"), ("distance", 0.0, "stop"), ("visible", 1.0, "end")]
+    ("name", "success"),
+    [
+        ("areagoal_room", Success("room", 1.0)),
+        ("vln_rxr_ce", Success("distance", 0.0)),
+        ("objectnav_robothor2021", Success("visible", 1.0, when="end")),
+    ],
 )
-def test_rules_that_contradict_themselves_are_refused(rule: str, distance_m: float, when: str) -> None:
+def test_rules_that_contradict_themselves_are_refused(name: str, success: Success) -> None:
     with pytest.raises(ValueError, match=r"distance_m|when"):
-        Success(rule, distance_m, when=when)
+        replace(load_task(name), success=success)
 
 
 @pytest.mark.parametrize(
     ("name", "rule"), [("vln_rxr_ce", "room"), ("areagoal_room", "answer"), ("eqa_habitat", "room")]
 )
 def test_rules_of_another_kind_of_task_are_refused(name: str, rule: str) -> None:
-    with pytest.raises(ValueError, match="goes with the kind"):
+    with pytest.raises(ValueError, match="succeeds by the rule"):
         replace(load_task(name), success=Success(rule))
 
 
@@ -122,20 +129,19 @@ def test_rules_of_another_kind_of_task_are_refused(name: str, rule: str) -> None
 
 def test_the_goal_of_an_instruction_is_the_end_of_its_route() -> None:
     task, scene = load_task("vln_rxr_ce"), flat()
-    assert task_module(task) is vln
-    routed = episode(instruction=SAID, reference_path=((2.0, 2.0, 0.0), (4.5, 3.5, 0.1)))
+    routed = episode(details=Route(instruction=SAID, reference_path=((2.0, 2.0, 0.0), (4.5, 3.5, 0.1))))
     assert vln.resolve_goals(task, scene, routed).goals == (Goal(4.5, 3.5, 0.1),)
-    assert vln.targets(task, routed, scene) == [(4.5, 3.5)]
+    assert kind_of(task).targets(task, routed, scene) == [(4.5, 3.5)]
     stated = replace(routed, goals=(Goal(1.0, 2.0),))
-    assert vln.targets(task, stated, scene) == [(1.0, 2.0)]
+    assert kind_of(task).targets(task, stated, scene) == [(1.0, 2.0)]
 
 
 @pytest.mark.parametrize(
     ("changes", "message", "remedy"),
     [
         ({"goals": (Goal(1.0, 2.0),)}, "has no instruction", "R2R-CE"),
-        ({"instruction": Instruction("  "), "goals": (Goal(1.0, 2.0),)}, "has no instruction", "R2R-CE"),
-        ({"instruction": SAID}, "neither goals nor a reference path", "withhold"),
+        ({"details": Route(Instruction("  ")), "goals": (Goal(1.0, 2.0),)}, "has no instruction", "R2R-CE"),
+        ({"details": Route(SAID)}, "neither goals nor a reference path", "withhold"),
     ],
 )
 def test_an_episode_that_gives_no_instruction_says_so(changes: dict[str, object], message: str, remedy: str) -> None:
@@ -151,8 +157,7 @@ def test_an_episode_that_gives_no_instruction_says_so(changes: dict[str, object]
 
 def test_a_questions_goals_get_the_scenes_view_points_unless_they_have_their_own() -> None:
     task, scene = load_task("eqa_embodied"), flat()
-    assert task_module(task) is eqa
-    asked = episode(question=ASKED, goals=(Goal(5.0, 3.0, 0.5, "plant_1"),))
+    asked = episode(details=Inquiry(question=ASKED), goals=(Goal(5.0, 3.0, 0.5, "plant_1"),))
     views = scene.view_points["plant_1"]
     assert eqa.targets(task, asked, scene) == [(pose.x_m, pose.y_m) for pose in views]
     own = replace(asked, goals=(Goal(5.0, 3.0, 0.5, "plant_1", (SE2(4.4, 3.0, 0.0),)),))
@@ -163,9 +168,11 @@ def test_a_questions_goals_get_the_scenes_view_points_unless_they_have_their_own
 
 def test_the_rooms_of_a_question_are_those_of_its_goals() -> None:
     task, scene = load_task("eqa_embodied"), flat()
-    asked = episode(question=ASKED, goals=(Goal(5.0, 3.0, 0.5, "plant_1"), Goal(1.0, 1.0, 0.5, "not of the scene")))
+    asked = episode(
+        details=Inquiry(question=ASKED), goals=(Goal(5.0, 3.0, 0.5, "plant_1"), Goal(1.0, 1.0, 0.5, "not of the scene"))
+    )
     assert [room.id for room in eqa.goal_rooms(task, scene, asked)] == ["east", "west"]
-    outside = episode(question=ASKED, goals=(Goal(50.0, 3.0),))
+    outside = episode(details=Inquiry(question=ASKED), goals=(Goal(50.0, 3.0),))
     assert eqa.goal_rooms(task, scene, outside) == ()
 
 
@@ -173,7 +180,7 @@ def test_the_rooms_of_a_question_are_those_of_its_goals() -> None:
     ("changes", "message", "remedy"),
     [
         ({"goals": (Goal(1.0, 2.0),)}, "has no question", "episodes questions"),
-        ({"question": ASKED}, "'goals' is empty", "name the objects"),
+        ({"details": Inquiry(ASKED)}, "'goals' is empty", "name the objects"),
     ],
 )
 def test_an_episode_that_asks_nothing_says_so(changes: dict[str, object], message: str, remedy: str) -> None:
@@ -189,7 +196,6 @@ def test_an_episode_that_asks_nothing_says_so(changes: dict[str, object], messag
 
 def test_a_room_is_reached_where_the_robot_fits_into_it() -> None:
     task, scene = load_task("areagoal_stop"), flat()
-    assert task_module(task) is areagoal
     wanted = episode(category="living_room")
     assert category_of(task, wanted).id == task.categories["living_room"].id
     (room,) = areagoal.goal_rooms(task, scene, wanted)
@@ -247,8 +253,8 @@ def test_instructions_cannot_be_drawn_and_questions_can() -> None:
         generate_episodes(flat(), load_task("vln_r2r_ce"), 1, 0)
     assert "R2R-CE" in caught.value.remedy
     (asked,) = generate_episodes(flat(), load_task("eqa_embodied"), 1, 0)
-    assert asked.question is not None
-    assert asked.question.answer
+    assert Inquiry.of(asked).question is not None
+    assert Inquiry.of(asked).question.answer
     nowhere = replace(
         load_task("areagoal_room"), categories={"kitchen": load_task("areagoal_room").categories["kitchen"]}
     )

@@ -17,8 +17,9 @@ from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import ANSWER, EVIDENCE
 from robot_runtime.scenes.scene import find_scene, load_scene
 from robot_runtime.scoring.summary import score_log
-from robot_runtime.task_kinds.objectnav.task import object_goal
-from robot_runtime.tasks.episode import Episode, Question
+from robot_runtime.task_kinds.eqa.task import Inquiry, Question
+from robot_runtime.tasks.categories import object_goal
+from robot_runtime.tasks.episode import Episode
 from robot_runtime.tasks.task import load_task
 
 
@@ -30,7 +31,7 @@ def test_the_memory_agent_answers_with_evidence(tmp_path: Path) -> None:
     (log,) = out.glob("*.mcap")
     with LogReader(log) as reader:
         assert reader.header.task.name == "eqa_embodied+depth+gps+compass+semantic+floor_plan"
-        question = reader.header.episode.question
+        question = Inquiry.of(reader.header.episode).question
         last = list(reader.steps())[-1].policy_info
     assert question is not None
     assert max(last[ANSWER], key=last[ANSWER].get) == question.answer
@@ -70,7 +71,7 @@ def test_the_agents_answer_on_a_base_and_servos_over_bytes(robot: str, agent: st
     (log,) = out.glob("*.mcap")
     with LogReader(log) as reader:
         assert reader.header.robot == robot
-        question = reader.header.episode.question
+        question = Inquiry.of(reader.header.episode).question
         last = list(reader.steps(images=False))[-1].policy_info
     assert question is not None
     right = max(last[ANSWER], key=last[ANSWER].get) == question.answer
@@ -98,7 +99,13 @@ def test_what_is_not_there_is_no_answer_and_the_log_says_why(
     task.write_text(yaml.safe_dump(document | {"max_steps": 3}))
     scene = load_scene(find_scene("apartment"))
     goal = object_goal(scene, scene.object(min(scene.view_points)))  # what the question was meant for
-    asked = Episode("0", scene.name, SE2(5.07, 0.82, 0.0), goals=(goal,), question=Question(question, "blue", "color"))
+    asked = Episode(
+        "0",
+        scene.name,
+        SE2(5.07, 0.82, 0.0),
+        goals=(goal,),
+        details=Inquiry(question=Question(question, "blue", "color")),
+    )
     save_episodes(file, [asked], load_task(str(task)))
     arguments = ["--task", str(task), "--episodes", str(file), "--agent", "eqa-memory", "--out", str(out)]
     assert run_command(["run", *arguments]) == 0

@@ -10,6 +10,7 @@ import pytest
 
 from robot_runtime.cli.main import run_command
 from robot_runtime.recording.reader import LogReader
+from robot_runtime.task_kinds.rearrangement.task import Layout
 
 
 def metrics_of(folder: Path, task: str, agent: str, *more: str, count: int = 1, seed: int = 0) -> list[dict[str, Any]]:
@@ -84,7 +85,7 @@ def test_a_walkthrough_is_in_the_log_and_shows_the_goal_state(tmp_path: Path) ->
     (log,) = (tmp_path / "logs").rglob("*.mcap")
     with LogReader(log) as reader:
         records = list(reader.steps(images=False))
-        objects = reader.header.episode.objects
+        objects = Layout.of(reader.header.episode).objects
     assert [record.state.phase for record in records] == ["walkthrough"] * 4 + ["unshuffle"] * 2
     for record in records:
         for item in objects:

@@ -22,8 +22,10 @@ from robot_runtime.records import EndReason, EpisodeEnd, EpisodeHeader, StepReco
 from robot_runtime.robots.loader import RobotContext
 from robot_runtime.scenes.objects import GrabOutcome, ObjectSource
 from robot_runtime.scenes.scene import Scene
+from robot_runtime.task_kinds.rearrangement.settings import Rearrangement
+from robot_runtime.task_kinds.rearrangement.task import Layout
 from robot_runtime.tasks.episode import Episode, RearrangedObject
-from robot_runtime.tasks.task import Rearrangement, Success, Task
+from robot_runtime.tasks.task import Success, Task
 from sim_bridge.robot.driver import make_robot
 
 STOP, FORWARD, LEFT, GRAB = Action.STOP, Action.MOVE_FORWARD, Action.TURN_LEFT, Action.GRAB_RELEASE
@@ -45,13 +47,13 @@ def make_task(**rules: object) -> Task:
         robot_radius_m=0.18,
         max_steps=6,
         success=Success("objects"),
-        rearrangement=changed,
+        settings=changed,
     )
 
 
 def make_episode(**changes: object) -> Episode:
     objects = (RearrangedObject("mug", MUG.pose, GOAL), RearrangedObject("bowl", BOWL_START))
-    return replace(Episode("1", "things", SE2(), (), objects=objects), **changes)
+    return replace(Episode("1", "things", SE2(), (), details=Layout(objects=objects)), **changes)
 
 
 class Kept(Subscriber):
@@ -177,7 +179,7 @@ def test_an_episode_with_an_object_that_is_not_there_is_refused(things: Scene) -
     stranger = RearrangedObject("teapot", MUG.pose, GOAL)
     with make_things_robot(things) as robot, Env(robot, make_task(), things) as env:
         with pytest.raises(EpisodeError, match="teapot"):
-            env.reset(make_episode(objects=(stranger,)))
+            env.reset(make_episode(details=Layout(objects=(stranger,))))
         assert env.episode_over
 
 

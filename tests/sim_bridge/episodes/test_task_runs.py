@@ -17,7 +17,8 @@ from robot_runtime.scenes.geodesic import GeodesicMap
 from robot_runtime.scenes.scene import Scene, find_scene, load_scene
 from robot_runtime.task_kinds.areagoal import task as areagoal
 from robot_runtime.task_kinds.vln import format_r2r_ce as r2r_ce
-from robot_runtime.tasks.episode import Episode, Goal, Instruction
+from robot_runtime.task_kinds.vln.task import Instruction, Route
+from robot_runtime.tasks.episode import Episode, Goal
 from robot_runtime.tasks.task import load_task
 
 
@@ -54,8 +55,9 @@ def synthetic_instructions(scene: Scene, path: Path) -> None:
                 start=SE2(*rooms[start], heading),
                 goals=(Goal(*rooms[end]),),
                 shortest_path_m=field.at(*rooms[start]),
-                instruction=Instruction(text, tokens=(1, 2, 3), trajectory_id=str(index)),
-                reference_path=route,
+                details=Route(
+                    instruction=Instruction(text, tokens=(1, 2, 3), trajectory_id=str(index)), reference_path=route
+                ),
             )
         )
     r2r_ce.save(path, episodes)

@@ -17,8 +17,12 @@ from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import EndReason, StepRecord
 from robot_runtime.scenes.objects import GrabOutcome
 from robot_runtime.scenes.scene import Scene
-from robot_runtime.tasks.episode import Episode, Goal, Instruction, Question, RearrangedObject
-from robot_runtime.tasks.task import Rearrangement, Success, Task
+from robot_runtime.task_kinds.eqa.task import Inquiry, Question
+from robot_runtime.task_kinds.rearrangement.settings import Rearrangement
+from robot_runtime.task_kinds.rearrangement.task import Layout
+from robot_runtime.task_kinds.vln.task import Instruction, Route
+from robot_runtime.tasks.episode import Episode, Goal, RearrangedObject
+from robot_runtime.tasks.task import Success, Task
 from sim_bridge.replay.action_replay import replay_actions
 from sim_bridge.replay.backends.mujoco import factory
 from sim_bridge.replay.closed_loop import run_closed_loop
@@ -142,9 +146,9 @@ def test_routes_and_questions_are_asked_again(kind: str, room: Scene, tmp_path: 
     task = replace(TASK, kind=kind, sensors=("rgb", "depth", sensor), success=success)
     episode = replace(
         Episode("0", room.name, SE2(), (Goal(1.0, -1.0),)),
-        question=Question("what is left of the door?", "red", "color") if kind == "eqa" else None,
-        instruction=Instruction("turn left and go on") if kind == "vln" else None,
-        reference_path=((0.0, 0.0, 0.0), (0.2, 0.2, 0.0)) if kind == "vln" else (),
+        details=Inquiry(Question("what is left of the door?", "red", "color"))
+        if kind == "eqa"
+        else Route(Instruction("turn left and go on"), ((0.0, 0.0, 0.0), (0.2, 0.2, 0.0))),
     )
     (log,) = record(tmp_path / "real", room, [[L, F, Action.STOP]], task, episode=episode)
     policy = PolicySource(f"{tmp_path / 'reader.py'}:Reader")
@@ -174,7 +178,7 @@ TIDY = Task(
     robot_radius_m=0.18,
     max_steps=50,
     success=Success("objects", when="end"),
-    rearrangement=Rearrangement("experience", (0.5, 0.57), 1.5, max_translation_m=0.3, walkthrough_steps=3),
+    settings=Rearrangement("experience", (0.5, 0.57), 1.5, max_translation_m=0.3, walkthrough_steps=3),
 )
 
 
@@ -184,7 +188,7 @@ def test_two_phases_objects_and_the_hand_are_replayed(tmp_path: Path) -> None:
     box = replace(CRATE, id="box", center=(-1.0, 0.0, 0.1), size=(0.2, 0.2, 0.2))
     scene = make_scene(tmp_path, *make_scene(tmp_path).objects[:2], box)
     things = (RearrangedObject("mug", MUG.pose, on_floor(MUG, -0.5, 1.0)),)
-    episode = Episode("0", scene.name, SE2(), (Goal(1.0, 0.0),), objects=things)
+    episode = Episode("0", scene.name, SE2(), (Goal(1.0, 0.0),), details=Layout(objects=things))
     script = [F, L, Action.STOP, Action.GRAB_RELEASE, *[L] * 6, F, F, F, F, Action.GRAB_RELEASE]
     (log,) = record(tmp_path / "real", scene, [script], TIDY, episode=episode)
     for images in (False, True):
@@ -237,7 +241,7 @@ def test_a_policy_begins_its_second_phase_where_the_recorded_one_did(tmp_path: P
     (tmp_path / "turning.py").write_text(TURNING, encoding="utf-8")
     scene = make_scene(tmp_path)
     things = (RearrangedObject("mug", MUG.pose, on_floor(MUG, -0.5, 1.0)),)
-    episode = Episode("0", scene.name, SE2(), (Goal(1.0, 0.0),), objects=things)
+    episode = Episode("0", scene.name, SE2(), (Goal(1.0, 0.0),), details=Layout(objects=things))
     (log,) = record(tmp_path / "real", scene, [[L, Action.STOP, L]], TIDY, episode=episode)
     aside = rewritten(log, tmp_path / "aside", lambda s: moved(s, y_m=0.04) if s.state.phase == "unshuffle" else s)
     policy = load_source(PolicySource(f"{tmp_path / 'turning.py'}:Turning"))

@@ -21,8 +21,10 @@ from robot_runtime.recording.reader import LogReader
 from robot_runtime.recording.writer import Recorder
 from robot_runtime.records import StepRecord
 from robot_runtime.scenes.scene import Scene
+from robot_runtime.task_kinds.rearrangement.settings import Rearrangement
+from robot_runtime.task_kinds.rearrangement.task import Layout
 from robot_runtime.tasks.episode import Episode, RearrangedObject
-from robot_runtime.tasks.task import Rearrangement, Success, Task
+from robot_runtime.tasks.task import Success, Task
 from sim_bridge.replay.backends.base import SimulatorBackend
 from sim_bridge.replay.backends.mujoco import factory
 from sim_bridge.replay.camera_pose import logged_camera
@@ -210,10 +212,10 @@ def test_objects_stand_where_they_stood_and_what_is_carried_is_nowhere(tmp_path:
         sensors=("rgb", "held", "phase"),
         camera=CAMERA,
         success=Success("objects"),
-        rearrangement=rules,
+        settings=rules,
     )
     objects = (RearrangedObject("mug", MUG.pose, on_floor(MUG, 0.0, -1.1)), RearrangedObject("bowl", BOWL.pose))
-    scene, episode = make_scene(tmp_path), Episode("1", "things", SE2(), (), objects=objects)
+    scene, episode = make_scene(tmp_path), Episode("1", "things", SE2(), (), details=Layout(objects=objects))
     recorder = Recorder(tmp_path / "logs")
     with make_things_robot(scene) as robot, Env(robot, task, scene, (recorder,)) as env:
         env.reset(episode)

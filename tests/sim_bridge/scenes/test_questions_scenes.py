@@ -20,6 +20,7 @@ from robot_runtime.task_kinds.eqa.cli import register
 from robot_runtime.task_kinds.eqa.questions import FEW_SCENES, PAPER, generate_questions, read_questions
 from robot_runtime.task_kinds.eqa.questions.episodes import question_episodes
 from robot_runtime.task_kinds.eqa.questions.rules import NINE_TEMPLATES
+from robot_runtime.task_kinds.eqa.task import Inquiry
 from sim_bridge.scenes.generate import flats
 
 SEEDS = (31, 32, 33, 34, 35)
@@ -134,7 +135,7 @@ def test_the_command_writes_episodes_that_load(tmp_path: Path, command: typer.Ty
     assert result.exit_code == 0, result.output
     loaded = load_episodes(episodes)
     asked = {question.text for question in read_questions(out).questions}
-    assert {episode.question.text for episode in loaded if episode.question} <= asked
+    assert {Inquiry.of(episode).question.text for episode in loaded if Inquiry.of(episode).question} <= asked
     assert f"{len(loaded)} episodes" in result.output
 
 

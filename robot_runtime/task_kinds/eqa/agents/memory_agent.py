@@ -26,7 +26,7 @@ from robot_runtime.task_kinds.eqa.agents.exploration import Explorer
 from robot_runtime.task_kinds.eqa.agents.floor_plan import FloorPlan
 from robot_runtime.task_kinds.eqa.agents.object_memory import ObjectMemory
 from robot_runtime.task_kinds.eqa.agents.reasoning import Conclusion, Reasoner
-from robot_runtime.tasks.task import SensorName, Task
+from robot_runtime.tasks.task import Task
 
 _HALF_M = 8.0
 
@@ -41,7 +41,7 @@ class EqaMemory(Policy):
 
     name = "eqa-memory"
     needs: ClassVar[tuple[str, ...]] = ("rgb", "depth", "gps", "compass", "semantic", "question", "floor_plan")
-    adds_sensors: ClassVar[tuple[SensorName, ...]] = ("depth", "gps", "compass", "semantic", "floor_plan")
+    adds_sensors: ClassVar[tuple[str, ...]] = ("depth", "gps", "compass", "semantic", "floor_plan")
     follows = True
 
     def __init__(self, stop_confidence: float = 0.9, answer_confidence: float = 0.5) -> None:

@@ -13,8 +13,9 @@ from robot_runtime.scenes.scene import Scene
 from robot_runtime.task_kinds.eqa.questions.dataset import QuestionSet
 from robot_runtime.task_kinds.eqa.questions.question import SceneQuestion
 from robot_runtime.task_kinds.eqa.questions.starts import ActionPath, PathFinder
-from robot_runtime.task_kinds.objectnav.task import object_goal
-from robot_runtime.tasks.episode import Episode, Goal, Question
+from robot_runtime.task_kinds.eqa.task import Inquiry, Question
+from robot_runtime.tasks.categories import object_goal
+from robot_runtime.tasks.episode import Episode, Goal
 
 ACTIONS_BEFORE_TARGET = (10, 30, 50)
 """T-10, T-30 and T-50 of Das et al. 2018, table 1."""
@@ -156,12 +157,14 @@ class _EpisodeBuilder:
                     shortest_path_m=field.at(start.x_m, start.y_m),
                     shortest_path=tuple((float(x), float(y)) for x, y in field.path(start.x_m, start.y_m)),
                     info={"dataset": self._vocabularies, "info": info},
-                    question=Question(
-                        question.text,
-                        question.answer,
-                        question.type,
-                        self._questions.tokens(question),
-                        self._answers[question.answer],
+                    details=Inquiry(
+                        Question(
+                            question.text,
+                            question.answer,
+                            question.type,
+                            self._questions.tokens(question),
+                            self._answers[question.answer],
+                        )
                     ),
                 )
             )

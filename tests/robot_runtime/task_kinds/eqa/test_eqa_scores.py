@@ -23,13 +23,13 @@ from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import EpisodeHeader
 from robot_runtime.scoring.report.panels import outcome
 from robot_runtime.scoring.summary import EpisodeScore, score_steps
-from robot_runtime.tasks.episode import Question
+from robot_runtime.task_kinds.eqa.task import Inquiry, Question
 from robot_runtime.tasks.task import Success
 
 
 def eqa_header(when: str = "end", **changes: Any) -> EpisodeHeader:
     question = Question("What color is the mug?", "red", "color", (0, 1, 2), 5)
-    episode = synthetic.objectnav_episode(category=None, question=question, start=SE2(1.0, 1.9, 0.0))
+    episode = synthetic.objectnav_episode(category=None, details=Inquiry(question=question), start=SE2(1.0, 1.9, 0.0))
     success = Success("answer", target="view_points", room="box", when=when)
     return synthetic.header(task_of("eqa", success), replace(episode, **changes))
 
@@ -64,7 +64,7 @@ def test_what_is_no_answer_makes_no_score(answer: object) -> None:
 
 
 def test_an_id_needs_a_vocabulary() -> None:
-    header = eqa_header(question=Question("What color is the mug?", "red", "color"))
+    header = eqa_header(details=Inquiry(question=Question("What color is the mug?", "red", "color")))
     with raises_naming(RecordingError, "answer_token"):
         scored(header, [STOP], answer=5)
 
@@ -112,7 +112,7 @@ QUESTION = Question("What color is the mug?", "red", "color")
 
 class TestQuestion:
     def header(self) -> EpisodeHeader:
-        episode = synthetic.pointnav_episode(question=QUESTION)
+        episode = synthetic.pointnav_episode(details=Inquiry(question=QUESTION))
         return header_of("eqa", Success("answer"), episode)
 
     @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from robot_runtime.common.geometry import SE2
 from robot_runtime.datasets import load_episodes, native_yaml
 from robot_runtime.errors import EpisodeError
 from robot_runtime.scenes.objects import ObjectPose
+from robot_runtime.task_kinds.rearrangement.task import Layout
 from robot_runtime.tasks.episode import Episode, RearrangedObject
 from robot_runtime.tasks.goal_program import (
     Combined,
@@ -41,7 +42,9 @@ DOCUMENT: dict[str, Any] = {
     "do_no_harm": {"min_iou": 0.5, "ignore": ["cat_1"]},
 }
 MUG = RearrangedObject("mug_1", ObjectPose((1.0, 2.0, 0.5)), category="Mug")
-EPISODE = Episode("tidy", "flat", SE2(1.0, 1.0, 0.5), (), objects=(MUG,), program=read_program(DOCUMENT, "here"))
+EPISODE = Episode(
+    "tidy", "flat", SE2(1.0, 1.0, 0.5), (), details=Layout(objects=(MUG,), program=read_program(DOCUMENT, "here"))
+)
 
 
 def test_a_program_says_what_it_means() -> None:
@@ -60,8 +63,11 @@ def test_a_program_says_what_it_means() -> None:
 
 def test_programs_come_back_from_a_file_as_they_were(tmp_path: Path) -> None:
     path = tmp_path / "tidy.yaml"
-    native_yaml.save(path, [EPISODE, replace(EPISODE, id="bare", program=None)])
-    assert load_episodes(path) == [EPISODE, replace(EPISODE, id="bare", program=None)]
+    native_yaml.save(path, [EPISODE, replace(EPISODE, id="bare", details=replace(Layout.of(EPISODE), program=None))])
+    assert load_episodes(path) == [
+        EPISODE,
+        replace(EPISODE, id="bare", details=replace(Layout.of(EPISODE), program=None)),
+    ]
 
 
 def test_on_needs_no_quotes(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from robot_runtime.scenes.geodesic import GeodesicMap
 from robot_runtime.scenes.objects import ObjectPose
 from robot_runtime.task_kinds.rearrangement import task as rearrangement
 from robot_runtime.task_kinds.rearrangement.crosshair import settings
+from robot_runtime.task_kinds.rearrangement.task import Layout
 from robot_runtime.tasks.episode import Episode, RearrangedObject
 from robot_runtime.tasks.episode_objects import model_size_m
 from robot_runtime.tasks.goal_program import Program
@@ -66,8 +67,8 @@ def test_they_come_back_from_a_file(generated: tuple[Task, list[Episode]], tmp_p
     save_episodes(tmp_path / "episodes.yaml", episodes, task)
     again = load_episodes(tmp_path / "episodes.yaml")
     for before, after in zip(episodes, again, strict=True):
-        assert replace(after, start=before.start, objects=before.objects) == before
-        for a, b in zip(before.objects, after.objects, strict=True):
+        assert replace(after, start=before.start, objects=Layout.of(before).objects) == before
+        for a, b in zip(Layout.of(before).objects, Layout.of(after).objects, strict=True):
             assert b.start.position == a.start.position
             assert b.start.quaternion == pytest.approx(a.start.quaternion, abs=1e-12)
 
@@ -88,20 +89,20 @@ def test_as_many_objects_as_the_task_wants_and_none_too_thin(generated: tuple[Ta
 def test_the_goal_state_of_an_experience_is_the_scenes_own() -> None:
     task = load_task("rearrangement_experience")
     for episode in generate_episodes(SCENE, task, 3, 1):
-        for item in episode.objects:
+        for item in Layout.of(episode).objects:
             assert item.goal == SCENE.object(item.id).pose
 
 
 def test_a_goal_state_makes_its_program_true_and_the_start_does_not() -> None:
     task = load_task("rearrangement_predicate")
     for episode in generate_episodes(SCENE, task, 6, 3):
-        assert episode.program is not None
+        assert Layout.of(episode).program is not None
         for state, met in (("start", False), ("goal", True)):
-            poses = {item.id: getattr(item, state) for item in episode.objects}
+            poses = {item.id: getattr(item, state) for item in Layout.of(episode).objects}
             boxes = {item.id: pose_box(poses.get(item.id, item.pose), item.size) for item in SCENE.objects}
             categories = {item.id: item.category for item in SCENE.objects}
             world = Arrangement(boxes, categories, rooms=SCENE.rooms)
-            assert all(holds(target, world) is met for target in episode.program.expressions())
+            assert all(holds(target, world) is met for target in Layout.of(episode).program.expressions())
 
 
 @pytest.mark.slow
@@ -134,11 +135,11 @@ def test_where_a_scene_has_too_little_episodes_bring_it_along(name: str, models:
     assert generate_episodes(EMPTY, task, 2, 3) == episodes
     assert validate(episodes, task, EMPTY).findings == ()
     for episode in episodes:
-        assert settings(task).min_objects <= len(episode.objects) <= settings(task).max_objects
-        assert all(re.fullmatch(models, item.template or "") for item in episode.objects)
+        assert settings(task).min_objects <= len(Layout.of(episode).objects) <= settings(task).max_objects
+        assert all(re.fullmatch(models, item.template or "") for item in Layout.of(episode).objects)
         boxes = [
             (pose.position, min(rearrangement.scene_object(EMPTY, episode, item.id).size[:2]) / 2)
-            for item in episode.objects
+            for item in Layout.of(episode).objects
             for pose in (item.start, item.goal)
             if pose is not None
         ]
@@ -148,7 +149,7 @@ def test_where_a_scene_has_too_little_episodes_bring_it_along(name: str, models:
 
 def test_what_fits_into_the_scene_is_not_brought_along() -> None:
     for episode in generate_episodes(SCENE, load_task("house_cleanup_locobot"), 2, 3):
-        assert all(item.template is None for item in episode.objects)
+        assert all(item.template is None for item in Layout.of(episode).objects)
 
 
 def test_the_oracle_carries_what_was_brought_along() -> None:
@@ -161,7 +162,7 @@ def test_the_oracle_carries_what_was_brought_along() -> None:
 
 def test_a_scene_without_room_for_what_would_be_brought_says_so() -> None:
     task = load_task("house_cleanup_paper")
-    many = replace(task, rearrangement=replace(settings(task), min_objects=200, max_objects=200))
+    many = replace(task, settings=replace(settings(task), min_objects=200, max_objects=200))
     with pytest.raises(EpisodeError, match=r"wants 200 objects moved; .* can meet 0 .* room on the floor for \d+ more"):
         generate_episodes(EMPTY, many, 1, 0)
 
@@ -170,7 +171,7 @@ def test_a_crosshair_that_meets_nothing_on_the_floor_is_the_tasks_fault() -> Non
     task = load_task("house_cleanup_paper")
     blind = replace(settings(task), reach_m=0.1)
     with pytest.raises(EpisodeError, match="its crosshair meets nothing that stands on the floor"):
-        generate_episodes(EMPTY, replace(task, rearrangement=blind), 1, 0)
+        generate_episodes(EMPTY, replace(task, settings=blind), 1, 0)
 
 
 def test_what_the_papers_crosshair_can_meet() -> None:
@@ -186,11 +187,17 @@ def test_what_the_papers_crosshair_can_meet() -> None:
 # --- what validation finds ------------------------------------------------------------------------------------------
 
 GOAL = ObjectPose((2.0, 1.0, 0.15))
-GOOD = Episode("1", "tidy_flat", SE2(2.5, 2.0, 0.0), (), objects=(RearrangedObject("ball_1", BALL.pose, GOAL, "Ball"),))
+GOOD = Episode(
+    "1",
+    "tidy_flat",
+    SE2(2.5, 2.0, 0.0),
+    (),
+    details=Layout(objects=(RearrangedObject("ball_1", BALL.pose, GOAL, "Ball"),)),
+)
 
 
 def changed(**changes: object) -> Episode:
-    return replace(GOOD, objects=(replace(GOOD.objects[0], **changes),))
+    return replace(GOOD, details=replace(Layout.of(GOOD), objects=(replace(Layout.of(GOOD).objects[0], **changes),)))
 
 
 @pytest.mark.parametrize(
@@ -203,10 +210,27 @@ def changed(**changes: object) -> Episode:
         (changed(goal=ObjectPose((99.0, 1.0, 0.1))), "object off the map"),
         (changed(goal=ObjectPose((math.nan, 1.0, 0.1))), "object off the map"),
         (changed(start=ObjectPose((2.0, 2.0, 2.4))), "out of reach"),
-        (replace(GOOD, objects=GOOD.objects * 2), "object twice"),
-        (replace(GOOD, objects=tuple(RearrangedObject(i.id, i.pose, GOAL) for i in OBJECTS[2:6])), "too many objects"),
-        (replace(GOOD, program=Program(({"subject": "ghost", "on": "rug_1"},))), "program is wrong"),
-        (replace(GOOD, program=Program(({"subject": "ball_1", "on": {"some": "Ghost"}},))), "program is wrong"),
+        (replace(GOOD, details=replace(Layout.of(GOOD), objects=Layout.of(GOOD).objects * 2)), "object twice"),
+        (
+            replace(
+                GOOD,
+                details=replace(
+                    Layout.of(GOOD), objects=tuple(RearrangedObject(i.id, i.pose, GOAL) for i in OBJECTS[2:6])
+                ),
+            ),
+            "too many objects",
+        ),
+        (
+            replace(GOOD, details=replace(Layout.of(GOOD), program=Program(({"subject": "ghost", "on": "rug_1"},)))),
+            "program is wrong",
+        ),
+        (
+            replace(
+                GOOD,
+                details=replace(Layout.of(GOOD), program=Program(({"subject": "ball_1", "on": {"some": "Ghost"}},))),
+            ),
+            "program is wrong",
+        ),
     ],
 )
 def test_validation_lists_what_is_odd(episode: Episode, check: str | None) -> None:
@@ -219,7 +243,7 @@ def test_a_task_of_predicates_wants_programs() -> None:
     assert "no program" in {finding.check for finding in validate([GOOD], task, SCENE).findings}
     with pytest.raises(EpisodeError, match="has no program"):
         rearrangement.resolve_goals(task, SCENE, GOOD)
-    wrong = replace(GOOD, program=Program(({"subject": "ghost", "on": "rug_1"},)))
+    wrong = replace(GOOD, details=replace(Layout.of(GOOD), program=Program(({"subject": "ghost", "on": "rug_1"},))))
     with pytest.raises(EpisodeError, match="no object 'ghost'"):
         rearrangement.resolve_goals(task, SCENE, wrong)
 
@@ -227,13 +251,13 @@ def test_a_task_of_predicates_wants_programs() -> None:
 @pytest.mark.parametrize(
     ("episode", "part"),
     [
-        (replace(GOOD, objects=()), "is empty"),
+        (replace(GOOD, details=replace(Layout.of(GOOD), objects=())), "is empty"),
         (changed(id="ghost"), "no object 'ghost'"),
         (changed(id="table_1"), "cannot be moved"),
         (changed(goal=BALL.pose), "nothing to rearrange"),
         (changed(start=ObjectPose((1.0, 1.0, math.inf))), "not finite"),
         (changed(goal=ObjectPose((1.0, 1.0, 0.1), (1.0, 1.0, 0.0, 0.0))), "not of length 1"),
-        (replace(GOOD, objects=GOOD.objects * 2), "twice"),
+        (replace(GOOD, details=replace(Layout.of(GOOD), objects=Layout.of(GOOD).objects * 2)), "twice"),
     ],
 )
 def test_an_episode_that_cannot_be_run_says_why(episode: Episode, part: str) -> None:
@@ -259,7 +283,7 @@ def test_the_size_of_a_model(template: str, size_m: tuple[float, float, float]) 
 
 def test_what_an_episode_brings_along_has_the_size_of_its_model() -> None:
     brought = RearrangedObject("box", BALL.pose, GOAL, template="objects/003_cracker_box.object_config.json")
-    episode = replace(GOOD, objects=(brought,))
+    episode = replace(GOOD, details=replace(Layout.of(GOOD), objects=(brought,)))
     assert rearrangement.scene_object(SCENE, episode, "box").size == (0.06, 0.16, 0.23)
     rearrangement.resolve_goals(load_task("rearrangement_geometric"), SCENE, episode)
 

@@ -22,8 +22,10 @@ from robot_runtime.task_kinds.rearrangement.report import (
     object_changes,
     objects_overlay,
 )
+from robot_runtime.task_kinds.rearrangement.settings import Rearrangement
+from robot_runtime.task_kinds.rearrangement.task import Layout
 from robot_runtime.tasks.episode import RearrangedObject
-from robot_runtime.tasks.task import Rearrangement, Success
+from robot_runtime.tasks.task import Success
 
 MUG_POSE = ObjectPose(synthetic.MUG.center)
 
@@ -38,12 +40,16 @@ class TestObjects:
             sensors=("rgb",),
             actions=(STOP, FORWARD, Action.GRAB_RELEASE),
             success=Success("objects"),
-            rearrangement=rules,
+            settings=rules,
         )
         flat = synthetic.scene()
         movable = tuple(replace(item, movable=item.id != "table_1") for item in flat.objects)
         scene = replace(flat, file=replace(flat.file, objects=movable))
-        episode = replace(synthetic.pointnav_episode(), goals=(), objects=objects)
+        episode = replace(
+            synthetic.pointnav_episode(),
+            goals=(),
+            details=replace(Layout.of(synthetic.pointnav_episode()), objects=objects),
+        )
         return synthetic.header(task, episode, scene=scene)
 
     def changes(self, end: dict[str, ObjectPose], held: tuple[str, ...] = (), said: dict | None = None, criteria=None):

@@ -28,9 +28,11 @@ from robot_runtime.scenes.objects import Grab, GrabOutcome, ObjectPose, ObjectSo
 from robot_runtime.scenes.scene import Scene, SceneObject
 from robot_runtime.scoring.summary import score_log
 from robot_runtime.task_kinds.rearrangement.measures import RearrangementMeasures
+from robot_runtime.task_kinds.rearrangement.settings import Rearrangement
+from robot_runtime.task_kinds.rearrangement.task import Layout
 from robot_runtime.tasks.episode import Episode, RearrangedObject
 from robot_runtime.tasks.goal_program import Program
-from robot_runtime.tasks.task import Rearrangement, Success, Task
+from robot_runtime.tasks.task import Success, Task
 
 GRAB = Action.GRAB_RELEASE
 BALL = SceneObject("ball", "Ball", (1.0, 1.0, 0.15), (0.3, 0.3, 0.3), movable=True)
@@ -56,14 +58,15 @@ def task(hand: Rearrangement = HAND, **changes: Any) -> Task:
         actions=(STOP, FORWARD, LEFT, Action.LOOK_UP, Action.LOOK_DOWN, GRAB),
         sensors=("rgb", "depth"),
         success=Success("objects"),
-        rearrangement=hand,
+        settings=hand,
         **changes,
     )
 
 
 def header(hand: Rearrangement = HAND, source: ObjectSource = ObjectSource.SIMULATOR, **changes: Any) -> EpisodeHeader:
-    episode = Episode("tidy", "two rooms", SE2(1.0, 1.9, 0.0), (), objects=(TO_EAST,))
-    return synthetic.header(task(hand), replace(episode, **changes), scene=scene(), object_source=source)
+    layout = replace(Layout((TO_EAST,)), **changes)
+    episode = Episode("tidy", "two rooms", SE2(1.0, 1.9, 0.0), (), details=layout)
+    return synthetic.header(task(hand), episode, scene=scene(), object_source=source)
 
 
 START: Poses = {"ball": BALL.pose, "bin": BIN.pose, "mug_1": MUG.pose}

@@ -18,7 +18,8 @@ from robot_runtime.metrics.settings import Rules
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import EpisodeHeader
 from robot_runtime.scoring.summary import score_steps
-from robot_runtime.tasks.episode import Episode, Goal, Instruction
+from robot_runtime.task_kinds.vln.task import Instruction, Route
+from robot_runtime.tasks.episode import Episode, Goal
 from robot_runtime.tasks.task import Success
 
 
@@ -28,8 +29,7 @@ def vln_header(**changes: Any) -> EpisodeHeader:
         "two rooms",
         SE2(1.0, 1.9, 0.0),
         (Goal(4.0, 1.9),),
-        instruction=Instruction("Go east."),
-        reference_path=ROUTE,
+        details=Route(instruction=Instruction("Go east."), reference_path=ROUTE),
     )
     return synthetic.header(task_of("vln", Success("distance", 1.0)), replace(episode, **changes))
 
@@ -74,7 +74,7 @@ def test_turning_on_the_spot_does_not_count_against_fidelity() -> None:
 
 
 def test_without_a_reference_there_is_no_fidelity() -> None:
-    metrics, choices = scored(vln_header(reference_path=()), [FORWARD] * 12 + [STOP])
+    metrics, choices = scored(vln_header(details=Route(reference_path=())), [FORWARD] * 12 + [STOP])
     assert metrics["success"] is True
     assert metrics["ndtw"] is metrics["cls"] is None
     assert choices["route_reference"] == "none"
@@ -96,7 +96,7 @@ def test_words_come_back_from_the_log(record) -> None:
 class TestInstruction:
     @pytest.fixture
     def path(self, tmp_path: Path) -> Path:
-        said = synthetic.pointnav_episode(instruction=Instruction("Go <east>."), reference_path=ROUTE)
+        said = synthetic.pointnav_episode(details=Route(instruction=Instruction("Go <east>."), reference_path=ROUTE))
         return recorded(
             tmp_path, header_of("vln", Success("distance", 3.0), said), [FORWARD] * 8 + [LEFT, FORWARD, STOP]
         )
@@ -121,6 +121,6 @@ class TestInstruction:
         assert "aligned by DTW" in text
 
     def test_without_a_reference_there_is_nothing_to_align(self, tmp_path: Path) -> None:
-        said = synthetic.pointnav_episode(instruction=Instruction("Go."))
+        said = synthetic.pointnav_episode(details=Route(instruction=Instruction("Go.")))
         drawn = panels(recorded(tmp_path, header_of("vln", Success("distance", 3.0), said), [STOP]))
         assert (drawn.reference, drawn.pairs) == ((), ())

@@ -23,7 +23,8 @@ from robot_runtime.task_kinds.eqa.questions.episodes import (
     question_episodes,
 )
 from robot_runtime.task_kinds.eqa.questions.starts import ARRIVE_M, PathFinder
-from robot_runtime.task_kinds.objectnav.task import object_goal
+from robot_runtime.task_kinds.eqa.task import Inquiry
+from robot_runtime.tasks.categories import object_goal
 
 RULES = replace(FEW_SCENES, templates=("color", "existence"))
 
@@ -82,9 +83,12 @@ def test_episodes_carry_question_goal_and_start(made: QuestionEpisodes, question
     for episode in made.episodes:
         info = episode.info["info"]
         question = asked[info["question"]]
-        assert episode.question is not None
-        assert (episode.question.text, episode.question.answer) == (question.text, question.answer)
-        assert questions.answers[episode.question.answer_token] == question.answer
+        assert Inquiry.of(episode).question is not None
+        assert (Inquiry.of(episode).question.text, Inquiry.of(episode).question.answer) == (
+            question.text,
+            question.answer,
+        )
+        assert questions.answers[Inquiry.of(episode).question.answer_token] == question.answer
         assert tuple(goal.object_id for goal in episode.goals) == question.targets
         assert all(goal.view_points == scene.view_points[goal.object_id] for goal in episode.goals)
         assert episode.shortest_path_m <= 0.25 * info["actions_to_target"] + 2 * ARRIVE_M
@@ -114,7 +118,9 @@ def test_starts_depend_on_the_seed_alone(questions: QuestionSet, made: QuestionE
 def test_episodes_are_written_as_mp3d_eqa_and_read_back(tmp_path: Path, made: QuestionEpisodes, questions: QuestionSet):
     mp3d_eqa.save(tmp_path / "eqa.json.gz", made.episodes)
     back = load_episodes(tmp_path / "eqa.json.gz")
-    assert [episode.question for episode in back] == [episode.question for episode in made.episodes]
+    assert [Inquiry.of(episode).question for episode in back] == [
+        Inquiry.of(episode).question for episode in made.episodes
+    ]
     assert [episode.info["info"]["start"] for episode in back] == [e.info["info"]["start"] for e in made.episodes]
     assert back[0].info["dataset"]["answer_vocab"]["word_list"] == list(questions.answers)
     for ours, theirs in zip(made.episodes, back, strict=True):

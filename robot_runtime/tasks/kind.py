@@ -1,0 +1,106 @@
+"""Interface of a kind of task in the layer of tasks; its defaults are those of plain navigation.
+
+A kind is offered by an entry point (:data:`robot_runtime.tasks.payloads.TASK_KINDS`). What it gives the layers above
+has groups of their own, under the same name: measures, generators, oracles, report panels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from robot_runtime.actions.continuous import Decision
+from robot_runtime.actions.discrete import Action
+from robot_runtime.common.geometry import SE2
+from robot_runtime.errors import EpisodeError
+from robot_runtime.scenes.scene import Scene
+from robot_runtime.tasks.episode import Episode
+from robot_runtime.tasks.sensor import Sensor
+from robot_runtime.tasks.session import TaskSession
+from robot_runtime.tasks.state import StateFormat
+from robot_runtime.tasks.task import Task
+
+
+class TaskKind:
+    """A kind of task.
+
+    Attributes:
+        settings_field: name of the kind's settings in a task's file; empty if it has none.
+        settings_type: dataclass of ``Task.settings``; None if the kind has none.
+        details_type: dataclass of ``Episode.details``; None if the kind's episodes have none. In files, its fields
+            stand beside those of the episode.
+        sensors: sensors that only tasks of this kind have, by name; their ``Moment.goal`` is that of :meth:`goal`.
+        success_rules: rules of success that the kind can judge.
+        distance_rules: those of them that need ``Success.distance_m``.
+        actions: actions besides the common ones, each of which the kind's tasks must have.
+        session: class of the task's part in the course of an episode.
+        state: place in the log of what the session adds to each step.
+    """
+
+    settings_field: ClassVar[str] = ""
+    settings_type: ClassVar[type | None] = None
+    details_type: ClassVar[type | None] = None
+    sensors: ClassVar[Mapping[str, Sensor]] = {}
+    success_rules: ClassVar[tuple[str, ...]] = ("distance",)
+    distance_rules: ClassVar[tuple[str, ...]] = ("distance",)
+    actions: ClassVar[frozenset[Action]] = frozenset()
+    session: ClassVar[type[TaskSession]] = TaskSession
+    state: ClassVar[StateFormat] = StateFormat()
+
+    def check_task(self, task: Task) -> None:
+        """Check that the settings of a task go together. Raises ``ValueError``."""
+        success, rules = task.success, self.success_rules
+        if success.rule not in rules:
+            raise ValueError(
+                f"a task of kind {task.kind} succeeds by the rule {' or '.join(rules)}, not {success.rule}"
+            )
+        if (success.rule in self.distance_rules) != (success.distance_m > 0):
+            measured = " and ".join(self.distance_rules) or "none of this kind"
+            raise ValueError(f"distance_m goes with the rules {measured}, got {success.rule}, {success.distance_m}")
+        if (self.settings_type is not None) != (task.settings is not None):
+            has = f"needs {self.settings_field!r}" if self.settings_type is not None else "has no settings of its own"
+            raise ValueError(f"a task of kind {task.kind} {has}")
+        own = {Action.GRAB_RELEASE} & set(task.actions)
+        if own != self.actions:
+            names = ", ".join(sorted(action.value for action in own ^ self.actions))
+            wanted = "does not have" if own - self.actions else "needs"
+            raise ValueError(f"a task of kind {task.kind} {wanted} the action {names}")
+
+    def resolve_goals(self, task: Task, scene: Scene, episode: Episode) -> Episode:
+        """The episode with the goals that its file leaves to the scene.
+
+        Raises:
+            EpisodeError: the episode lacks what the kind needs, or its goals cannot be resolved.
+        """
+        if not episode.goals:
+            raise EpisodeError(f"episode {episode.id!r}: field 'goals' is empty", "give it a goal position")
+        return episode
+
+    def targets(self, task: Task, episode: Episode, scene: Scene) -> list[tuple[float, float]]:
+        """The points (x, y in map, meters) that distance to the goal is measured to. Raises ``EpisodeError``."""
+        return [(goal.x_m, goal.y_m) for goal in self.resolve_goals(task, scene, episode).goals]
+
+    def goal(self, task: Task, scene: Scene, episode: Episode, start: SE2) -> object:
+        """What the kind's sensors show of the episode's goal: ``Moment.goal``; None if the episode has no goal.
+
+        Args:
+            task: the task whose sensors are computed.
+            scene: the scene of the episode.
+            episode: the episode, with resolved goals.
+            start: origin of the start frame, in map.
+        """
+        return None
+
+    def example_goal(self) -> object:
+        """A goal for measuring the speed of observations without an episode; None if the kind has none."""
+        return None
+
+    def answer_due(self, task: Task, action: Decision, step: int) -> bool:
+        """Whether the policy must answer a question together with an action.
+
+        Args:
+            task: the task of the episode.
+            action: the policy's decision.
+            step: index of the step that the action leads to.
+        """
+        return False
