@@ -15,6 +15,7 @@ from typing import Any
 from robot_runtime.common import config
 from robot_runtime.recording.json_records import plain
 from robot_runtime.records import EpisodeHeader, StepRecord
+from robot_runtime.tasks.registry import kind_of
 from robot_runtime.tasks.task import Task
 
 JUMP_M = 0.5
@@ -23,8 +24,8 @@ JUMP_M = 0.5
 JUMP_SHARE = 0.5
 """The same as a share of the distance by odometry, for long continuous actions."""
 
-TASK_SETTINGS = ("success", "robot_radius_m", "max_steps", "max_seconds", "magnitudes", "rearrangement")
-"""Fields of a task that decide about success; agents may have other sensors and cameras."""
+TASK_SETTINGS = ("success", "robot_radius_m", "max_steps", "max_seconds", "magnitudes")
+"""Fields of a task that decide about success, with its kind's; agents may have other sensors and cameras."""
 
 NO_CHAIN = "no chain, as in logs of version 0.1.0: a later change would not be noticed"
 
@@ -100,7 +101,8 @@ def mixed_settings(scored: Iterable[tuple[str, Mapping[str, Any]]]) -> tuple[str
 
 
 def _settings(task: Task) -> dict[str, Any]:
-    return _flat({name: plain(getattr(task, name)) for name in TASK_SETTINGS})
+    own = {kind_of(task).settings_field: plain(task.settings)} if task.settings is not None else {}
+    return _flat({name: plain(getattr(task, name)) for name in TASK_SETTINGS} | own)
 
 
 @lru_cache(maxsize=64)

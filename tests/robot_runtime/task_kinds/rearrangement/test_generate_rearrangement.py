@@ -67,7 +67,7 @@ def test_they_come_back_from_a_file(generated: tuple[Task, list[Episode]], tmp_p
     save_episodes(tmp_path / "episodes.yaml", episodes, task)
     again = load_episodes(tmp_path / "episodes.yaml")
     for before, after in zip(episodes, again, strict=True):
-        assert replace(after, start=before.start, objects=Layout.of(before).objects) == before
+        assert replace(after, start=before.start, details=before.details) == before
         for a, b in zip(Layout.of(before).objects, Layout.of(after).objects, strict=True):
             assert b.start.position == a.start.position
             assert b.start.quaternion == pytest.approx(a.start.quaternion, abs=1e-12)

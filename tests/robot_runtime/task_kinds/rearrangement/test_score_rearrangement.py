@@ -193,7 +193,8 @@ def test_spl_is_by_the_shortest_way_to_carry_everything() -> None:
 
 
 def test_the_dataset_may_state_the_shortest_way() -> None:
-    head = header(shortest_path_m=0.25)
+    head = header()
+    head = replace(head, episode=replace(head.episode, shortest_path_m=0.25))
     metrics = scored(head, tracked(head, {**START, "ball": GOAL}), Rules(shortest_path="dataset"))
     assert metrics["spl"] == pytest.approx(0.5)
 

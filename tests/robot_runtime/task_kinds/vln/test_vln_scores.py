@@ -74,7 +74,7 @@ def test_turning_on_the_spot_does_not_count_against_fidelity() -> None:
 
 
 def test_without_a_reference_there_is_no_fidelity() -> None:
-    metrics, choices = scored(vln_header(details=Route(reference_path=())), [FORWARD] * 12 + [STOP])
+    metrics, choices = scored(vln_header(details=Route(Instruction("Go east."))), [FORWARD] * 12 + [STOP])
     assert metrics["success"] is True
     assert metrics["ndtw"] is metrics["cls"] is None
     assert choices["route_reference"] == "none"
