@@ -18,6 +18,7 @@ from robot_runtime.recording.json_records import plain
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import EpisodeHeader
 from robot_runtime.scenes.objects import ObjectPose
+from robot_runtime.tasks.registry import KINDS, kind_of
 from robot_runtime.verdicts import EpisodeVerdict, Judge, RunIdentity, Verdict, Verdicts
 
 SUFFIX = ".evidence.yaml"
@@ -91,10 +92,14 @@ def add_verdict(
 
 def _check_task(log: Path, header: EpisodeHeader, verdict: Verdict) -> None:
     """Raise ``ConfigError`` unless the log's kind of task has use for the verdict's fields."""
-    if verdict.visible is not None and header.task.kind != "objectnav":
-        raise ConfigError(f"{log}: task {header.task.name!r} has no goal object", "give verdicts on ObjectNav logs")
-    if verdict.objects and header.task.kind != "rearrangement":
-        raise ConfigError(f"{log}: task {header.task.name!r} moves no objects", "give poses of rearrangement logs")
+    given = {"visible": verdict.visible is not None, "objects": bool(verdict.objects)}
+    for field in sorted(name for name, is_given in given.items() if is_given):
+        if field not in kind_of(header.task).verdict_fields:
+            takers = [kind for kind, offer in KINDS.usable().items() if field in offer.verdict_fields]
+            raise ConfigError(
+                f"{log}: task {header.task.name!r} is of kind {header.task.kind}, which has no use for {field!r}",
+                f"give it for logs of the kind {' or '.join(takers)}; any log takes a judgment or a note",
+            )
 
 
 def read_objects(path: Path) -> dict[str, ObjectPose]:

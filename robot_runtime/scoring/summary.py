@@ -26,8 +26,7 @@ from robot_runtime.scenes.geodesic import GeodesicMap
 from robot_runtime.scoring.contradictions import NO_CHAIN, OdometryCheck, task_note
 from robot_runtime.scoring.failure_causes import CauseFinder, FailureCause, cause_of_abort
 from robot_runtime.scoring.reference_poses import check_rule, scored_steps
-from robot_runtime.task_kinds.vln.task import Route
-from robot_runtime.tasks.episode import Episode
+from robot_runtime.tasks.episode import Episode, EpisodeDetails
 from robot_runtime.verdicts import SuccessViews, Verdict, Verdicts, success_views
 
 Cluster = Literal["none", "scene", "trajectory"]
@@ -379,11 +378,11 @@ def _found(cause: Callable[[], FailureCause]) -> FailureCause:
 
 def _trajectory(episode: Episode) -> str:
     """Key of the episodes with one start and one route or goal: the dataset's number, else both in centimeters."""
-    route = Route.of(episode)
-    instruction = route.instruction
-    if instruction is not None and instruction.trajectory_id is not None:
-        return f"{episode.scene}/{instruction.trajectory_id}"
-    ends = route.reference_path[-1:] or [(goal.x_m, goal.y_m) for goal in episode.goals]
+    details = EpisodeDetails.of(episode)
+    if details.trajectory:
+        return f"{episode.scene}/{details.trajectory}"
+    end = details.path_end
+    ends = [(goal.x_m, goal.y_m) for goal in episode.goals] if end is None else [end]
     places = [(episode.start.x_m, episode.start.y_m), *sorted(end[:2] for end in ends)]
     return f"{episode.scene}/" + " ".join(f"{x:.2f},{y:.2f}" for x, y in places)
 

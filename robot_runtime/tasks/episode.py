@@ -68,6 +68,16 @@ class EpisodeDetails:
         return ""
 
     @property
+    def trajectory(self) -> str:
+        """Identifier of the path that several episodes of a scene share; empty if the data set states none."""
+        return ""
+
+    @property
+    def path_end(self) -> tuple[float, float, float] | None:
+        """Last point (x, y, z in map) of a path that the episode states; None if it states none."""
+        return None
+
+    @property
     def objects_to_move(self) -> tuple[RearrangedObject, ...]:
         """Objects that the episode puts somewhere, some of which the scene may lack."""
         return ()
@@ -115,7 +125,7 @@ class Episode:
     @classmethod
     def inlined_types(cls) -> list[type]:
         """The classes of details of all kinds."""
-        return [kind.details_type for kind in payloads.loadable_kinds() if kind.details_type is not None]
+        return [kind.details_type for kind in payloads.KINDS.usable().values() if kind.details_type is not None]
 
     def document(self) -> dict[str, Any]:
         """The fields by their names in files; values as they are."""

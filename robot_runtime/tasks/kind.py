@@ -33,6 +33,8 @@ class TaskKind:
         success_rules: rules of success that the kind can judge.
         distance_rules: those of them that need ``Success.distance_m``.
         actions: actions besides the common ones, each of which the kind's tasks must have.
+        verdict_fields: fields of a person's or judge's verdict that the kind's measures use, of ``visible`` and
+            ``objects``.
         session: class of the task's part in the course of an episode.
         state: place in the log of what the session adds to each step.
     """
@@ -44,6 +46,7 @@ class TaskKind:
     success_rules: ClassVar[tuple[str, ...]] = ("distance",)
     distance_rules: ClassVar[tuple[str, ...]] = ("distance",)
     actions: ClassVar[frozenset[Action]] = frozenset()
+    verdict_fields: ClassVar[frozenset[str]] = frozenset()
     session: ClassVar[type[TaskSession]] = TaskSession
     state: ClassVar[StateFormat] = StateFormat()
 

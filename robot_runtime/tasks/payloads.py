@@ -15,7 +15,6 @@ from typing import Any, Protocol
 from pydantic import TypeAdapter
 
 from robot_runtime.common.plugins import Registry
-from robot_runtime.errors import PluginError
 
 TASK_KINDS = "robot_runtime.task_kinds"
 """Entry-point group of the kinds of tasks."""
@@ -45,7 +44,7 @@ SENSORS: Registry[Any] = Registry(COMMON_SENSORS, "sensor")
 def sensor_names() -> tuple[str, ...]:
     """Names of all sensors: those of every kind of task, then those of each kind that can be loaded."""
     names = list(SENSORS.names())
-    for kind in loadable_kinds():
+    for kind in KINDS.usable().values():
         names += [name for name in kind.sensors if name not in names]
     return tuple(names)
 
@@ -66,7 +65,7 @@ def read_settings(kind: Payloads, document: Any) -> object:
 
 def details_type(names: Iterable[str]) -> type | None:
     """The class of the details of episodes that have these fields besides the common ones; None if no kind has them."""
-    known = (kind.details_type for kind in loadable_kinds() if kind.details_type is not None)
+    known = (kind.details_type for kind in KINDS.usable().values() if kind.details_type is not None)
     return next((cls for cls in known if set(names) <= {field.name for field in fields(cls)}), None)
 
 
@@ -81,19 +80,6 @@ def read_details(document: Any) -> object:
     if cls is None:
         raise ValueError(f"no kind of task has episodes with the fields {', '.join(document)}")
     return _adapter(cls).validate_json(json.dumps(document, default=str), strict=True)
-
-
-def loadable_kinds() -> list[Payloads]:
-    """The kinds on offer, without those that cannot be loaded: asked for by name, they raise the reason."""
-    kinds = []
-    for name in KINDS:
-        try:
-            kind = KINDS.find(name)
-        except PluginError:
-            continue
-        if kind is not None:
-            kinds.append(kind)
-    return kinds
 
 
 @cache

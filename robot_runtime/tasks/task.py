@@ -195,7 +195,7 @@ class Task:
     @classmethod
     def inlined_types(cls) -> list[type]:
         """The classes of settings of all kinds."""
-        return [kind.settings_type for kind in payloads.loadable_kinds() if kind.settings_type is not None]
+        return [kind.settings_type for kind in payloads.KINDS.usable().values() if kind.settings_type is not None]
 
     def document(self) -> dict[str, Any]:
         """The fields by their names in files; values as they are."""

@@ -29,21 +29,12 @@ from robot_runtime.common.geometry import (
     yaw_to_thor_rotation_deg,
 )
 from robot_runtime.datasets.io import OPEN, Finite, Reader, checked, episode_at, write_json
+from robot_runtime.datasets.thor import Position
 from robot_runtime.errors import EpisodeError
 from robot_runtime.tasks.episode import Episode, Goal
 
 AGENT_HEIGHT_M = 0.9009996652603149
 """The ``initial_position.y`` of every published episode: the center of the agent's capsule."""
-
-
-class Position(TypedDict):
-    """A point in THOR's frame, meters."""
-
-    __pydantic_config__ = OPEN  # type: ignore[misc]
-
-    x: Finite
-    y: Finite
-    z: Finite
 
 
 class Record(TypedDict):

@@ -23,6 +23,7 @@ class ObjectNav(TaskKind):
     sensors: ClassVar[Mapping[str, Sensor]] = {"objectgoal": category_sensor("the goal category's id in the task")}
     success_rules: ClassVar[tuple[str, ...]] = ("distance", "visible")
     distance_rules: ClassVar[tuple[str, ...]] = ("distance", "visible")
+    verdict_fields: ClassVar[frozenset[str]] = frozenset({"visible"})
 
     @override
     def check_task(self, task: Task) -> None:

@@ -33,6 +33,7 @@ class RearrangementKind(TaskKind):
     success_rules: ClassVar[tuple[str, ...]] = ("objects",)
     distance_rules: ClassVar[tuple[str, ...]] = ()
     actions: ClassVar[frozenset[Action]] = frozenset({Action.GRAB_RELEASE})
+    verdict_fields: ClassVar[frozenset[str]] = frozenset({"objects"})
     session: ClassVar[type[TaskSession]] = RearrangementSession
     state: ClassVar[StateFormat] = STATE_FORMAT
 

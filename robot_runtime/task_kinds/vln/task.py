@@ -46,6 +46,16 @@ class Route(EpisodeDetails):
     def words(self) -> str:
         return self.instruction.text if self.instruction else ""
 
+    @property
+    @override
+    def trajectory(self) -> str:
+        return (self.instruction.trajectory_id or "") if self.instruction else ""
+
+    @property
+    @override
+    def path_end(self) -> tuple[float, float, float] | None:
+        return self.reference_path[-1] if self.reference_path else None
+
 
 def instruction(episode: Episode) -> Instruction:
     """The instruction of the episode.

@@ -1,0 +1,17 @@
+"""What the data sets of AI2-THOR have in common."""
+
+from __future__ import annotations
+
+from typing_extensions import TypedDict
+
+from robot_runtime.datasets.io import OPEN, Finite
+
+
+class Position(TypedDict):
+    """A point in THOR's frame, meters."""
+
+    __pydantic_config__ = OPEN  # type: ignore[misc]
+
+    x: Finite
+    y: Finite
+    z: Finite
