@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -193,6 +193,20 @@ def all_metrics() -> Mapping[str, MetricDefinition]:
     Measures that cannot be loaded are left out; scoring an episode of their kind says why.
     """
     return _all_metrics(tuple(sys.path))
+
+
+def definitions(names: Iterable[str]) -> Mapping[str, MetricDefinition]:
+    """The metrics of these names, in the order of files. No kind's measures are loaded if all of them are common."""
+    wanted = set(names)
+    common = {metric.name: metric for metric in COMMON if metric.name in wanted}
+    if len(common) == len(wanted):
+        return common
+    return {name: metric for name, metric in all_metrics().items() if name in wanted}
+
+
+def definition(name: str) -> MetricDefinition:
+    """The metric of that name. Raises ``KeyError`` if no installed kind of task has it."""
+    return definitions([name])[name]
 
 
 @lru_cache(maxsize=8)

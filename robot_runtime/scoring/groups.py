@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 
-from robot_runtime.metrics.measures import all_metrics
+from robot_runtime.metrics.measures import definition, definitions
 from robot_runtime.metrics.step_times import PhaseTime, together
 from robot_runtime.scoring.contradictions import mixed_settings
 from robot_runtime.scoring.failure_causes import CauseName
@@ -134,7 +134,7 @@ def _summary(key: GroupKey, members: Sequence[EpisodeScore], by: Cluster) -> Gro
     resamples = min(RESAMPLES, max(LEAST_RESAMPLES, _DRAWN // max(1, len(scored))))
     clusters = {score.cluster(by) for score in scored}
     intervals, counts = {}, {}
-    for name in all_metrics():
+    for name in definitions(name for score in scored for name in score.metrics):
         having = [score for score in scored if known_values([score.metrics.get(name)])]
         if having:
             values = known_values(score.metrics[name] for score in having)
@@ -180,6 +180,6 @@ def metric_interval(
         return Interval(math.fsum(values) / len(values), math.nan, math.nan)
     if clusters is not None:
         return bootstrap_mean(values, CONFIDENCE, resamples, SEED, clusters)
-    if all_metrics()[name].share:
+    if definition(name).share:
         return wilson(round(math.fsum(values)), len(values), CONFIDENCE)
     return bootstrap_mean(values, CONFIDENCE, resamples, SEED)

@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from robot_runtime.metrics.measures import all_metrics
+from robot_runtime.metrics.measures import definition
 from robot_runtime.scoring.report.terminal_table import cell, shown_path
 from robot_runtime.scoring.statistics.comparison import POWER, Comparison, GroupComparison, MetricComparison
 from robot_runtime.scoring.statistics.intervals import CONFIDENCE
@@ -51,12 +51,12 @@ def _block(group: GroupComparison) -> Group:
     rows.add_column("metric", no_wrap=True)
     for name in ("A", "B", "difference", "interval", "p", "more"):
         rows.add_column(name, justify="right", no_wrap=True)
-    shown = [metric for metric in group.metrics if all_metrics()[metric.metric].heading]
+    shown = [metric for metric in group.metrics if definition(metric.metric).heading]
     for metric in shown:
         sign = _signed(metric.metric)
         low, high = sign(metric.difference.low), sign(metric.difference.high)
         rows.add_row(
-            all_metrics()[metric.metric].title,
+            definition(metric.metric).title,
             cell(metric.metric, metric.mean_a),
             cell(metric.metric, metric.mean_b),
             Text(sign(metric.difference.mean), style="bold" if metric.differs else ""),
@@ -96,7 +96,7 @@ def robots_text(side: str, settings: Sequence[RobotSetting]) -> Text:
 
 def significance(metric: MetricComparison) -> str:
     """A sentence about which side is higher, or how many more episodes are needed."""
-    label = all_metrics()[metric.metric].heading
+    label = definition(metric.metric).heading
     if metric.differs:
         higher = "B" if metric.difference.mean > 0 else "A"
         return f"{label}: {higher} is higher (p = {p_text(metric.p_value)})."
@@ -130,7 +130,7 @@ def _runs(runs: int, group: GroupComparison) -> str:
 
 
 def _left_out(metric: MetricComparison, group: GroupComparison) -> str:
-    label = all_metrics()[metric.metric].heading
+    label = definition(metric.metric).heading
     return f"{label}: of {group.episodes} episodes {metric.pairs} have a finite value on both sides"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from robot_runtime.metrics.measures import all_metrics
+from robot_runtime.metrics.measures import all_metrics, definition
 from robot_runtime.scoring.groups import GroupSummary, grouped, known_values, summarize_groups
 from robot_runtime.scoring.report import group_charts
 from robot_runtime.scoring.report.panels import outcome
@@ -41,7 +41,7 @@ def index_context(scores: Sequence[EpisodeScore], categories: Sequence[str], clu
     numbers = {id(score): index for index, score in enumerate(scores)}
     groups: list[dict[str, Any]] = []
     for members, summary in zip(grouped(scores).values(), summarize_groups(scores, cluster), strict=True):
-        shown = [metric.name for metric in columns() if metric.name in summary.intervals]
+        shown = [metric.name for metric in columns(summary.intervals)]
         names = [name for name in shown if name != "success"]
         rows = [_row(numbers[id(score)], score, categories[numbers[id(score)]], names) for score in members]
         groups.append(
@@ -50,7 +50,7 @@ def index_context(scores: Sequence[EpisodeScore], categories: Sequence[str], clu
                 "tiles": [_tile(name, summary) for name in shown],
                 "plots": _plots(members, summary),
                 "times": time_cells(summary.latency),
-                "headings": [all_metrics()[name].title for name in names],
+                "headings": [definition(name).title for name in names],
                 "rows": rows,
             }
         )
@@ -72,7 +72,7 @@ def _tile(name: str, group: GroupSummary) -> dict[str, str]:
     interval, count = group.intervals[name], group.counts[name]
     some = f"of {count}" if count < group.episodes else ""
     value = cell(name, interval.mean)
-    return {"label": all_metrics()[name].title, "value": value, "interval": interval_text(name, interval), "some": some}
+    return {"label": definition(name).title, "value": value, "interval": interval_text(name, interval), "some": some}
 
 
 def _row(index: int, score: EpisodeScore, category: str, names: Sequence[str]) -> dict[str, Any]:

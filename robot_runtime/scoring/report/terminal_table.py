@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import median
 
@@ -12,7 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from robot_runtime.metrics.measures import COMMON, MetricDefinition, all_metrics
+from robot_runtime.metrics.measures import COMMON, MetricDefinition, definition, definitions
 from robot_runtime.metrics.step_times import PhaseTime
 from robot_runtime.scoring.failure_causes import cause_text
 from robot_runtime.scoring.groups import GroupSummary, grouped, metric_interval, summarize_groups
@@ -29,10 +29,12 @@ FEW_CLUSTERS = 20
 """Clusters below which tables warn that intervals are too narrow."""
 
 
-def columns() -> list[MetricDefinition]:
-    """Metrics that tables show where a task has them; those of single kinds of tasks stand between the common ones."""
-    common, kinds = list(COMMON), [metric for metric in all_metrics().values() if metric not in COMMON]
-    return [metric for metric in (*common[:3], *kinds, *common[3:]) if metric.heading]
+def columns(names: Iterable[str]) -> list[MetricDefinition]:
+    """The metrics of these names that tables show; those of single kinds of tasks stand between the common ones."""
+    shown = definitions(names).values()
+    common, kinds = [[metric for metric in shown if (metric in COMMON) is wanted] for wanted in (True, False)]
+    first = [metric for metric in common if metric in COMMON[:3]]
+    return [metric for metric in (*first, *kinds, *common[len(first) :]) if metric.heading]
 
 
 def table(scores: Sequence[EpisodeScore], cluster: Cluster = "none") -> Group:
@@ -86,12 +88,11 @@ def _block(group: GroupSummary) -> Group:
     rows.add_column("mean", justify="right", min_width=8, no_wrap=True)
     rows.add_column(f"{CONFIDENCE:.0%} interval", justify="right", no_wrap=True)
     rows.add_column("", no_wrap=True)
-    for metric in columns():
-        interval = group.intervals.get(metric.name)
-        if interval is not None:
-            count_text = f"of {group.counts[metric.name]}" if group.counts[metric.name] < group.episodes else ""
-            mean = Text(metric.text(interval.mean), style="bold")
-            rows.add_row(metric.title, mean, Text(interval_text(metric.name, interval)), count_text)
+    for metric in columns(group.intervals):
+        interval = group.intervals[metric.name]
+        count_text = f"of {group.counts[metric.name]}" if group.counts[metric.name] < group.episodes else ""
+        mean = Text(metric.text(interval.mean), style="bold")
+        rows.add_row(metric.title, mean, Text(interval_text(metric.name, interval)), count_text)
     robot = str(group.setting)
     return Group(
         heading,
@@ -212,7 +213,7 @@ def intervals_text(groups: Sequence[GroupSummary]) -> str:
 
 def cell(name: str, value: float) -> str:
     """A metric's value as tables print it, without unit."""
-    return all_metrics()[name].text(value)
+    return definition(name).text(value)
 
 
 def episode_cell(name: str, value: float | bool | int | None) -> str:

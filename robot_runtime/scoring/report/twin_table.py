@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from robot_runtime.metrics.measures import all_metrics
+from robot_runtime.metrics.measures import definition
 from robot_runtime.scoring.report.terminal_table import cell, interval_text
 from robot_runtime.scoring.simulated_twins import TwinEstimate
 from robot_runtime.scoring.statistics.control_variate import ControlVariate
@@ -34,7 +34,7 @@ def _block(estimate: TwinEstimate) -> list[Text | Padding]:
         rows.add_column(heading, justify="right", no_wrap=True)
     for name, found in estimate.metrics.items():
         for heading, mean, once, any_time, more in _lines(name, found):
-            rows.add_row(heading or all_metrics()[name].title, mean, once, any_time, *more)
+            rows.add_row(heading or definition(name).title, mean, once, any_time, *more)
     first = next(iter(estimate.metrics.values()))
     heading = " · ".join(filter(None, (estimate.task, estimate.split, estimate.agent or "no agent")))
     basis = (

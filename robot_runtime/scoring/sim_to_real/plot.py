@@ -16,7 +16,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from robot_runtime.errors import writing
-from robot_runtime.metrics.measures import all_metrics
+from robot_runtime.metrics.measures import definition
 from robot_runtime.scoring.report.png import INK, MUTED
 from robot_runtime.scoring.sim_to_real.gap import METRICS, Correlation, Gap, Level, Reason
 from robot_runtime.scoring.statistics.intervals import CONFIDENCE, Interval
@@ -214,7 +214,7 @@ def _bars(interval: Interval) -> tuple[list[float], list[float]]:
 
 
 def _label(metric: str) -> str:
-    return all_metrics()[metric].heading
+    return definition(metric).heading
 
 
 def _style_axes(axes: Axes) -> None:

@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from robot_runtime.metrics.measures import all_metrics
+from robot_runtime.metrics.measures import definition
 from robot_runtime.scoring.report.comparison_table import p_text, robots_text
 from robot_runtime.scoring.report.terminal_table import cell
 from robot_runtime.scoring.sim_to_real.gap import METRICS, Correlation, Gap, PolicyGap
@@ -41,7 +41,7 @@ def rows(policy: PolicyGap) -> Iterator[Row]:
         found = metric.difference
         yield Row(
             policy.agent,
-            all_metrics()[name].title,
+            definition(name).title,
             cell(name, metric.mean_a),
             cell(name, metric.mean_b),
             cell(name, found.mean),
@@ -99,7 +99,7 @@ def _policies(gap: Gap) -> Table:
 
 def sentence(correlation: Correlation) -> str:
     """Correlation and order of the policies by one metric."""
-    label = all_metrics()[correlation.metric].heading
+    label = definition(correlation.metric).heading
     turned = "; ".join(f"{a} and {b}" for a, b in correlation.reversals)
     pairs = "1 pair" if correlation.pairs == 1 else f"{correlation.pairs} pairs"
     order = f"{len(correlation.reversals)} of {pairs} of policies change places"
