@@ -34,7 +34,8 @@ from robot_runtime.recording.writer import Recorder
 from robot_runtime.records import ANSWER, EpisodeHeader, StepRecord
 from robot_runtime.scoring.policy_agreement import OpenLoop, open_loop
 from robot_runtime.servers.policy import PolicyServer
-from robot_runtime.tasks.task import Success, Task
+from robot_runtime.tasks.kind import TaskKind
+from robot_runtime.tasks.task import Task
 
 F, L, R, STOP = synthetic.FORWARD, synthetic.LEFT, synthetic.RIGHT, synthetic.STOP
 ACTIONS = (F, L, F, R, F)
@@ -263,10 +264,9 @@ def test_one_that_sees_the_world_is_refused(tmp_path: Path):
 
 
 @pytest.mark.parametrize(("answer", "same"), [("brown", True), ("red", False), (None, False)])
-def test_answers_are_compared(tmp_path: Path, answer: str | None, same: bool):
-    task = synthetic.pointnav_task(
-        kind="eqa", sensors=("rgb", "depth"), success=Success("answer"), max_steps=len(ACTIONS)
-    )
+def test_answers_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str | None, same: bool):
+    monkeypatch.setattr(TaskKind, "answer_due", lambda _, task, action, step: step >= task.max_steps)
+    task = synthetic.pointnav_task(max_steps=len(ACTIONS))
     policy = Scripted()
     policy.answered = answer
     found = again(write(tmp_path, synthetic.header(task, synthetic.pointnav_episode()), {ANSWER: "brown"}), policy)

@@ -20,7 +20,6 @@ from robot_runtime.scoring.report.terminal_table import table
 from robot_runtime.scoring.statistics.comparison import compare, write_comparison
 from robot_runtime.scoring.statistics.intervals import bootstrap_mean, wilson
 from robot_runtime.scoring.summary import EpisodeScore, score_log
-from robot_runtime.task_kinds.vln.task import Instruction, Route
 
 # Ten scenes of four episodes; in a scene all go well or all go badly.
 SCORES = [
@@ -106,20 +105,7 @@ class TestCompare:
 
 
 class TestTrajectory:
-    def test_instructions_of_one_route_share_it(self, record) -> None:
-        header = synthetic.header()
-        said = [
-            replace(
-                header.episode,
-                id=str(i),
-                details=replace(Route.of(header.episode), instruction=Instruction(f"go {i}", trajectory_id="77")),
-            )
-            for i in (1, 2)
-        ]
-        scores = [score_log(record(replace(header, episode=episode), [synthetic.STOP])) for episode in said]
-        assert [score.trajectory for score in scores] == ["two rooms/77"] * 2
-
-    def test_else_it_is_start_and_goals(self, record) -> None:
+    def test_it_is_start_and_goals(self, record) -> None:
         header = synthetic.header()
         elsewhere = replace(header, episode=replace(header.episode, start=synthetic.SE2(1.5, 1.9, 0.0)))
         again = replace(header, seed=9)

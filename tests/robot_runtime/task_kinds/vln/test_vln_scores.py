@@ -17,7 +17,7 @@ from robot_runtime.metrics.functional.dtw import dtw
 from robot_runtime.metrics.settings import Rules
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import EpisodeHeader
-from robot_runtime.scoring.summary import score_steps
+from robot_runtime.scoring.summary import score_log, score_steps
 from robot_runtime.task_kinds.vln.task import Instruction, Route
 from robot_runtime.tasks.episode import Episode, Goal
 from robot_runtime.tasks.task import Success
@@ -91,6 +91,14 @@ def test_words_come_back_from_the_log(record) -> None:
     with LogReader(record(replace(vln_header(), task=told), [FORWARD, STOP])) as log:
         seen = [record.observation["instruction"] for record in log.steps()]
     assert [(str(text), text.shape) for text in seen] == [("Go east.", ())] * 3
+
+
+def test_instructions_for_a_route_share_its_trajectory(record) -> None:
+    route = Route.of(vln_header().episode)
+    told = [replace(route, instruction=Instruction(f"go {i}", trajectory_id="77")) for i in "ab"]
+    headers = [*(vln_header(id=str(i), details=details) for i, details in enumerate(told)), vln_header(goals=())]
+    trajectories = [score_log(record(header, [STOP])).trajectory for header in headers]
+    assert trajectories == ["two rooms/77", "two rooms/77", "two rooms/1.00,1.90 4.00,1.90"]
 
 
 class TestInstruction:
