@@ -154,7 +154,7 @@ def _channels() -> Iterator[str]:
     from robot_runtime.hal.streams import STREAMS
     from robot_runtime.recording.channels import channels, poses_channel
     from robot_runtime.recording.step_form import step_form
-    from robot_runtime.task_kinds.rearrangement.state import STATE_FORMAT
+    from robot_runtime.tasks.registry import KINDS
     from robot_runtime.tasks.state import StateFormat
 
     rates = {stream.topic: stream for stream in STREAMS.values()}
@@ -175,7 +175,8 @@ def _channels() -> Iterator[str]:
             yield f"\n{schema['description']}\n\n| field | type | |\n|---|---|---|"
             yield from _fields(schema["properties"], (channel.record,))
         if channel.topic == STREAMS["step"].topic:
-            for kind, state in {"rearrangement": STATE_FORMAT}.items():
+            stateful = {name: kind.state for name, kind in KINDS.usable().items() if kind.state != StateFormat()}
+            for kind, state in stateful.items():
                 yield f"\n`{state.field}` in a task of the kind `{kind}`:\n\n| field | type | |\n|---|---|---|"
                 schemas = step_form(state).step[state.field]["properties"]
                 yield from _fields(schemas, (state.payload,), f"{state.field}.")
