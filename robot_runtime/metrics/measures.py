@@ -125,10 +125,13 @@ class Measures:
 
     Attributes:
         defines: metrics besides the common ones, in the order of tables; none changes the meaning of a common one.
+        has_targets: whether the robot itself must go somewhere; otherwise reports show no targets and no distances to
+            them.
         rank: place of these metrics among those of other kinds in tables and files, the lowest first.
     """
 
     defines: ClassVar[tuple[MetricDefinition, ...]] = ()
+    has_targets: ClassVar[bool] = True
     rank: ClassVar[int] = 100
 
     def __init__(self, header: EpisodeHeader, rules: Rules, geodesic: GeodesicMap) -> None:

@@ -266,7 +266,7 @@ def closed_rows(replay: Replay) -> list[tuple[str, str, str]]:
         ("steps", str(closed.steps_recorded), str(closed.steps_replayed)),
     ]
     worlds = closed.metrics_recorded, closed.metrics_replayed
-    for metric in columns():
+    for metric in columns(name for metrics in worlds for name in metrics):
         recorded, replayed = (_metric(metrics, metric.name) for metrics in worlds)
         if (recorded is not None or replayed is not None) and metric.name != "steps":
             rows.append((metric.episode_title, recorded or "–", replayed or "–"))

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import RuntimeFault
 from robot_runtime.hal.events import Event
-from robot_runtime.metrics.measures import Measures
+from robot_runtime.metrics.measures import Measures, measures_of
 from robot_runtime.metrics.settings import Rules
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import EpisodeHeader, StepRecord
@@ -74,7 +74,9 @@ class EpisodeData:
 
     @cached_property
     def targets(self) -> tuple[Point, ...]:
-        """Points (x, y in map) that distance is measured to; empty if they cannot be resolved."""
+        """Points (x, y in map) that distance is measured to; empty if the kind has none, or they cannot be resolved."""
+        if not measures_of(self.header.task).has_targets:
+            return ()
         try:
             targets = kind_of(self.header.task).targets(self.header.task, self.header.episode, self.header.scene)
         except RuntimeFault:

@@ -54,6 +54,7 @@ Criteria = dict[str, bool]
 class RearrangementMeasures(Measures):
     """Success by the objects' final poses; SPL by the shortest way to carry everything."""
 
+    has_targets = False
     rank = 5
     defines: ClassVar[tuple[MetricDefinition, ...]] = (
         MetricDefinition("completion", "completion", histogram=True),

@@ -168,14 +168,6 @@ class RearrangementPanels(ReportPanels):
         return Layer()
 
     @override
-    def route(self, unit: float) -> Layer:
-        return Layer()
-
-    @override
-    def plots(self) -> list[Markup]:
-        return []
-
-    @override
     def tables(self) -> Markup:
         if not self.changes:
             return Markup("")
