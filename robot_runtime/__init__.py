@@ -9,6 +9,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from robot_runtime.common.version import VERSION
+
 if TYPE_CHECKING:
     from robot_runtime.actions.discrete import Action
     from robot_runtime.datasets import load_episodes
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from robot_runtime.scoring.summary import score_logs
     from robot_runtime.tasks.task import load_task
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 __all__ = [
     "Action",

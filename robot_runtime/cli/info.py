@@ -36,15 +36,15 @@ def info() -> None:
     """
     from rich.table import Table
 
-    from robot_runtime import __version__
     from robot_runtime.common import config
     from robot_runtime.common.console import console
     from robot_runtime.common.provenance import git_commit
+    from robot_runtime.common.version import VERSION
     from robot_runtime.policies import AGENTS
     from robot_runtime.scenes.scene import SCENE_ENTRY_POINTS
 
     table = Table(show_header=False, box=None)
-    table.add_row("robot-runtime", f"{__version__} {git_commit() or ''}")
+    table.add_row("robot-runtime", f"{VERSION} {git_commit() or ''}")
     table.add_row("python", f"{platform.python_version()} on {platform.platform()}")
     table.add_row("libraries", ", ".join(f"{name} {_version(name)}" for name in _LIBRARIES))
     for folder in ("robots", "cameras", "localizers", "tasks"):

@@ -12,7 +12,6 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command_name
 
-from robot_runtime import __version__
 from robot_runtime.cli import (
     campaign,
     campaign_evidence,
@@ -41,6 +40,7 @@ from robot_runtime.cli import (
 )
 from robot_runtime.common.console import error_console
 from robot_runtime.common.signals import interrupted_by_signals
+from robot_runtime.common.version import VERSION
 from robot_runtime.errors import RuntimeFault
 from robot_runtime.estop import cli as estop
 from robot_runtime.task_kinds.eqa import cli as questions
@@ -164,7 +164,7 @@ def _mend_help(group: TyperGroup) -> None:
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"robot-runtime {__version__}")
+        typer.echo(f"robot-runtime {VERSION}")
         raise typer.Exit
 
 

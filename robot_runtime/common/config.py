@@ -320,7 +320,7 @@ _MOVED_FACTORIES = {
     "drivers.ros_locobot.part.make_localizer": "drivers.ros_locobot.localizer_factory.make_localizer",
     "robot_runtime.localization.wheels.make_localizer": "robot_runtime.localization.wheel_odometry.make_localizer",
 }
-"""Factories under the names that logs and robot files of version 0.1 have."""
+"""Factories under the names that older logs and robot files have."""
 
 
 def resolve(dotted: str, where: str) -> Any:

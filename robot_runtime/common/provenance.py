@@ -9,8 +9,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from robot_runtime import __version__
 from robot_runtime.common.clock import utc_now_iso
+from robot_runtime.common.version import VERSION
 
 _DISTRIBUTIONS = (
     "numpy",
@@ -59,7 +59,7 @@ def software() -> dict[str, Any]:
     """The versions on which figures may depend."""
     return {
         "python": platform.python_version(),
-        "robot_runtime": __version__,
+        "robot_runtime": VERSION,
         "libraries": {name: _installed(name) for name in _DISTRIBUTIONS},
     }
 

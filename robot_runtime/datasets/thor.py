@@ -1,4 +1,4 @@
-"""What the data sets of AI2-THOR have in common."""
+"""Fields common to the data sets of AI2-THOR."""
 
 from __future__ import annotations
 

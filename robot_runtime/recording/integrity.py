@@ -1,6 +1,6 @@
 """Checks of a log's steps, in order: their numbers, their chain, and the poses that a log states twice.
 
-Logs of version 0.1.0 have no chain; all other checks hold for them, too.
+Older logs have no chain; all other checks apply to them, too.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ class LogReader:
 
     @property
     def chained(self) -> bool:
-        """Whether its records are chained, see ``recording.chain``; those of version 0.1.0 are not."""
+        """Whether its records are chained, see ``recording.chain``; those of older logs are not."""
         return bool(stated_digest(self._header_data))
 
     def steps(self, images: bool = True, verify: bool = False) -> Iterator[StepRecord]:

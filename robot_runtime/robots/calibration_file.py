@@ -10,7 +10,7 @@
       created: '2026-11-22T05:40:00+00:00'
       valid_days: 180.0               # reading it later is an error
       method: AprilTags, 24 views, 4 stations
-      versions: {robot_runtime: 0.1.0, commit: 81e46c3, numpy: 2.4.6, ...}
+      versions: {robot_runtime: 0.2.0, commit: 81e46c3, numpy: 2.4.6, ...}
       residuals: {reprojection_px: 0.21}      # on the captures used for solving
       held_out: {reprojection_px: 0.24}       # on other captures
       sha256: 9f2c...                 # of everything else in the document

@@ -134,8 +134,8 @@ def _arrival(
                 near = _neighbor(cell, 2 * axis + side, 1, state, columns)
                 if near < 0 or state[near] != _KNOWN or not abs(times[near]) < abs(first):
                     continue
-                # A second of the other side stays: distances between fronts that meet are those of scikit-fmm, on which
-                # the scores of version 0.1 rest.
+                # A second of the other side stays: distances between fronts that meet are those of scikit-fmm, from
+                # which older scores come.
                 first = times[near]
                 if order == 2:
                     far = _neighbor(cell, 2 * axis + side, 2, state, columns)

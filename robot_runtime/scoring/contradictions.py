@@ -27,7 +27,7 @@ JUMP_SHARE = 0.5
 TASK_SETTINGS = ("success", "robot_radius_m", "max_steps", "max_seconds", "magnitudes")
 """Fields of a task that decide about success, with its kind's; agents may have other sensors and cameras."""
 
-NO_CHAIN = "no chain, as in logs of version 0.1.0: a later change would not be noticed"
+NO_CHAIN = "no chain, as in older logs: a later change would not be noticed"
 
 _SHOWN = 40
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from robot_runtime import __version__
+from robot_runtime.common.version import VERSION
 from robot_runtime.metrics.episode_metrics import SCORER_VERSION
 from robot_runtime.metrics.settings import Rules
 from robot_runtime.parallel.result_journal import ResultJournal, file_key
@@ -24,7 +24,7 @@ def score_journal(path: Path, rules: Rules, overwrite: bool = False) -> ResultJo
     Raises:
         RuntimeFault: see :class:`robot_runtime.parallel.result_journal.ResultJournal`.
     """
-    settings = {"results": "scores", "scorer": SCORER_VERSION, "robot_runtime": __version__, **plain(rules)}
+    settings = {"results": "scores", "scorer": SCORER_VERSION, "robot_runtime": VERSION, **plain(rules)}
     settings["fields"] = [field.name for field in fields(EpisodeScore)]
     return ResultJournal(path, settings, _key, encode_score, decode_score, overwrite)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from robot_runtime import __version__
+from robot_runtime.common.version import VERSION
 from robot_runtime.errors import SceneError
 from robot_runtime.scenes.occupancy_map import Cell, OccupancyMap
 from robot_runtime.scenes.scene import Asset, Scene, SceneFile, SceneObject
@@ -134,7 +134,7 @@ def build_scene(
             source={
                 FUSED: stems(frames.paths),
                 "place": frames.scene.name,
-                "tool": f"robot-runtime {__version__}",
+                "tool": f"robot-runtime {VERSION}",
                 "frames": count,
                 "poses": frames.referee,
             },

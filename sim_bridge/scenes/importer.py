@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from robot_runtime import __version__
+from robot_runtime.common.version import VERSION
 from robot_runtime.errors import SceneError
 from robot_runtime.scenes.occupancy_map import OccupancyMap
 from robot_runtime.scenes.scene import SceneFile
@@ -123,7 +123,7 @@ def fresh_folder(folder: Path) -> Iterator[Path]:
 
 
 def _provenance(source: Path, floor_z_m: float) -> dict[str, str | int | float]:
-    found: dict[str, str | int | float] = {"imported": source.name, "tool": f"robot-runtime {__version__}"}
+    found: dict[str, str | int | float] = {"imported": source.name, "tool": f"robot-runtime {VERSION}"}
     for parent in list(source.resolve().parents)[:3]:
         licence = next((p for p in sorted(parent.glob("LICEN[SC]E*")) if p.is_file()), None)
         if licence is not None:

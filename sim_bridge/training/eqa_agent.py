@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from robot_runtime import __version__
 from robot_runtime.actions.discrete import Action
+from robot_runtime.common.version import VERSION
 from robot_runtime.imaging.preprocess import Resize
 from robot_runtime.policies.package import golden, manifest
 from robot_runtime.policies.package.formats.network import Execution
@@ -84,7 +84,7 @@ def _manifest(vocabulary: Vocabulary, source: str) -> manifest.Manifest:
         native_actions=tuple(action.value for action in task.actions),
         stop_id=task.actions.index(Action.STOP),
         sources=(manifest.Source(source, "as robot_runtime", location="sim_bridge/training/eqa.py"),),
-        converter=manifest.Converter("sim_bridge.training", __version__),
+        converter=manifest.Converter("sim_bridge.training", VERSION),
         proof=UNPROVEN,
         model=manifest.Model("model.onnx", "onnx", UNKNOWN_SHA256, _MINIMUM_RUNTIME, _OPSET),
         inputs=(

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from robot_runtime import __version__
 from robot_runtime.actions.discrete import HABITAT
+from robot_runtime.common.version import VERSION
 from robot_runtime.datasets.generate import generate_episodes
 from robot_runtime.env import Env
 from robot_runtime.errors import PackageError
@@ -68,7 +68,7 @@ def _manifest(task_name: str, source: str, selection: manifest.Selection) -> man
         native_actions=tuple(HABITAT.encode(action)[1] for action in task.actions),
         stop_id=0,
         sources=(manifest.Source(source, "as robot_runtime", location="sim_bridge/training/pointnav.py"),),
-        converter=manifest.Converter("sim_bridge.training", __version__),
+        converter=manifest.Converter("sim_bridge.training", VERSION),
         proof=UNPROVEN,
         model=manifest.Model("model.onnx", "onnx", UNKNOWN_SHA256, MINIMUM_RUNTIME, OPSET),
         inputs=(

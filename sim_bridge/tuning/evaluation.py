@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from robot_runtime import __version__
 from robot_runtime.actions.discrete import Action
 from robot_runtime.common import config
+from robot_runtime.common.version import VERSION
 from robot_runtime.env import Env
 from robot_runtime.errors import InvalidStart
 from robot_runtime.parallel.map import ONE, Workers
@@ -205,7 +205,7 @@ def action_journal(path: Path, overwrite: bool = False) -> ResultJournal[Predict
             for prediction in data
         ]
 
-    return ResultJournal(path, {"actions": __version__}, key, plain, decode, overwrite)
+    return ResultJournal(path, {"actions": VERSION}, key, plain, decode, overwrite)
 
 
 def summed(parts: Sequence[Parts]) -> Parts:

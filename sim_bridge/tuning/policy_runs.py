@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from robot_runtime import __version__
+from robot_runtime.common.version import VERSION
 from robot_runtime.env import Env
 from robot_runtime.errors import PolicyError, RuntimeFault
 from robot_runtime.metrics.episode_metrics import SCORER_VERSION, EpisodeScorer
@@ -141,7 +141,7 @@ def _folder(setting: Setting, log_folder: Path | None) -> Path | None:
 
 def run_journal(path: Path, overwrite: bool = False) -> ResultJournal[Run, EpisodeScore]:
     """The journal of finished runs. Raises what :class:`ResultJournal` raises."""
-    settings = {"runs": __version__, "scorer": SCORER_VERSION}
+    settings = {"runs": VERSION, "scorer": SCORER_VERSION}
     return ResultJournal(path, settings, _key, encode_score, decode_score, overwrite)
 
 

@@ -15,8 +15,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from robot_runtime import __version__
 from robot_runtime.common.clock import Stopwatch, utc_now_iso
+from robot_runtime.common.version import VERSION
 
 if TYPE_CHECKING:
     from robot_runtime.env import Env
@@ -127,7 +127,7 @@ def write_rows(path: Path, name: str, rows: Sequence[Row]) -> None:
     """Write the rows as JSON, with the machine on which they were measured."""
     document = {
         "bench": name,
-        "robot_runtime": __version__,
+        "robot_runtime": VERSION,
         "created": utc_now_iso(),
         "machine": {"platform": platform.platform(), "python": platform.python_version(), "cores": os.cpu_count()},
         "rows": [asdict(row) | {"reached": row.reached} for row in rows],

@@ -10,8 +10,8 @@ from typing import Any, Literal
 from numpy.typing import NDArray
 from torch import nn
 
-from robot_runtime import __version__
 from robot_runtime.actions.discrete import Action
+from robot_runtime.common.version import VERSION
 from robot_runtime.imaging.preprocess import Operation
 from robot_runtime.policies.convert.networks.allenact import AllenactConfig
 from robot_runtime.policies.convert.networks.ddppo import DdppoConfig
@@ -36,7 +36,7 @@ from robot_runtime.tasks.task import Task
 Family = Literal["habitat", "allenact"]
 ChannelOrder = Literal["depth_rgb", "rgb_depth"]
 
-CONVERTER = Converter("robot-runtime policy export", __version__)
+CONVERTER = Converter("robot-runtime policy export", VERSION)
 
 _RUNTIMES: Mapping[Format, tuple[str, str]] = {
     "onnx": ("model.onnx", "1.20.1"),

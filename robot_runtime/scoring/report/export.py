@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from robot_runtime import __version__
+from robot_runtime.common.version import VERSION
 from robot_runtime.errors import ConfigError, writing
 from robot_runtime.metrics.episode_metrics import SCORER_VERSION
 from robot_runtime.metrics.measures import all_metrics
@@ -103,7 +103,7 @@ def write_parquet(path: Path, scores: Sequence[EpisodeScore]) -> None:
 def _about(cluster: Cluster) -> dict[str, Any]:
     return {
         "scorer": SCORER_VERSION,
-        "robot_runtime": __version__,
+        "robot_runtime": VERSION,
         "intervals": {
             "confidence": CONFIDENCE,
             "shares": "wilson" if cluster == "none" else "as others",

@@ -72,7 +72,7 @@ class LogEdit:
         self.entries[place] = topic, replace(message, data=data)
 
     def unchain(self) -> None:
-        """Remove the chain, as in a log of version 0.1.0."""
+        """Remove the chain, as in an older log."""
         for place, (topic, message) in enumerate(self.entries):
             if topic in CHAINED:
                 self.put(place, re.sub(rb',"chain":"[0-9a-f]*"', b"", message.data))

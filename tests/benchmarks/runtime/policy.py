@@ -90,7 +90,7 @@ def make_package(path: Path, seed: int) -> Network:
 
 def bench_manifest(network: object) -> Manifest:
     """DD-PPO's package on the LoCoBot's camera: shortest side to 256 pixels, then the middle."""
-    from robot_runtime import __version__
+    from robot_runtime.common.version import VERSION
     from robot_runtime.imaging.preprocess import CenterCrop, ResizeShortestEdge
     from robot_runtime.policies.convert.networks.ddppo import DdppoConfig
     from robot_runtime.policies.convert.networks.export import OPSET
@@ -108,7 +108,7 @@ def bench_manifest(network: object) -> Manifest:
         native_actions=tuple(action.value for action in task.actions),
         stop_id=0,
         sources=(m.Source("random weights", "MIT"),),
-        converter=m.Converter("bench policy", __version__),
+        converter=m.Converter("bench policy", VERSION),
         proof=UNPROVEN,
         model=m.Model("model.onnx", "onnx", UNKNOWN_SHA256, "1.20.1", OPSET),
         inputs=(

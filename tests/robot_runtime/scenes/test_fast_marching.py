@@ -115,7 +115,7 @@ EARLIER = {
 
 
 def test_the_distances_of_earlier_versions() -> None:
-    """Computed with scikit-fmm 2025.6.23, on which the scores of version 0.1 rest."""
+    """Computed with scikit-fmm 2025.6.23, from which older scores come."""
     random = np.random.default_rng(11)
     passable = random.random((40, 60)) > 0.15
     level = np.minimum(disc_level(passable.shape, 12.3, 15.7, 0.1), 1.0)
