@@ -32,9 +32,11 @@ VOCABULARIES = {
             "eqa-memory", "eqa-attention", "eqa-navigator", "eqa-shortest-path", "human",
         )
     ),
-    "success rules": frozenset(("distance", "visible", "room", "answer", "objects")),
 }  # fmt: skip
 """Names by which a table is recognized, whatever it is called."""
+
+SUCCESS_RULES = frozenset(("distance", "visible", "room", "answer", "objects"))
+"""Rules of success; as keys of a dict they are fields of other things."""
 
 
 def comparisons() -> list[str]:
@@ -85,7 +87,8 @@ def _is_closed(node: ast.expr) -> bool:
         values = {_name(value) for value in node.values if isinstance(value, ast.Constant)}
         return bool(keys & KINDS) or _lists(keys) or len(values & KINDS) > 1
     if isinstance(node, ast.Subscript) and ast.unparse(node.value).split(".")[-1] == "Literal":
-        return _lists(_words(node.slice))
+        words = _words(node.slice)
+        return _lists(words) or len(words & SUCCESS_RULES) > 1
     if isinstance(node, (ast.Tuple, ast.List)):
         return len({_name(item) for item in node.elts} & VOCABULARIES["formats"]) > 1
     return False
