@@ -7,9 +7,10 @@ from collections.abc import Iterable
 
 from tests.structure.tree import KINDS, nodes, outside_kinds, place, product_files
 
-# Converters read configuration files of other frameworks, whose words they must name; training may know kinds.
 _FIRST_LAYOUT = "_EMPTY_DETAILS"  # fields of the first layout of logs, from which the keys of episodes are computed
-_TRANSLATORS = ("robot_runtime/policies/convert/", "sim_bridge/training/")
+
+# Converters and the YAML of episodes name the fields of the files that they read; training may know kinds.
+_TRANSLATORS = ("robot_runtime/policies/convert/", "robot_runtime/datasets/native_yaml.py", "sim_bridge/training/")
 
 VOCABULARIES = {
     "kinds": KINDS,
