@@ -6,14 +6,18 @@ import math
 
 import numpy as np
 
-from robot_runtime.common.geometry import wrap_angle
+from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.errors import EpisodeError
-from robot_runtime.scenes.geodesic import GeodesicMap
+from robot_runtime.scenes.geodesic import DistanceField, GeodesicMap
 from robot_runtime.scenes.scene import Scene
+from robot_runtime.tasks.episode import Episode, Goal
 from robot_runtime.tasks.task import Task
 
 MIN_GEODESIC_M = 1.0
 MAX_GEODESIC_M = 30.0
+
+STARTS_PER_CATEGORY = 2000
+"""Starts to try before a goal category counts as unreachable in a scene."""
 
 MIN_RADIUS_M = 0.18
 """A LoCoBot's. Simulated agents have radii down to 0.1 m, which leaves starts where no robot fits."""
@@ -45,6 +49,24 @@ class Sampler:
     def heading(self) -> float:
         """A heading, uniform in (-pi, pi]."""
         return wrap_angle(self.rng.uniform(0, 2 * math.pi))
+
+    def episode(self, index: int, start: tuple[float, float], field: DistanceField, goals: tuple[Goal, ...]) -> Episode:
+        """An episode with a random heading, and the shortest path of a distance field.
+
+        Args:
+            index: number of the episode, its id.
+            start: place of the start, x and y in map.
+            field: distances to the places where the episode ends.
+            goals: goals of the episode.
+        """
+        return Episode(
+            id=str(index),
+            scene=self.scene.name,
+            start=SE2(*start, self.heading()),
+            goals=goals,
+            shortest_path_m=field.at(*start),
+            shortest_path=tuple((float(x), float(y)) for x, y in field.path(*start)),
+        )
 
     def too_small(self, kind: str) -> EpisodeError:
         """The error for a scene without possible episodes."""

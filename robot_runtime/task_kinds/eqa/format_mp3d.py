@@ -17,6 +17,7 @@ from pydantic import TypeAdapter
 from typing_extensions import NotRequired, TypedDict
 
 from robot_runtime.datasets import habitat_common
+from robot_runtime.datasets.formats import EpisodeFormat
 from robot_runtime.datasets.io import OPEN, Reader, Vector3, checked, episode_at, write_json
 from robot_runtime.errors import EpisodeError
 from robot_runtime.task_kinds.eqa.task import Inquiry, Question
@@ -164,3 +165,14 @@ def _lookup(vocabulary: Any, words: Sequence[str]) -> list[int]:
 
 def _words(text: str) -> list[str]:
     return text.lower().replace("?", " ?").split()
+
+
+FORMAT = EpisodeFormat(
+    title="MP3D-EQA",
+    kind="eqa",
+    matches=matches,
+    reader=reader,
+    save=lambda path, episodes, _: save(path, episodes),
+    writes=lambda episodes, _: bool(episodes) and Inquiry.of(episodes[0]).question is not None,
+    rank=30,
+)

@@ -14,9 +14,11 @@ from pydantic import Field, TypeAdapter
 from typing_extensions import NotRequired, TypedDict
 
 from robot_runtime.datasets import habitat_common
+from robot_runtime.datasets.formats import EpisodeFormat
 from robot_runtime.datasets.io import OPEN, Reader, Vector3, checked, episode_at, parse, read_json, write_json
 from robot_runtime.errors import EpisodeError
 from robot_runtime.tasks.episode import Episode, Goal
+from robot_runtime.tasks.task import Task
 
 
 class ViewPoint(TypedDict):
@@ -193,3 +195,19 @@ def _goal_extra(episode: Episode, goal: Goal) -> dict[str, Any]:
         "room_name": None,
         "view_points": [{"agent_state": state, "iou": None} for state in states],
     }
+
+
+def _save(path: Path, episodes: Sequence[Episode], task: Task) -> None:
+    save(path, episodes, {name: category.id for name, category in task.categories.items()})
+
+
+FORMAT = EpisodeFormat(
+    title="ObjectNav-v1",
+    kind="objectnav",
+    matches=matches,
+    reader=reader,
+    save=_save,
+    # Habitat has no schema for rooms: for AreaGoal, "object_category" is the kind of room.
+    writes=lambda episodes, task: task.kind in ("objectnav", "areagoal"),
+    rank=60,
+)

@@ -28,6 +28,7 @@ from robot_runtime.common.geometry import (
     tilt_to_thor_horizon_deg,
     yaw_to_thor_rotation_deg,
 )
+from robot_runtime.datasets.formats import EpisodeFormat
 from robot_runtime.datasets.io import OPEN, Finite, Reader, checked, episode_at, write_json
 from robot_runtime.datasets.thor import Position
 from robot_runtime.errors import EpisodeError
@@ -161,3 +162,13 @@ def _thor(x_m: float, y_m: float, z_m: float) -> dict[str, float]:
 def _degrees(original: float | None, angle_rad: float, read: Conversion, write: Conversion) -> float:
     """The file's own number while it still equals the episode's angle."""
     return original if original is not None and read(original) == angle_rad else write(angle_rad)
+
+
+FORMAT = EpisodeFormat(
+    title="RoboTHOR",
+    kind="objectnav",
+    matches=matches,
+    reader=reader,
+    save=lambda path, episodes, _: save(path, episodes),
+    rank=10,
+)

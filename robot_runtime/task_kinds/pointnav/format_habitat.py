@@ -10,6 +10,7 @@ from pydantic import Field, TypeAdapter
 from typing_extensions import TypedDict
 
 from robot_runtime.datasets import habitat_common
+from robot_runtime.datasets.formats import EpisodeFormat
 from robot_runtime.datasets.io import OPEN, Reader, Vector3, checked, episode_at, write_json
 from robot_runtime.tasks.episode import Episode, Goal
 
@@ -67,3 +68,15 @@ def save(path: Path, episodes: Sequence[Episode]) -> None:
 def _record(episode: Episode) -> dict[str, Any]:
     extras = habitat_common.goal_extras(episode, {"radius": None})
     return habitat_common.to_record(episode, habitat_common.goal_records(episode, extras))
+
+
+FORMAT = EpisodeFormat(
+    title="PointNav-v1",
+    kind="pointnav",
+    matches=matches,
+    reader=reader,
+    save=lambda path, episodes, _: save(path, episodes),
+    writes=lambda episodes, task: True,
+    rank=70,
+)
+"""The most general format: places are what all episodes without a format of their own have."""

@@ -23,6 +23,7 @@ from typing_extensions import NotRequired
 
 from robot_runtime.common.geometry import ros_to_habitat_position
 from robot_runtime.datasets import habitat_common
+from robot_runtime.datasets.formats import EpisodeFormat
 from robot_runtime.datasets.io import Finite, Reader, checked, episode_at, write_json
 from robot_runtime.errors import EpisodeError
 from robot_runtime.scenes.objects import ObjectPose
@@ -140,3 +141,14 @@ def _transform(pose: ObjectPose) -> list[list[float]]:
     matrix[:3, 3] = ros_to_habitat_position(*pose.position)
     rows: list[list[float]] = matrix.tolist()
     return rows
+
+
+FORMAT = EpisodeFormat(
+    title="Rearrange",
+    kind="rearrangement",
+    matches=matches,
+    reader=reader,
+    save=lambda path, episodes, _: save(path, episodes),
+    writes=lambda episodes, _: bool(episodes) and bool(Layout.of(episodes[0]).objects),
+    rank=40,
+)

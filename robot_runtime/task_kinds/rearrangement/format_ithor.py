@@ -22,6 +22,7 @@ from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
 from robot_runtime.common.geometry import SE2, thor_rotation_to_yaw, thor_to_ros_position
+from robot_runtime.datasets.formats import EpisodeFormat
 from robot_runtime.datasets.io import OPEN, Finite, Reader, checked, episode_at, write_json
 from robot_runtime.datasets.thor import Position
 from robot_runtime.errors import EpisodeError
@@ -29,7 +30,7 @@ from robot_runtime.scenes.objects import ObjectPose
 from robot_runtime.task_kinds.rearrangement.task import Layout
 from robot_runtime.tasks.episode import Episode, RearrangedObject
 
-FORMAT = "ithor-rearrangement-1"
+MARK = "ithor-rearrangement-1"
 
 
 class PoseRecord(TypedDict):
@@ -122,7 +123,7 @@ def save(path: Path, episodes: Sequence[Episode]) -> None:
         for episode in episodes
     ]
     stage = episodes[0].info["stage"] if episodes else ""
-    write_json(path, {"format": FORMAT, "stage": stage, "episodes": records})
+    write_json(path, {"format": MARK, "stage": stage, "episodes": records})
 
 
 def from_pickled(scenes: Mapping[str, Sequence[Mapping[str, Any]]], stage: str) -> dict[str, Any]:
@@ -132,7 +133,7 @@ def from_pickled(scenes: Mapping[str, Sequence[Mapping[str, Any]]], stage: str) 
         for scene, records in scenes.items()
         for index, record in enumerate(records)
     ]
-    return {"format": FORMAT, "stage": stage, "episodes": episodes}
+    return {"format": MARK, "stage": stage, "episodes": episodes}
 
 
 def to_pickled(document: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
@@ -210,3 +211,13 @@ def _openable(item: OpenRecord, where: str) -> RearrangedObject:
         goal=ObjectPose(position, openness=item["target_openness"]),
         category=kind,
     )
+
+
+FORMAT = EpisodeFormat(
+    title="converted iTHOR rearrangement",
+    kind="rearrangement",
+    matches=matches,
+    reader=reader,
+    save=lambda path, episodes, _: save(path, episodes),
+    rank=15,
+)

@@ -81,7 +81,7 @@ _TRIES = 200
 _EPISODE_TRIES = 600
 
 
-def generate_rearrangement(scene: Scene, task: Task, count: int, seed: int) -> list[Episode]:
+def generate(scene: Scene, task: Task, count: int, seed: int) -> list[Episode]:
     """Generate ``count`` rearrangement episodes of the task's kind of goal.
 
     Raises:

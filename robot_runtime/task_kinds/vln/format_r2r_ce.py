@@ -24,6 +24,7 @@ from typing_extensions import NotRequired, TypedDict
 
 from robot_runtime.common.geometry import ros_to_habitat_position
 from robot_runtime.datasets import habitat_common
+from robot_runtime.datasets.formats import EpisodeFormat
 from robot_runtime.datasets.io import OPEN, Reader, Vector3, checked, episode_at, read_json, write_json
 from robot_runtime.task_kinds.vln.task import Instruction, Route
 from robot_runtime.tasks.episode import Episode, Goal
@@ -163,3 +164,15 @@ def _record(episode: Episode) -> dict[str, Any]:
         record["instruction"] |= {} if instruction.language is None else {"language": instruction.language}
         record["trajectory_id"] = instruction.trajectory_id
     return record
+
+
+FORMAT = EpisodeFormat(
+    title="R2R-CE, RxR-CE",
+    kind="vln",
+    matches=matches,
+    reader=reader,
+    save=lambda path, episodes, _: save(path, episodes),
+    writes=lambda episodes, _: bool(episodes) and Route.of(episodes[0]).instruction is not None,
+    companions=lambda path: (ground_truth_file(path),),
+    rank=20,
+)

@@ -27,7 +27,7 @@ from test_episodes_formats import objectnav_document, robothor_record
 
 from robot_runtime.common.geometry import SE2
 from robot_runtime.datasets import iter_episodes, load_episodes, native_yaml, save_episodes
-from robot_runtime.datasets.generate import generate_pointnav
+from robot_runtime.datasets.generate import generate_episodes
 from robot_runtime.datasets.io import parse, read_json, write_json
 from robot_runtime.errors import EpisodeError
 from robot_runtime.metrics.functional.path import path_length
@@ -461,7 +461,7 @@ def test_an_angle_that_was_written_by_hand_is_written_as_it_was(angle_deg: float
 
 
 def test_generated_episodes_may_be_written_as_yaml(tmp_path: Path) -> None:
-    episodes = generate_pointnav(flat(), pointnav_task(), 2, seed=0)
+    episodes = generate_episodes(flat(), pointnav_task(), 2, seed=0)
     save_episodes(tmp_path / "a.yaml", episodes, pointnav_task())
     assert [episode.goals for episode in load_episodes(tmp_path / "a.yaml")] == [e.goals for e in episodes]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import pytest
@@ -11,7 +10,6 @@ from small_flat import flat
 
 from robot_runtime.actions.discrete import HABITAT, HABITAT_2019, Action
 from robot_runtime.common.geometry import SE2
-from robot_runtime.datasets.generate import generate_areagoal, generate_episodes
 from robot_runtime.errors import EpisodeError
 from robot_runtime.scenes.geodesic import GeodesicMap
 from robot_runtime.task_kinds.areagoal import task as areagoal
@@ -231,35 +229,6 @@ def test_a_room_that_the_robot_is_too_big_for() -> None:
     task = replace(load_task("areagoal_stop"), robot_radius_m=2.5)
     with raises_naming(EpisodeError, "bedroom", "'small_flat'", "2.5 m"):
         areagoal.targets(task, episode(category="bedroom"), flat())
-
-
-def test_generated_episodes_start_outside_of_their_kind_of_room() -> None:
-    task, scene = load_task("areagoal_room"), flat()
-    made = generate_areagoal(scene, task, 12, seed=4)
-    assert made == generate_episodes(scene, task, 12, seed=4)
-    assert {item.category for item in made} == {"bedroom", "living_room"}
-    space = GeodesicMap(scene.map, task.robot_radius_m)
-    for item in made:
-        rooms = areagoal.goal_rooms(task, scene, item)
-        assert not any(room.contains(item.start.x_m, item.start.y_m) for room in rooms)
-        assert all(rooms[0].contains(goal.x_m, goal.y_m) for goal in item.goals)
-        assert item.shortest_path_m is not None
-        assert 1.0 <= item.shortest_path_m < math.inf
-        check_episode(task, scene, item, space)
-
-
-def test_instructions_cannot_be_drawn_and_questions_can() -> None:
-    with raises_naming(EpisodeError, "instructions") as caught:
-        generate_episodes(flat(), load_task("vln_r2r_ce"), 1, 0)
-    assert "R2R-CE" in caught.value.remedy
-    (asked,) = generate_episodes(flat(), load_task("eqa_embodied"), 1, 0)
-    assert Inquiry.of(asked).question is not None
-    assert Inquiry.of(asked).question.answer
-    nowhere = replace(
-        load_task("areagoal_room"), categories={"kitchen": load_task("areagoal_room").categories["kitchen"]}
-    )
-    with raises_naming(EpisodeError, "room"):
-        generate_episodes(flat(), nowhere, 1, 0)
 
 
 def test_every_task_can_be_stopped() -> None:

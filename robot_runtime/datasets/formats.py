@@ -1,0 +1,105 @@
+"""JSON formats of episode files, by name.
+
+A package offers a format by an entry point whose object is an :class:`EpisodeFormat`::
+
+    [project.entry-points."robot_runtime.episode_formats"]
+    gates = "gatenav.format:FORMAT"
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from robot_runtime.common.plugins import Registry
+from robot_runtime.datasets.io import Reader
+from robot_runtime.errors import EpisodeError, PluginError
+from robot_runtime.tasks.episode import Episode
+from robot_runtime.tasks.task import Task
+
+
+@dataclass(frozen=True)
+class EpisodeFormat:
+    """A JSON format of episode files.
+
+    Attributes:
+        title: name of the format for people, "PointNav-v1".
+        kind: kind of task whose episodes such files have.
+        matches: function that tells whether a JSON document has the format. Like ``reader``, it also accepts a
+            document's outline, which contains only its first episode, so that files of any size can be read.
+        reader: function that makes the reader of a document's episodes from the document, or its outline, and its path;
+            raises ``EpisodeError``.
+        save: function that writes episodes of a task to a file; raises ``EpisodeError``. None if such files are only
+            read.
+        writes: function that tells whether episodes of a task are saved in the format, unless the name of the file asks
+            for another.
+        companions: function from a file's path to the paths of files that belong to it and have no episodes themselves.
+        rank: place of the format when a document is recognized and a format for saving is chosen, the lowest first;
+            the general formats, which match what no other does, have 60 or more.
+    """
+
+    title: str
+    kind: str
+    matches: Callable[[Any], bool]
+    reader: Callable[[Any, Path], Reader]
+    save: Callable[[Path, Sequence[Episode], Task], None] | None = None
+    writes: Callable[[Sequence[Episode], Task], bool] = lambda episodes, task: False
+    companions: Callable[[Path], Sequence[Path]] = lambda path: ()
+    rank: int = 50
+
+
+FORMATS: Registry[EpisodeFormat] = Registry("robot_runtime.episode_formats", "format of episode files", EpisodeFormat)
+
+
+def usable_formats() -> list[EpisodeFormat]:
+    """The formats that can be loaded, by rank, and by name where ranks are equal, this project's own first."""
+    return sorted(FORMATS.usable().values(), key=lambda item: item.rank)
+
+
+def format_of(document: Any, path: Path) -> EpisodeFormat:
+    """The format of a JSON document.
+
+    Args:
+        document: document of the file, or its outline.
+        path: path of the file, for messages.
+
+    Raises:
+        EpisodeError: no format matches; names the formats that cannot be used, whose files these may be.
+    """
+    items = usable_formats()
+    faults: list[str] = []
+    for item in items:
+        if _matches(item, document, faults):
+            return item
+    faults += filter(None, map(_fault, FORMATS))
+    raise EpisodeError(
+        "; ".join((f"{path}: is of an unknown schema: {_description(document)}", *faults)),
+        f"use one of {', '.join(item.title for item in items)}, or the runtime's YAML",
+    )
+
+
+def _matches(item: EpisodeFormat, document: Any, faults: list[str]) -> bool:
+    try:
+        return item.matches(document)
+    except Exception as error:  # noqa: BLE001 - a stranger's function may raise anything, and other formats go on
+        faults.append(f"the format {item.title} cannot tell: {type(error).__name__}: {error}")
+        return False
+
+
+def _fault(name: str) -> str:
+    """The reason why a format cannot be loaded; empty if it can."""
+    try:
+        FORMATS.load(name)
+    except PluginError as error:
+        return error.message
+    return ""
+
+
+def _description(document: Any) -> str:
+    if isinstance(document, dict):
+        return f"an object with the keys {', '.join(sorted(map(str, document))[:8]) or '(none)'}"
+    if isinstance(document, list) and document and isinstance(document[0], dict):
+        return f"a list of objects with the keys {', '.join(sorted(map(str, document[0]))[:8])}"
+    return f"a {type(document).__name__}"
