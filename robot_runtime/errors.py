@@ -178,7 +178,7 @@ class CheckpointError(PolicyError):
 
 
 class PolicyMismatch(PolicyError):
-    """A policy was trained with another camera, other actions or another goal than the task or robot has."""
+    """A policy was made for another kind of task, camera, goal or other actions than the task or robot has."""
 
 
 class PolicyOutputError(PolicyError):

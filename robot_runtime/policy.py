@@ -16,7 +16,7 @@ from robot_runtime.actions.continuous import Decision
 from robot_runtime.common import config
 from robot_runtime.common.geometry import SE2
 from robot_runtime.common.own_directory import OwnDirectory
-from robot_runtime.errors import ConfigError
+from robot_runtime.errors import ConfigError, PolicyMismatch
 from robot_runtime.tasks.state import StepState
 from robot_runtime.tasks.task import Task
 
@@ -57,6 +57,7 @@ class Policy(ABC):
     Attributes:
         name: for logs and tables.
         needs: sensors without which it cannot decide; checked before the robot moves.
+        kinds: kinds of the tasks that it solves; empty for any.
         adds_sensors: sensors that `run` adds to the task for it, whatever the task; the task's name then lists them.
         privileged: whether it needs the :class:`World`.
         follows: whether :meth:`overruled` reaches all that it remembers of its own actions.
@@ -67,6 +68,7 @@ class Policy(ABC):
 
     name: ClassVar[str]
     needs: ClassVar[tuple[str, ...]] = ()
+    kinds: ClassVar[tuple[str, ...]] = ()
     adds_sensors: ClassVar[tuple[str, ...]] = ()
     privileged: ClassVar[bool] = False
     follows: ClassVar[bool] = False
@@ -75,7 +77,18 @@ class Policy(ABC):
     directory: OwnDirectory | None = None
 
     def check(self, task: Task) -> None:
-        """Whether it can run in a task, beyond its sensors; called before the robot moves. Raises ``PolicyError``."""
+        """Check that it can run in a task, beyond its sensors; called before the robot moves.
+
+        Raises:
+            PolicyMismatch: it does not solve tasks of this kind.
+            PolicyError: it cannot run in the task for another reason.
+        """
+        if self.kinds and task.kind not in self.kinds:
+            kinds = " or ".join(self.kinds)
+            raise PolicyMismatch(
+                f"agent {self.name!r} solves tasks of kind {kinds}, and task {task.name!r} is of kind {task.kind}",
+                f"use a task of kind {kinds}, or choose another agent",
+            )
 
     @abstractmethod
     def reset(self, task: Task, seed: int, world: World | None = None) -> None:
@@ -98,8 +111,8 @@ class Policy(ABC):
     def answer(self, observation: Observation) -> Answer | None:
         """Answer the episode's question; None counts as a wrong answer.
 
-        Called once in tasks of kind ``eqa``, after :meth:`act` and with the same observation: when it returned ``stop``
-        or the last action that the task allows.
+        Called once in tasks that ask a question, after :meth:`act` and with the same observation: when it returned
+        ``stop`` or the last action that the task allows.
         """
         return None
 

@@ -30,10 +30,10 @@ def scenes(incomplete: str) -> list[str]:
 
 
 def agents(incomplete: str) -> list[str]:
-    """Agents that ship."""
+    """Agents that installed packages offer."""
     from robot_runtime.policies import AGENTS
 
-    return _starting(incomplete, AGENTS)
+    return _starting(incomplete, AGENTS.names())
 
 
 def sensors(incomplete: str) -> list[str]:

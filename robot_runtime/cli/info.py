@@ -50,7 +50,7 @@ def info() -> None:
     for folder in ("robots", "cameras", "localizers", "tasks"):
         table.add_row(folder, ", ".join(name for name, _ in config.presets(folder)))
     table.add_row("scenes", ", ".join(sorted(ep.name for ep in metadata.entry_points(group=SCENE_ENTRY_POINTS))))
-    table.add_row("agents", ", ".join(AGENTS) + ", module:Class")
+    table.add_row("agents", ", ".join(AGENTS.names()) + ", module:Class")
     table.add_row("presets from", ", ".join(str(root) for root in config.preset_roots()))
     table.add_row("ROS 1", "rospy found" if importlib.util.find_spec("rospy") else "rospy not installed")
     console.print(table, soft_wrap=True)

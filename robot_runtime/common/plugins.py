@@ -43,8 +43,12 @@ class Registry(Generic[T]):
 
     def names(self) -> tuple[str, ...]:
         """All names on offer, sorted, this project's own first."""
-        own = [name for name, offers in self._offers().items() if _package(offers[0]) == OWN_PACKAGE]
+        own = [name for name in self._offers() if self.is_own(name)]
         return (*own, *(name for name in self._offers() if name not in own))
+
+    def is_own(self, name: str) -> bool:
+        """Whether this project itself offers an object of that name."""
+        return any(_package(offer) == OWN_PACKAGE for offer in self._offers().get(name, ()))
 
     def __contains__(self, name: object) -> bool:
         return name in self._offers()

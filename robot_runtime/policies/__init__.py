@@ -1,38 +1,32 @@
-"""Policies and agents, which map observations to actions, and their loading by name."""
+"""Policies and agents, which map observations to actions, and their loading by name.
+
+A package offers an agent under a name by an entry point::
+
+    [project.entry-points."robot_runtime.agents"]
+    gate-follower = "gatenav.agent:GateFollower"
+"""
 
 from __future__ import annotations
 
 import difflib
 import inspect
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from robot_runtime.common.plugins import Registry
 from robot_runtime.errors import ConfigError, PolicyChanged, PolicyError
 from robot_runtime.policies.agents import INTERFACES
 from robot_runtime.policies.agents.policy import AgentPolicy
 from robot_runtime.policies.agents.process import TIME_LIMIT_S, Isolation
 from robot_runtime.policies.package.files import is_package, read_manifest, read_manifest_bytes
 from robot_runtime.policies.package.policy import load_package_policy
-from robot_runtime.policies.python_agent import check_python, load_python
+from robot_runtime.policies.python_agent import check_agent, check_python, load_python, make_agent
 from robot_runtime.policy import Policy, PolicySource, digest_of
 
-AGENTS: dict[str, str] = {
-    "pointnav-depth": "robot_runtime.policies.shipped:pointnav_depth",
-    "random": "robot_runtime.policies.baselines.blind:Random",
-    "random-actions": "robot_runtime.policies.baselines.blind:RandomActions",
-    "forward-only": "robot_runtime.policies.baselines.blind:ForwardOnly",
-    "goal-follower": "robot_runtime.policies.baselines.blind:GoalFollower",
-    "bug": "robot_runtime.policies.baselines.bug2:Bug",
-    "oracle": "robot_runtime.policies.baselines.oracle:Oracle",
-    "classical": "robot_runtime.policies.baselines.classical.agent:Classical",
-    "eqa-memory": "robot_runtime.task_kinds.eqa.agents.memory_agent:EqaMemory",
-    "eqa-attention": "robot_runtime.task_kinds.eqa.agents.attention:EqaAttention",
-    "eqa-navigator": "robot_runtime.policies.shipped:eqa_navigator",
-    "eqa-shortest-path": "robot_runtime.task_kinds.eqa.agents.shortest_path:EqaShortestPath",
-    "human": "robot_runtime.policies.human.human:Human",
-}
-"""The agents that ship with the runtime: name -> ``module:Class``."""
+AGENTS: Registry[Callable[..., Any]] = Registry("robot_runtime.agents", "agent")
+"""The agents that installed packages offer: name -> class or factory of the policy, which takes its arguments."""
 
 
 def has_own_process(name: str) -> bool:
@@ -53,7 +47,7 @@ def load_policy(name: str, isolation: Isolation | None = None, /, **arguments: A
         name: one of
 
             ==============================  ===================================================================
-            a name of ``AGENTS``            an agent that ships
+            a name of ``AGENTS``            an agent that an installed package offers
             ``module:Class``, ``x.py:Class``  a :class:`Policy` or an agent of Habitat's kind, within the runtime
             ``habitat:module:Class``        an unmodified agent in a process of its own; ``habitat`` or another
                                             of ``agents.INTERFACES``
@@ -80,7 +74,7 @@ def load_policy(name: str, isolation: Isolation | None = None, /, **arguments: A
             f"write its kind before its name, as in habitat:{name}; kinds: {', '.join(INTERFACES)}",
         )
     if name in AGENTS:
-        return load_python(AGENTS[name], **arguments)
+        return make_agent(name, lambda: AGENTS.load(name), arguments)
     if is_remote(name):
         return _remote(name, **arguments)
     if is_package(path := Path(name)):
@@ -101,7 +95,7 @@ def check_source(source: PolicySource) -> None:
     """
     name, file = source.spec, _file_of(source.spec)
     if name in AGENTS:
-        check_python(AGENTS[name], source.values())
+        check_agent(name, lambda: AGENTS.load(name), source.values())
     elif has_own_process(name):
         if file is not None and not file.is_file():
             raise PolicyError(f"agent {name!r}: {file}: no such file", "check the path before the colon")
@@ -116,10 +110,11 @@ def check_source(source: PolicySource) -> None:
 
 
 def _no_such_agent(name: str) -> PolicyError:
-    close = difflib.get_close_matches(name, AGENTS, n=1)
+    names = AGENTS.names()
+    close = difflib.get_close_matches(name, names, n=1)
     return PolicyError(
         f"there is no agent {name!r}",
-        f"did you mean {close[0]!r}?" if close else f"use one of {', '.join(AGENTS)}, module:Class or file.py:Class",
+        f"did you mean {close[0]!r}?" if close else f"use one of {', '.join(names)}, module:Class or file.py:Class",
     )
 
 

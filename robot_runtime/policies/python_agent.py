@@ -12,7 +12,7 @@ import importlib
 import importlib.util
 import inspect
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Protocol, runtime_checkable
@@ -93,22 +93,40 @@ def load_python(spec: str, /, **arguments: Any) -> Policy:
         PolicyError: the agent cannot be found, imported, constructed or used; an argument is no number, but its
             annotation is ``int`` or ``float``.
     """
-    directory = OwnDirectory()
-    with directory:
-        agent = _construct(spec, _checked_class(spec, arguments), arguments)
-    policy = _as_policy(agent, spec)
-    policy.directory = directory
-    return policy
+    return make_agent(spec, lambda: _class_of(spec), arguments)
 
 
 def check_python(spec: str, arguments: Mapping[str, Any]) -> None:
     """Check that an agent can be imported and takes these arguments; it is not made. Raises ``PolicyError``."""
+    check_agent(spec, lambda: _class_of(spec), arguments)
+
+
+def make_agent(name: str, imported: Callable[[], Any], arguments: Mapping[str, Any]) -> Policy:
+    """Construct an agent.
+
+    Args:
+        name: name of the agent, for messages.
+        imported: function that imports and returns its class or factory.
+        arguments: arguments of its constructor.
+
+    Raises:
+        PolicyError: as :func:`load_python`.
+    """
+    directory = OwnDirectory()
+    with directory:
+        agent = _construct(name, _checked(name, imported(), arguments), arguments)
+    policy = _as_policy(agent, name)
+    policy.directory = directory
+    return policy
+
+
+def check_agent(name: str, imported: Callable[[], Any], arguments: Mapping[str, Any]) -> None:
+    """Check what :func:`make_agent` takes, without making the agent. Raises ``PolicyError``."""
     with OwnDirectory():
-        _checked_class(spec, arguments)
+        _checked(name, imported(), arguments)
 
 
-def _checked_class(spec: str, arguments: Mapping[str, Any]) -> Any:
-    """The class that ``spec`` names, if it takes these arguments."""
+def _class_of(spec: str) -> Any:
     module_name, _, class_name = spec.rpartition(":")
     if not module_name or not class_name:
         raise PolicyError(f"agent {spec!r} is not of the form module:Class", "write package.module:Class")
@@ -117,6 +135,11 @@ def _checked_class(spec: str, arguments: Mapping[str, Any]) -> Any:
         raise PolicyError(
             f"agent {spec!r}: module {module_name!r} has no class {class_name!r}", "check the name after the colon"
         )
+    return found
+
+
+def _checked(spec: str, found: Any, arguments: Mapping[str, Any]) -> Any:
+    """The class or factory, if it takes these arguments."""
     signature = inspect.signature(found)
     try:
         signature.bind(**arguments)
@@ -179,7 +202,7 @@ def _import_file(path: Path) -> ModuleType:
     return module
 
 
-def _construct(spec: str, factory: Any, arguments: dict[str, Any]) -> object:
+def _construct(spec: str, factory: Any, arguments: Mapping[str, Any]) -> object:
     try:
         instance: object = factory(**arguments)
     except RuntimeFault:

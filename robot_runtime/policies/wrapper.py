@@ -16,7 +16,7 @@ class PolicyWrapper(Policy):
 
     Args:
         inner: the wrapped policy.
-        name: in logs.
+        name: name in logs.
     """
 
     def __init__(self, inner: Policy, name: str) -> None:
@@ -30,6 +30,7 @@ class PolicyWrapper(Policy):
 
     @override
     def check(self, task: Task) -> None:
+        super().check(task)
         self.inner.check(task)
 
     @override

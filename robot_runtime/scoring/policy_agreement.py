@@ -235,7 +235,7 @@ def _same_source(header: EpisodeHeader, policy: Policy) -> bool | None:
     if now.digest is not None:
         return True
     # A source without a file is part of the runtime, of a server or of a package; only the runtime's version is logged.
-    shipped = now.spec in AGENTS and not str(header.provenance.get("commit")).endswith("-dirty")
+    shipped = AGENTS.is_own(now.spec) and not str(header.provenance.get("commit")).endswith("-dirty")
     current = provenance()
     return True if shipped and all(header.provenance.get(key) == current[key] for key in _VERSION) else None
 

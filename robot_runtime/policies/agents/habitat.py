@@ -46,6 +46,7 @@ from robot_runtime.actions.discrete import (
 from robot_runtime.errors import PolicyError, UnknownAction
 from robot_runtime.policies.agents.interface import Interface
 from robot_runtime.policy import Answer, Observation
+from robot_runtime.tasks.registry import kind_of
 from robot_runtime.tasks.task import Task
 
 _STOP = "velocity_stop"
@@ -86,7 +87,7 @@ class HabitatInterface(Interface):
             value = value.tolist()
         if isinstance(value, Sequence) and not isinstance(value, str) and len(value) == 1:
             value = value[0]
-        if task.kind == "eqa" and isinstance(value, str) and value == "answer":
+        if isinstance(value, str) and value == "answer" and kind_of(task).answer_due(task, Action.STOP, 0):
             return Action.STOP, self._answer(returned, arguments)
         names = tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else (value,)
         if names and all(isinstance(name, str) and name in _ARGUMENTS for name in names):

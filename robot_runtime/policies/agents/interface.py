@@ -17,13 +17,15 @@ class Interface(ABC):
 
     Attributes:
         kind: the word before the agent's name, and the class of that kind in the worker.
+        solves: kinds of the tasks that such agents solve; empty for any.
 
     Args:
-        name: of the agent, for messages.
+        name: name of the agent, for messages.
         about: the worker's description of the agent.
     """
 
     kind: ClassVar[str]
+    solves: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, name: str, about: Mapping[str, Any]) -> None:
         self.name = name
@@ -33,9 +35,6 @@ class Interface(ABC):
     def needs(self) -> tuple[str, ...]:
         """Sensors without which the agent cannot decide."""
         return ()
-
-    def check(self, task: Task) -> None:
-        """Whether the agent can run in a task, beyond its sensors. Raises ``PolicyError``."""
 
     def agent_observation(self, observation: Observation, task: Task) -> dict[str, Any]:
         """The observation in the agent's format: arrays, text, None."""

@@ -44,11 +44,7 @@ class AgentPolicy(Policy):
             self._process.close()
             raise
         self._interface = interface(self.name, about if isinstance(about, dict) else {})
-        self.needs = self._interface.needs  # type: ignore[misc]
-
-    @override
-    def check(self, task: Task) -> None:
-        self._interface.check(task)
+        self.needs, self.kinds = self._interface.needs, interface.solves  # type: ignore[misc]
 
     def reset(self, task: Task, seed: int, world: World | None = None) -> None:
         """Start an episode. Raises ``PolicyError``."""

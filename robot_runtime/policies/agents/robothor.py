@@ -8,14 +8,13 @@ last.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from typing_extensions import override
 
 from robot_runtime.actions.continuous import Decision
 from robot_runtime.actions.discrete import ALLENACT_ROBOTHOR, ROBOTHOR, parse_action
-from robot_runtime.errors import PolicyMismatch
 from robot_runtime.policies.agents.interface import Interface
 from robot_runtime.policy import Answer, Observation
 from robot_runtime.tasks.task import Task
@@ -25,19 +24,12 @@ class RobothorInterface(Interface):
     """Agents of the RoboTHOR challenges; see the module for their observations and return values."""
 
     kind = "robothor"
+    solves: ClassVar[tuple[str, ...]] = ("objectnav",)
 
     @property
     @override
     def needs(self) -> tuple[str, ...]:
         return ("rgb", "objectgoal", "depth") if self.about.get("render_depth") else ("rgb", "objectgoal")
-
-    @override
-    def check(self, task: Task) -> None:
-        if task.kind != "objectnav":
-            raise PolicyMismatch(
-                f"agent {self.name!r} is for objectnav, task {task.name!r} is of kind {task.kind}",
-                "choose a task of kind objectnav, for instance objectnav_robothor2021",
-            )
 
     @override
     def agent_observation(self, observation: Observation, task: Task) -> dict[str, Any]:

@@ -14,15 +14,6 @@ def pointnav_depth(**arguments: Any) -> PackagePolicy:
     """A PointNav policy, trained by imitation of the classical agent (``docs/how-to/train-policy.md``).
 
     Args:
-        arguments: those of :func:`load_package_policy`.
+        arguments: arguments of :func:`load_package_policy`.
     """
     return load_package_policy(FOLDER / "pointnav_depth", **arguments)
-
-
-def eqa_navigator(**arguments: Any) -> PackagePolicy:
-    """The planner-controller navigator with attention answerer, trained in generated flats (``docs/tasks/eqa.md``).
-
-    Args:
-        arguments: those of :func:`load_package_policy`.
-    """
-    return load_package_policy(FOLDER / "eqa_navigator", **arguments)

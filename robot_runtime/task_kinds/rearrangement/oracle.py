@@ -11,16 +11,19 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import permutations
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from robot_runtime.actions.discrete import Action
 from robot_runtime.common.geometry import SE2, wrap_angle
+from robot_runtime.errors import PolicyError
+from robot_runtime.policies.baselines.kind_oracle import KindOracle
 from robot_runtime.policies.planning.goal_alignment import PoseScore, align
 from robot_runtime.policies.planning.path_follower import Disc, PathFollower
-from robot_runtime.policy import World
+from robot_runtime.policy import Observation, Policy, World
 from robot_runtime.scenes.grid_interpolation import Floats
 from robot_runtime.scenes.objects import ObjectPose
 from robot_runtime.task_kinds.rearrangement import task as rearrangement
@@ -82,10 +85,25 @@ class _Failures:
     places: list[Point] = field(default_factory=list)
 
 
-class RearrangementOracle:
-    """The decisions of one rearrangement episode."""
+class CarryingOracle(KindOracle):
+    """Carries the objects in place of plain navigation."""
 
-    def __init__(self, task: Task, world: World) -> None:
+    @override
+    def policy(self) -> Policy:
+        return RearrangementOracle()
+
+
+class RearrangementOracle(Policy):
+    """Carries the objects of a rearrangement episode one by one."""
+
+    name = "rearrangement-oracle"
+    kinds: ClassVar[tuple[str, ...]] = ("rearrangement",)
+    privileged: ClassVar[bool] = True
+
+    @override
+    def reset(self, task: Task, seed: int, world: World | None = None) -> None:
+        if world is None:
+            raise PolicyError(f"agent {self.name!r} needs the simulator's world", "run it on a simulated robot")
         self._task, self._world, self._settings = task, world, settings(task)
         self._pointer = Pointer.of(task)
         self._follower = PathFollower(task, world.scene)
@@ -99,16 +117,16 @@ class RearrangementOracle:
         self._approached: tuple[str, bool] | None = None
         self._travels = False
 
-    def act(self) -> Action:
-        """The next action."""
+    @override
+    def act(self, observation: Observation) -> Action:
         pose = self._world.pose()
         self._follower.observe(pose)
         action = self._decide(pose)
         self._follower.acted(action)
         return action
 
+    @override
     def info(self) -> dict[str, Any]:
-        """For the log."""
         return {"objects_left": len(self._jobs), "tries": self._failures.count}
 
     # --- one object after the other ---------------------------------------------------------------------------------

@@ -61,7 +61,7 @@ def adapted(answer: Any, kind: str = "pointnav") -> Policy:
     return policy
 
 
-@pytest.mark.parametrize("name", AGENTS)
+@pytest.mark.parametrize("name", AGENTS.names())
 def test_every_agent_loads_under_its_own_name(name: str) -> None:
     policy = load_policy(name)
     assert policy.name == name

@@ -17,10 +17,12 @@ from robot_runtime.policies.baselines.classical.objectgoal import ObjectGoal
 from robot_runtime.policies.baselines.classical.pointgoal import PointGoal
 from robot_runtime.policies.planning.contact_memory import ContactMemory
 from robot_runtime.policy import Observation, Policy, World
+from robot_runtime.tasks.registry import kind_of
 from robot_runtime.tasks.task import Task
 
 RESOLUTION_M = 0.05
 _HALF_M = 8.0
+_POINT, _OBJECT = "pointgoal", "objectgoal"
 
 
 class Classical(Policy):
@@ -32,6 +34,7 @@ class Classical(Policy):
     """
 
     name = "classical"
+    kinds: ClassVar[tuple[str, ...]] = ("pointnav", "objectnav")
     needs: ClassVar[tuple[str, ...]] = ("depth", "gps", "compass")
     follows = True
 
@@ -39,14 +42,12 @@ class Classical(Policy):
         """Start an episode with an empty map.
 
         Raises:
-            PolicyError: the task is neither PointNav nor ObjectNav, or has no sensor for its goal.
+            PolicyMismatch: the task is neither PointNav nor ObjectNav.
+            PolicyError: it has no sensor for its goal.
         """
-        goal_sensor = {"pointnav": "pointgoal", "objectnav": "objectgoal"}.get(task.kind)
-        if goal_sensor is None:
-            raise PolicyError(
-                f"agent 'classical' solves pointnav and objectnav tasks, and {task.name!r} is of kind {task.kind}",
-                "choose another agent, for instance the oracle",
-            )
+        self.check(task)
+        self._seeks_point = _POINT in kind_of(task).sensors
+        goal_sensor = _POINT if self._seeks_point else _OBJECT
         if goal_sensor not in task.sensors:
             raise PolicyError(
                 f"agent 'classical' needs sensor {goal_sensor!r}, which task {task.name!r} does not have",
@@ -60,7 +61,7 @@ class Classical(Policy):
         self._contacts = ContactMemory(task.magnitudes.forward_m)
         navigator = Navigator(task, self._grid, self._contacts)
         self._mission: PointGoal | ObjectGoal = (
-            PointGoal(task, navigator) if task.kind == "pointnav" else ObjectGoal(task, self._grid, navigator)
+            PointGoal(task, navigator) if self._seeks_point else ObjectGoal(task, self._grid, navigator)
         )
 
     @override
@@ -92,9 +93,9 @@ class Classical(Policy):
         return self._mission.info()
 
     def _goal_mask(self, observation: Observation) -> Any:
-        if self._task.kind == "pointnav" or "semantic" not in observation:
+        if self._seeks_point or "semantic" not in observation:
             return None
-        return observation["semantic"][..., 0] == observation["objectgoal"][0]
+        return observation["semantic"][..., 0] == observation[_OBJECT][0]
 
 
 def pose_in_start_frame(observation: Observation) -> SE2:

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from robot_runtime.actions.discrete import Action
+from robot_runtime.actions.continuous import Decision
 from robot_runtime.common import config
-from robot_runtime.errors import ConfigError, PolicyError
+from robot_runtime.errors import ConfigError
 from robot_runtime.policies.baselines.oracle import Oracle
 from robot_runtime.policies.package.vocabulary import Vocabulary, question_tokens
 from robot_runtime.policy import Answer, Observation, Policy, World
@@ -78,6 +78,7 @@ class EqaAttention(Policy):
     """
 
     name = "eqa-attention"
+    kinds: ClassVar[tuple[str, ...]] = ("eqa",)
     needs: ClassVar[tuple[str, ...]] = ("rgb", "question")
     privileged: ClassVar[bool] = True
 
@@ -85,20 +86,12 @@ class EqaAttention(Policy):
         self._answerer, self._oracle = LearnedAnswerer(answerer), Oracle()
 
     @override
-    def check(self, task: Task) -> None:
-        if task.kind != "eqa":
-            raise PolicyError(
-                f"agent 'eqa-attention' answers questions, and task {task.name!r} is of kind {task.kind}",
-                "use a task of kind eqa, for instance eqa_embodied",
-            )
-
-    @override
     def reset(self, task: Task, seed: int, world: World | None = None) -> None:
         self._answerer.reset()
         self._oracle.reset(task, seed, world)
 
     @override
-    def act(self, observation: Observation) -> Action:
+    def act(self, observation: Observation) -> Decision:
         self._answerer.observe(observation["rgb"])
         return self._oracle.act(observation)
 

@@ -13,7 +13,7 @@ import os
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 import cv2
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from robot_runtime.common.clock import Stopwatch
-from robot_runtime.errors import ConfigError, PolicyError
+from robot_runtime.errors import ConfigError
 from robot_runtime.policies.wrapper import PolicyWrapper
 from robot_runtime.policy import Answer, Observation, Policy, World
 from robot_runtime.records import EVIDENCE
@@ -173,18 +173,14 @@ class Answered(PolicyWrapper):
         answer_probability: below this the agent abstains.
     """
 
+    kinds: ClassVar[tuple[str, ...]] = ("eqa",)
+
     def __init__(self, inner: Policy, service: ChatService, answer_probability: float = 0.0) -> None:
         super().__init__(inner, f"{inner.name}+answerer")
         self._service, self._least = service, answer_probability
         self._reply: Reply | None = None
         missing = [name for name in ("rgb", "question") if name not in inner.needs]
         self.needs = (*inner.needs, *missing)  # type: ignore[misc]
-
-    @override
-    def check(self, task: Task) -> None:
-        if task.kind != "eqa":
-            raise PolicyError(f"task {task.name!r} asks no question", "leave out --answerer, or use a task of kind eqa")
-        super().check(task)
 
     @override
     def reset(self, task: Task, seed: int, world: World | None = None) -> None:

@@ -40,6 +40,7 @@ class EqaMemory(Policy):
     """
 
     name = "eqa-memory"
+    kinds: ClassVar[tuple[str, ...]] = ("eqa",)
     needs: ClassVar[tuple[str, ...]] = ("rgb", "depth", "gps", "compass", "semantic", "question", "floor_plan")
     adds_sensors: ClassVar[tuple[str, ...]] = ("depth", "gps", "compass", "semantic", "floor_plan")
     follows = True
@@ -51,14 +52,6 @@ class EqaMemory(Policy):
                 "give probabilities, the first at most the second",
             )
         self._stop_confidence, self._answer_confidence = stop_confidence, answer_confidence
-
-    @override
-    def check(self, task: Task) -> None:
-        if task.kind != "eqa":
-            raise PolicyError(
-                f"agent 'eqa-memory' answers questions, and task {task.name!r} is of kind {task.kind}",
-                "use a task of kind eqa, for instance eqa_embodied",
-            )
 
     def reset(self, task: Task, seed: int, world: World | None = None) -> None:
         """Start an episode with an empty memory."""
@@ -73,7 +66,7 @@ class EqaMemory(Policy):
         self._conclusion = Conclusion(reason="nothing was seen")
 
     @override
-    def act(self, observation: Observation) -> Action:
+    def act(self, observation: Observation) -> Decision:
         pose = pose_in_start_frame(observation)
         if self._reasoner is None:
             plan = FloorPlan.read(str(observation["floor_plan"]))
@@ -99,7 +92,7 @@ class EqaMemory(Policy):
         self._step += 1
         return action
 
-    def _decide(self) -> Action:
+    def _decide(self) -> Decision:
         reasoner = self._reasoner
         assert reasoner is not None
         if reasoner.problem or self._conclusion.confidence >= self._stop_confidence:

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from typing_extensions import override
 
-from robot_runtime.actions.discrete import Action
+from robot_runtime.actions.continuous import Decision
 from robot_runtime.policies.baselines.oracle import Oracle
 from robot_runtime.policy import Observation, World
 from robot_runtime.task_kinds.eqa.agents.memory_agent import EqaMemory
@@ -38,7 +38,7 @@ class EqaShortestPath(EqaMemory):
         self._oracle.reset(task, seed, world)
 
     @override
-    def act(self, observation: Observation) -> Action:
+    def act(self, observation: Observation) -> Decision:
         if self._last_frame:
             self._memory = ObjectMemory(self._task.camera)
             self._conclusion = Conclusion(reason="the last frame shows nothing")
@@ -46,5 +46,5 @@ class EqaShortestPath(EqaMemory):
         return super().act(observation)
 
     @override
-    def _decide(self) -> Action:
+    def _decide(self) -> Decision:
         return self._oracle.act(self._observed)

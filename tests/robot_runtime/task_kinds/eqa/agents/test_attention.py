@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from raising import raises_naming
 
-from robot_runtime.errors import ConfigError, PolicyError
+from robot_runtime.errors import ConfigError, PolicyMismatch
 from robot_runtime.policies.package.vocabulary import question_tokens
 from robot_runtime.task_kinds.eqa.agents.attention import MODES, EqaAttention, LearnedAnswerer
 from robot_runtime.tasks.task import load_task
@@ -43,5 +43,5 @@ def test_unknown_words_are_left_out() -> None:
 def test_what_does_not_exist_is_named() -> None:
     with raises_naming(ConfigError, "there is no answerer 'oracle'"):
         LearnedAnswerer("oracle")
-    with raises_naming(PolicyError, "answers questions"):
+    with raises_naming(PolicyMismatch, "'eqa-attention'", "kind eqa"):
         EqaAttention().check(load_task("pointnav_gps_compass"))

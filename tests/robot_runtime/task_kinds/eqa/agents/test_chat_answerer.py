@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from raising import raises_naming
 
 from robot_runtime.actions.discrete import Action
-from robot_runtime.errors import ConfigError, PolicyError
+from robot_runtime.errors import ConfigError, PolicyMismatch
 from robot_runtime.policies.baselines.blind import RandomActions
 from robot_runtime.policies.stepping import decide
 from robot_runtime.records import ANSWER, EVIDENCE
@@ -164,7 +164,7 @@ def test_what_cannot_work_is_refused_before_the_robot_moves() -> None:
         ChatService("ftp://there")
     with raises_naming(ConfigError, "time limit"):
         ChatService("http://there", timeout_s=0)
-    with raises_naming(PolicyError, "asks no question"):
+    with raises_naming(PolicyMismatch, "+answerer", "kind eqa"):
         Answered(RandomActions(), ChatService("http://there")).check(load_task("pointnav_gps_compass"))
 
 
