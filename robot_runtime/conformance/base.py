@@ -42,8 +42,10 @@ class BaseConformance(Harness):
             check(seen_hz >= min(25, robot.base.info.rate_hz / 2), "states come at the rate that info states", seen_hz)
             check(all(map(math.isfinite, (state.odom.x_m, state.odom.y_m, state.odom.yaw_rad))), "odometry is finite")
             check(all(isinstance(z, Zone) for z in (state.bumper, state.cliff, state.wheel_drop)), "zones are Zones")
-            check(state.battery_v > 0, "BaseState.battery_v is in volts", state.battery_v)
-            check(0 <= state.battery_fraction <= 1, "BaseState.battery_fraction is 0..1", state.battery_fraction)
+            volts, fraction = state.battery_v, state.battery_fraction
+            check(math.isnan(volts) or volts > 0, "BaseState.battery_v is in volts, NaN if unknown", volts)
+            is_share = math.isnan(fraction) or 0 <= fraction <= 1
+            check(is_share, "BaseState.battery_fraction is 0..1, NaN if unknown", fraction)
 
     def test_base_state_raises_rather_than_return_an_old_value(self) -> None:
         with self.connected() as robot, refused(StaleData, "a state older than max_age_s raises StaleData"):

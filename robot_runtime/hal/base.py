@@ -19,15 +19,15 @@ class BaseState:
     """The base at one instant. Contact, cliff and wheel drop are levels, not events.
 
     Attributes:
-        stamp_ns: time of the measurement.
-        odom: wheel odometry, pose of base_link in ``odom``.
-        velocity: measured.
+        stamp_ns: time of the measurement, Clock nanoseconds.
+        odom: pose of base_link in ``odom``, by wheel odometry.
+        velocity: measured velocity.
         bumper: zones pressed now.
         cliff: zones that see no floor now.
         wheel_drop: wheels hanging now (LEFT, RIGHT).
         halt: reason for which the Guard holds the wheels now.
-        battery_v: volts.
-        battery_fraction: 0 empty .. 1 full. Both NaN if the base does not know.
+        battery_v: voltage of the battery; NaN if the base does not measure it.
+        battery_fraction: charge, 0 empty .. 1 full; NaN if the base does not know it.
     """
 
     stamp_ns: int

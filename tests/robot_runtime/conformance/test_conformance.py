@@ -290,6 +290,7 @@ CASES: tuple[tuple[str, Sabotage, str], ...] = (
     ("base_info_is_sane", info("base", max_linear_m_s=math.inf), "max_linear_m_s is positive"),
     ("base_state_is_fresh", pose("base", "state", stamp_ns=10**15), "not stamped in the future"),
     ("base_state_is_fresh", pose("base", "state", battery_fraction=87.0), "battery_fraction is 0..1"),
+    ("base_state_is_fresh", pose("base", "state", battery_v=-1.0), "battery_v is in volts"),
     ("base_state_is_fresh", pose("base", "state", bumper=0), "zones are Zones"),
     ("base_state_raises", ignores_age("base", "state"), "raises StaleData"),
     ("base_command_returns_at_once", blocks_in_command, "does not wait"),
@@ -371,6 +372,12 @@ def test_a_broken_robot_is_caught_by_name(check: str, sabotage: Sabotage, rule: 
     (name,) = [n for n in dir(suite) if n.startswith(f"test_{check}")]
     with pytest.raises(AssertionError, match=rule):
         getattr(suite, name)()
+
+
+def test_a_base_without_a_voltmeter_passes() -> None:
+    Sabotaged(
+        pose("base", "state", battery_v=math.nan, battery_fraction=math.nan), at_a_wall=False
+    ).test_base_state_is_fresh_ordered_and_complete()
 
 
 def test_every_check_is_tried_on_a_broken_robot() -> None:
