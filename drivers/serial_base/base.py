@@ -1,4 +1,4 @@
-"""The runtime's side of a base whose port a guard process owns."""
+"""The runtime's side of a base whose connection a guard process owns."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ PAUSE_S = 1.0
 log = logging.getLogger(__name__)
 
 
-class GuardedBase(Base):
+class GuardProcessBase(Base):
     """A base behind a guard process.
 
     Args:
-        clock: of the robot.
-        info: of the base.
-        settings: of the guard process.
+        clock: clock of the robot.
+        info: properties of the base.
+        settings: settings of the guard process.
         critical_fraction: charge at which no motion begins any more; one that is under way is finished.
-        emulation: of a simulated robot's base; None for a real one.
+        emulation: emulation of a simulated robot's base; None for a real base.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class GuardedBase(Base):
         clock: Clock,
         info: BaseInfo,
         settings: GuardSettings,
-        critical_fraction: float,
+        critical_fraction: float = 0.0,
         emulation: LockstepEmulation | None = None,
     ) -> None:
         self._clock, self._info, self._settings = clock, info, settings
@@ -75,7 +75,7 @@ class GuardedBase(Base):
 
     @property
     def guard_process_id(self) -> int:
-        """Of the guard process; 0 while disconnected."""
+        """Process id of the guard process; 0 while disconnected."""
         return 0 if self._guard is None else self._guard.process_id
 
     @property

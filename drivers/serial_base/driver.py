@@ -7,8 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from drivers.serial_base.base import GuardedBase
-from drivers.serial_base.e_stop_memory import memory_path
+from drivers.serial_base.base import GuardProcessBase
 from drivers.serial_base.emulator import EmulatedBase, EmulatorOptions
 from drivers.serial_base.lockstep import LockstepEmulation
 from drivers.serial_base.settings import GuardSettings
@@ -17,7 +16,6 @@ from robot_runtime.common import config
 from robot_runtime.common.config import Positive
 from robot_runtime.hal import BaseInfo, Robot
 from robot_runtime.hal.motors import KnownMotors, MotorModel
-from robot_runtime.safety.guard import GuardLimits
 
 
 @dataclass(frozen=True)
@@ -25,12 +23,12 @@ class BaseOptions:
     """The ``options`` of a base; each kind of base has its own defaults.
 
     Attributes:
-        port: of the base.
-        radius_m: of the robot, which may be wider than its base.
-        max_linear_m_s: limit of the Guard.
-        max_angular_rad_s: likewise.
-        max_linear_accel_m_s2: likewise, for speeding up; stops are immediate.
-        max_angular_accel_rad_s2: likewise.
+        port: path of the base's serial port.
+        radius_m: radius of the robot, which may be wider than its base.
+        max_linear_m_s: largest speed that the Guard lets through.
+        max_angular_rad_s: largest turning rate that the Guard lets through.
+        max_linear_accel_m_s2: largest acceleration that the Guard lets through when speeding up; stops are immediate.
+        max_angular_accel_rad_s2: largest angular acceleration that the Guard lets through when speeding up.
         stop_button: button of the base that engages the emergency stop, by its bit; None for none.
         emulator: behavior of the emulated base on a simulated robot.
     """
@@ -52,9 +50,9 @@ class BaseKind:
     """A kind of base on a serial port.
 
     Attributes:
-        name: for messages.
-        wire: its protocol.
-        emulator: its emulation.
+        name: name of the base, for messages.
+        wire: protocol of the base.
+        emulator: emulation of the base.
         motors: nominal model of its motors.
         critical_fraction: charge at which no motion begins any more.
     """
@@ -80,17 +78,15 @@ class BaseKind:
     def settings(self, options: BaseOptions) -> GuardSettings:
         """Return the settings of a base's guard process."""
         buttons = 0 if options.stop_button is None else 1 << options.stop_button
-        path = f"{self.wire.__module__}:{self.wire.__qualname__}"
-        limits, memory = GuardLimits.of(self.info(options)), memory_path(options.port)
-        return GuardSettings(path, options.port, limits, buttons, e_stop_file=memory)
+        return GuardSettings.of(self.wire, options.port, self.info(options), buttons)
 
-    def make(self, robot: Robot, options: BaseOptions) -> GuardedBase:
+    def make(self, robot: Robot, options: BaseOptions) -> GuardProcessBase:
         """Return a base of this kind, disconnected; emulated on a simulated robot."""
         emulation, simulation = None, robot.simulation
         if simulation is not None:
             chassis, random = simulation.chassis, simulation.random(self.wire.__module__)
             emulation = LockstepEmulation(chassis, self.emulator(chassis, random, options.emulator))
         settings = self.settings(options)
-        base = GuardedBase(robot.clock, self.info(options), settings, self.critical_fraction, emulation)
+        base = GuardProcessBase(robot.clock, self.info(options), settings, self.critical_fraction, emulation)
         base.motors = KnownMotors(self.motors)
         return base

@@ -14,7 +14,6 @@ from pathlib import Path
 
 from drivers.serial_base.messages import MAX_PACKET, Answer, Request, State, Trouble, pack, unpack
 from drivers.serial_base.settings import GuardSettings
-from drivers.serial_wire.port import Port
 from robot_runtime.common.clock import SystemClock, seconds_to_ns
 from robot_runtime.errors import DeviceFault
 
@@ -46,9 +45,9 @@ class GuardLink:
     """A guard process and the link to it.
 
     Args:
-        settings: of the process.
-        on_state: called with each state, in order.
-        on_trouble: called with each trouble.
+        settings: settings of the process.
+        on_state: consumer of each state, in order.
+        on_trouble: consumer of each trouble.
 
     Attributes:
         written: bytes that the process has written to the port so far.
@@ -83,8 +82,10 @@ class GuardLink:
         near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with far:
             command = [sys.executable, "-m", "drivers.serial_base", self._settings.pack(), str(far.fileno())]
+            # The wire is imported from where this process finds it.
+            environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
             # A session of its own: what a terminal sends to the runtime must not reach it.
-            self._process = subprocess.Popen(command, pass_fds=(far.fileno(),), start_new_session=True)
+            self._process = subprocess.Popen(command, pass_fds=(far.fileno(),), start_new_session=True, env=environment)
         near.settimeout(POLL_S)
         self._link, self._heard_ns = near, self._clock.now_ns()
         if not self._settings.lockstep:
@@ -234,7 +235,7 @@ class GuardLink:
         deadline_ns = clock.now_ns() + seconds_to_ns(TAKE_OVER_S)
         while clock.now_ns() < deadline_ns:
             try:
-                port = Port(self._settings.port, wire.baud_rate, wire.attachment)
+                port = wire.open(self._settings.port)
             except DeviceFault:
                 clock.sleep(0.02)
                 continue

@@ -1,4 +1,4 @@
-"""Guard process: it owns the base's port, and stops the wheels whatever happens to the runtime.
+"""Guard process: it owns the connection to a base, and stops the wheels whatever happens to the runtime.
 
 One thread reads the wire, decides and writes, so that a stop after a contact waits for no other thread. The process is
 connected to the runtime by one Unix socket; when the runtime dies, the socket ends and the wheels stop. Beside the
@@ -21,6 +21,7 @@ from drivers.serial_base.e_stop_memory import EStopMemory
 from drivers.serial_base.guard import WireGuard
 from drivers.serial_base.messages import MAX_PACKET, STEP, Message, Request, State, Trouble, pack, unpack
 from drivers.serial_base.settings import GuardSettings
+from drivers.serial_base.wire import Transport
 from drivers.serial_wire.port import Port, PortInUse
 from drivers.serial_wire.pty_emulation import read_exactly
 from robot_runtime.common.clock import SystemClock, ns_to_seconds, seconds_to_ns, wait_for
@@ -55,8 +56,8 @@ class GuardProcess:
     """The process's port, link and decisions.
 
     Args:
-        settings: of the process.
-        link: to the runtime.
+        settings: settings of the process.
+        link: socket to the runtime.
     """
 
     def __init__(self, settings: GuardSettings, link: socket.socket) -> None:
@@ -68,7 +69,7 @@ class GuardProcess:
         self._guard = WireGuard(self._wire, settings.limits, settings.stop_buttons, self._send, self._tell)
         if settings.e_stop or self._memory.engaged:
             self._guard.emergency_stop(0)
-        self._port: Port | None = None
+        self._port: Transport | None = None
         self._written = 0
         self._clock = SystemClock()
         self._retried_ns = 0
@@ -105,7 +106,7 @@ class GuardProcess:
     def _serve(self) -> None:
         parent = os.getppid()
         while not self.ended:
-            waiting: list[Port | socket.socket] = [self._link] if self._port is None else [self._port, self._link]
+            waiting: list[Transport | socket.socket] = [self._link] if self._port is None else [self._port, self._link]
             ready, _, _ = select.select(waiting, [], [], TICK_S)
             if self._port is not None and self._port in ready:
                 self._read()
@@ -145,7 +146,7 @@ class GuardProcess:
 
     def _step(self, count: int, now_ns: int) -> None:
         """Read what has arrived by a simulated instant."""
-        if self._port is not None and count:
+        if isinstance(self._port, Port) and count:
             try:
                 self._guard.feed(read_exactly(self._port, count), now_ns)
             except DeviceFault as fault:
@@ -159,7 +160,7 @@ class GuardProcess:
         return 0 if self._settings.lockstep else self._clock.now_ns()
 
     def _open(self, now_ns: int) -> None:
-        self._port = Port(self._settings.port, self._wire.baud_rate, self._wire.attachment)
+        self._port = self._wire.open(self._settings.port)
         self._opened_ns = self._silent_ns = None
         self._calling = False
         scheduling = "normal" if self._settings.lockstep else _raise_priority()
@@ -247,7 +248,7 @@ class GuardProcess:
     def _begin_call(self, now_ns: int) -> None:
         """Ask a base that may talk at another baud rate to change it; greet one that knows no other."""
         other = self._wire.other_baud_rate
-        if other is None or self._port is None:
+        if other is None or not isinstance(self._port, Port):
             self._guard.greet(now_ns)
             return
         self._port.change_baud_rate(other)
@@ -255,7 +256,7 @@ class GuardProcess:
         self._calling = True
 
     def _end_call(self) -> None:
-        if self._calling and self._port is not None:
+        if self._calling and isinstance(self._port, Port):
             self._port.change_baud_rate(self._wire.baud_rate)
         self._calling = False
 

@@ -6,7 +6,9 @@ import json
 from dataclasses import asdict, dataclass
 from importlib import import_module
 
+from drivers.serial_base.e_stop_memory import memory_path
 from drivers.serial_base.wire import BaseWire
+from robot_runtime.hal.wheels import BaseInfo
 from robot_runtime.safety.guard import GuardLimits
 
 
@@ -16,12 +18,12 @@ class GuardSettings:
 
     Attributes:
         wire: protocol of the base, ``module:class``.
-        port: path of the device.
-        limits: of the Guard.
+        port: path of the serial device, or what else the wire's ``open`` takes.
+        limits: limits that the Guard enforces.
         stop_buttons: bits of the base's buttons that engage the emergency stop.
         e_stop: whether the emergency stop is engaged from the beginning.
         lockstep: whether time is simulated: it passes only when the runtime says so.
-        e_stop_file: remembers the emergency stop for the next guard process; empty for no memory.
+        e_stop_file: path of the file that keeps the emergency stop for the next guard process; empty for no memory.
     """
 
     wire: str
@@ -31,6 +33,12 @@ class GuardSettings:
     e_stop: bool = False
     lockstep: bool = False
     e_stop_file: str = ""
+
+    @classmethod
+    def of(cls, wire: type[BaseWire], port: str, info: BaseInfo, stop_buttons: int = 0) -> GuardSettings:
+        """Return the settings of a base: the limits of ``info``, and an emergency stop that is remembered."""
+        path = f"{wire.__module__}:{wire.__qualname__}"
+        return cls(path, port, GuardLimits.of(info), stop_buttons, e_stop_file=memory_path(port))
 
     def make_wire(self) -> BaseWire:
         """Return a new wire of the base."""

@@ -4,28 +4,29 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from enum import IntEnum
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, Protocol
 
-from drivers.serial_wire.port import Attachment
+from drivers.serial_wire.port import Attachment, Port
 from robot_runtime.errors import DeviceFault
 from robot_runtime.hal.wheels import Velocity, Zone
+from robot_runtime.safety.guard import STILL
 
 
 class Reading(NamedTuple):
     """Measurements of a base at one instant.
 
     Attributes:
-        stamp_ns: of the measurement, on the guard's clock.
-        x_m: odometry, pose of base_link in ``odom``.
-        y_m: likewise.
-        yaw_rad: likewise.
-        linear_m_s: measured velocity.
-        angular_rad_s: likewise.
-        bumper: bits of :class:`~robot_runtime.hal.wheels.Zone`.
-        cliff: likewise.
-        wheel_drop: likewise.
-        battery_v: volts.
-        battery_fraction: 0 empty .. 1 full.
+        stamp_ns: time of the measurement, on the guard's clock.
+        x_m: position of base_link in ``odom``, by odometry.
+        y_m: position of base_link in ``odom``, by odometry.
+        yaw_rad: heading of base_link in ``odom``, by odometry, within -pi to pi.
+        linear_m_s: measured velocity, forward positive.
+        angular_rad_s: measured velocity, counter-clockwise positive.
+        bumper: pressed zones, bits of :class:`~robot_runtime.hal.wheels.Zone`.
+        cliff: zones without a floor, bits of ``Zone``.
+        wheel_drop: wheels that hang, bits of ``Zone``.
+        battery_v: voltage of the battery; NaN if the base does not measure it.
+        battery_fraction: charge, 0 empty .. 1 full; NaN if the base does not know it.
         charging: whether it is on a charger.
         buttons: bits, one for each button that is pressed.
         over_current: bits of ``Zone``: wheels whose motors draw too much current.
@@ -49,6 +50,22 @@ class Reading(NamedTuple):
     pushed: bool = False
 
 
+class Transport(Protocol):
+    """An open connection to a base: a serial port, a socket, or any object with these methods."""
+
+    def fileno(self) -> int:
+        """File descriptor that ``select`` finds readable when bytes have arrived."""
+
+    def read(self) -> bytes:
+        """Return the bytes that have arrived. Raises ``DeviceFault`` if the connection is lost."""
+
+    def write(self, data: bytes) -> None:
+        """Write all bytes without a long wait. Raises ``DeviceFault`` if the connection is lost."""
+
+    def close(self) -> None:
+        """Release the connection."""
+
+
 class Signal(IntEnum):
     """State that the base's lights and sounds show to people."""
 
@@ -62,20 +79,20 @@ class Signal(IntEnum):
 
 
 class BaseWire(ABC):
-    """Protocol of one base, with its memory. Pure: no port, no clock.
+    """Protocol of a base, with its memory. It uses no clock, and but for :meth:`open` no port.
 
     Attributes:
-        attachment: the kind of device, for messages.
-        baud_rate: of the port.
-        other_baud_rate: at which the device may talk instead after it was switched on; None for none.
-        period_s: between two readings.
-        fault: why the device cannot be used; None while it can.
-        hold: why it must not move now, in one sentence; empty if it may.
+        attachment: kind of device, for messages.
+        baud_rate: baud rate of a serial port.
+        other_baud_rate: baud rate of a device that was just switched on, if it may be another; None if not.
+        period_s: time between two readings; at 0.05 s the feedback timeout of 0.1 s tolerates no lost reading.
+        fault: reason why the device cannot be used; None while it can.
+        hold: reason why the device must not move now, in one sentence; empty if it may.
         missed: number of readings so far that were lost on the way.
     """
 
     attachment: ClassVar[Attachment]
-    baud_rate: ClassVar[int]
+    baud_rate: ClassVar[int] = 115_200
     other_baud_rate: ClassVar[int | None] = None
     period_s: ClassVar[float]
 
@@ -83,9 +100,20 @@ class BaseWire(ABC):
     hold: str = ""
     missed: int = 0
 
-    @abstractmethod
+    def open(self, port: str) -> Transport:
+        """Open the connection; the default opens a serial port.
+
+        Args:
+            port: path of a serial device, or another address that the wire understands.
+
+        Raises:
+            DeviceFault: no connection; within 0.4 s, because the guard process does nothing else meanwhile.
+        """
+        return Port(port, self.baud_rate, self.attachment)
+
     def begin(self, now_ns: int) -> bytes:
-        """Return what is sent when the port was opened; wheels at zero."""
+        """Return what is sent after :meth:`open`, and again to a silent base; wheels at zero."""
+        return self.drive(STILL)
 
     def call(self) -> bytes:
         """Return what, sent at ``other_baud_rate``, has the device talk at ``baud_rate``."""
@@ -93,19 +121,19 @@ class BaseWire(ABC):
 
     @abstractmethod
     def feed(self, data: bytes, now_ns: int) -> list[Reading]:
-        """Return the readings completed by these bytes."""
+        """Return the readings that are complete with these bytes, which may end in the middle of a message."""
 
     @abstractmethod
     def drive(self, velocity: Velocity) -> bytes:
         """Return the command for a velocity; for zero it stops the base in any state of its protocol."""
 
-    @abstractmethod
     def upkeep(self, signal: Signal, now_ns: int) -> bytes:
         """Return what else is to be sent now: requests, lights, sounds; called once per reading."""
+        return b""
 
-    @abstractmethod
     def end(self) -> bytes:
-        """Return what is sent before the port is closed; wheels at zero."""
+        """Return what is sent before the connection is closed; wheels at zero."""
+        return self.drive(STILL)
 
     @property
     def version(self) -> str:
@@ -113,9 +141,9 @@ class BaseWire(ABC):
         return ""
 
     @property
-    @abstractmethod
     def skipped(self) -> int:
-        """Number of bytes so far that belonged to no frame."""
+        """Number of bytes so far that belonged to no message, if the wire counts them."""
+        return 0
 
 
 def zones(bits: int, left: int, center: int, right: int) -> int:

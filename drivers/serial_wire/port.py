@@ -27,14 +27,14 @@ class Attachment:
     """A kind of device on a serial port, for messages.
 
     Attributes:
-        device: its name, for example ``hedgehog``.
+        device: name of the device, for example ``hedgehog``.
         vendors: USB vendors of its port.
         rules: file of udev rules that permits its use; empty for none.
-        options: where port and baud rate are set.
+        options: names of the options for port and baud rate.
     """
 
     device: str
-    vendors: frozenset[int]
+    vendors: frozenset[int] = frozenset()
     rules: str = ""
     options: str = "'port' and 'baud_rate' in the device's options"
 

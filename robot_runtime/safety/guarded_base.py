@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from abc import abstractmethod
 
+from typing_extensions import override
+
 from robot_runtime.common.clock import Clock
 from robot_runtime.hal.base import Base
 from robot_runtime.hal.wheels import BaseInfo, Velocity
@@ -36,31 +38,31 @@ class GuardedBase(Base):
         self._guard = GuardedWheels(limits, clock.now_ns(), self._send, self._held, interval_s)
 
     @property
+    @override
     def info(self) -> BaseInfo:
-        """Properties, also while disconnected."""
         return self._info
 
+    @override
     def command(self, velocity: Velocity) -> Velocity:
-        """Ask for a velocity and return what the Guard let through."""
         self._require_connected()
         with self._lock:
             return self._guard.command(velocity, self._now_ns())
 
+    @override
     def stop(self) -> None:
-        """Bring the wheels to zero, and forget the command."""
         self._require_connected()
         with self._lock:
             self._guard.stop(self._now_ns())
 
+    @override
     def emergency_stop(self) -> None:
-        """Stop, and refuse every motion until it is released; for any thread."""
         self._require_connected()
         with self._lock:
             self._guard.emergency_stop(self._now_ns())
             self._emergency_stop_changed()
 
+    @override
     def release_emergency_stop(self) -> None:
-        """Allow motion again; for any thread."""
         self._require_connected()
         with self._lock:
             self._guard.release_emergency_stop(self._now_ns())

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from drivers.serial_base.base import GuardedBase
+from drivers.serial_base.base import GuardProcessBase
 from drivers.serial_base.emulator import EmulatedBase, EmulatorOptions, KinematicBody
 from drivers.serial_base.faults import Fault
 from drivers.serial_base.guard import WireGuard
@@ -91,12 +91,12 @@ class Bench:
 @contextmanager
 def in_real_time(
     kind: MakeDevice, wire: str, folder: Path, *faults: Fault
-) -> Iterator[tuple[GuardedBase, KinematicBody]]:
+) -> Iterator[tuple[GuardProcessBase, KinematicBody]]:
     """A base behind a guard process of its own, with an emulated device at the other end of a pty; not connected."""
     body = make_body()
     device = make_device(kind, body, *faults)
     settings = GuardSettings(wire, str(folder / "base"), GuardLimits.of(INFO))
-    base = GuardedBase(SystemClock(), INFO, settings, 0.05)
+    base = GuardProcessBase(SystemClock(), INFO, settings, 0.05)
     with PtyServer(Pty(folder / "base"), device):
         try:
             yield base, body
@@ -104,7 +104,7 @@ def in_real_time(
             base.close()
 
 
-def drive(base: GuardedBase, velocity: Velocity, seconds: float) -> None:
+def drive(base: GuardProcessBase, velocity: Velocity, seconds: float) -> None:
     """Repeat a command every 20 ms."""
     end_s = time.monotonic() + seconds
     while time.monotonic() < end_s:

@@ -10,7 +10,7 @@ import numpy as np
 
 from drivers.create2.driver import CREATE_2_BASE, Create2Options
 from drivers.kobuki.driver import KOBUKI_BASE, KobukiOptions
-from drivers.serial_base.base import GuardedBase
+from drivers.serial_base.base import GuardProcessBase
 from drivers.serial_base.driver import BaseKind, BaseOptions
 from drivers.serial_base.emulator import EmulatorOptions, KinematicBody
 from drivers.serial_base.lockstep import LockstepEmulation
@@ -41,12 +41,12 @@ class Actions:
 
 def make_emulated_base(
     kind: BaseKind, options: BaseOptions, motors: MotorOptions
-) -> tuple[SimulatedClock, GuardedBase, KinematicBody]:
+) -> tuple[SimulatedClock, GuardProcessBase, KinematicBody]:
     """Return a base behind a real guard process and a real pty, in simulated time on an open floor."""
     clock, body = SimulatedClock(STEP_NS), KinematicBody(motors)
     clock.add_listener(body.on_step)
     emulation = LockstepEmulation(body, kind.emulator(body, np.random.default_rng(0), options.emulator))
-    base = GuardedBase(clock, kind.info(options), kind.settings(options), kind.critical_fraction, emulation)
+    base = GuardProcessBase(clock, kind.info(options), kind.settings(options), kind.critical_fraction, emulation)
     base.motors = KnownMotors(motors.true, calibrated=True)
     return clock, base, body
 
@@ -74,7 +74,7 @@ def motion_rows(trials: int, advance: Callable[..., None]) -> list[Row]:
 
 
 def _measure(
-    clock: SimulatedClock, base: GuardedBase, body: KinematicBody, trials: int, advance: Callable[..., None]
+    clock: SimulatedClock, base: GuardProcessBase, body: KinematicBody, trials: int, advance: Callable[..., None]
 ) -> tuple[Actions, Actions]:
     forward, turn = Actions(), Actions()
     head = FixedHead(clock)

@@ -18,7 +18,7 @@ import numpy as np
 from drivers.kobuki.driver import KOBUKI_BASE, KobukiOptions
 from drivers.kobuki.protocol import BAUD_RATE, PERIOD_S
 from drivers.kobuki.serial_port import KOBUKI
-from drivers.serial_base.base import GuardedBase
+from drivers.serial_base.base import GuardProcessBase
 from drivers.serial_wire.port import Port
 from drivers.serial_wire.pty_emulation import Pty, read_exactly
 from robot_runtime.common.clock import NS_PER_S, SystemClock
@@ -40,10 +40,10 @@ BURN = "while True: pass"
 Advance = Callable[..., None]
 
 
-def make_base(port: str) -> GuardedBase:
+def make_base(port: str) -> GuardProcessBase:
     """Return a Kobuki behind a guard process."""
     options = KobukiOptions(port, stop_button=None)
-    return GuardedBase(SystemClock(), KOBUKI_BASE.info(options), KOBUKI_BASE.settings(options), 0.0)
+    return GuardProcessBase(SystemClock(), KOBUKI_BASE.info(options), KOBUKI_BASE.settings(options), 0.0)
 
 
 @contextmanager
@@ -106,7 +106,7 @@ def emulated(contacts: int = 0) -> Iterator[Emulated]:
             device.kill()
 
 
-def _drive(base: GuardedBase, seconds: float) -> int:
+def _drive(base: GuardProcessBase, seconds: float) -> int:
     """Repeat a command, and return the instant of the last one."""
     clock = SystemClock()
     last_ns = clock.now_ns()

@@ -10,7 +10,7 @@ from raising import raises_naming
 
 from drivers.create2.driver import CREATE_2_BASE, Create2Options
 from drivers.kobuki.driver import KOBUKI_BASE, KobukiOptions
-from drivers.serial_base.base import GuardedBase
+from drivers.serial_base.base import GuardProcessBase
 from drivers.serial_base.driver import BaseKind, BaseOptions
 from drivers.serial_base.emulator import EmulatorOptions, KinematicBody
 from drivers.serial_base.faults import Fault, LowVoltage, OverCurrent, Rebooting
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.slow  # a process each
 class Driven:
     """A connected base and its simulated time."""
 
-    def __init__(self, clock: SimulatedClock, base: GuardedBase, body: KinematicBody) -> None:
+    def __init__(self, clock: SimulatedClock, base: GuardProcessBase, body: KinematicBody) -> None:
         self.clock, self.base, self.body = clock, base, body
 
     def drive(self, seconds: float) -> None:

@@ -19,7 +19,7 @@ from raising import raises_naming
 
 from drivers.kobuki.emulator import EmulatedKobuki
 from drivers.kobuki.serial_port import KOBUKI
-from drivers.serial_base.base import GuardedBase
+from drivers.serial_base.base import GuardProcessBase
 from drivers.serial_base.emulator import KinematicBody, Sensed
 from drivers.serial_base.guard_link import GuardLink
 from drivers.serial_base.messages import MAX_PACKET, RELEASE, STOP, Answer, Request, State, unpack
@@ -39,7 +39,7 @@ WIRE = "drivers.kobuki.wire:KobukiWire"
 FORWARD = Velocity(0.2, 0.0)
 PATIENCE_S = 20.0
 
-OnFloor = tuple[GuardedBase, KinematicBody]
+OnFloor = tuple[GuardProcessBase, KinematicBody]
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def on_floor(tmp_path: Path) -> Iterator[OnFloor]:
         yield made
 
 
-def fault_of(base: GuardedBase) -> RuntimeFault:
+def fault_of(base: GuardProcessBase) -> RuntimeFault:
     """The error that the base's state comes to raise."""
 
     def probe() -> RuntimeFault | None:
@@ -155,9 +155,9 @@ def test_an_emergency_stop_by_its_button_holds_in_the_next_runtime_until_the_ope
 ) -> None:
     memory = tmp_path / "memory" / "e_stop"
 
-    def runtime() -> GuardedBase:
+    def runtime() -> GuardProcessBase:
         settings = replace(made._settings, stop_buttons=1, e_stop_file=str(memory))
-        return GuardedBase(SystemClock(), INFO, settings, 0.05)
+        return GuardProcessBase(SystemClock(), INFO, settings, 0.05)
 
     with in_real_time(ButtonedKobuki, WIRE, tmp_path) as (made, body):
         with runtime() as base:
@@ -166,7 +166,7 @@ def test_an_emergency_stop_by_its_button_holds_in_the_next_runtime_until_the_ope
             assert wait_for(SystemClock(), lambda: memory.exists() or None, PATIENCE_S, 0.01)
             monkeypatch.setattr(ButtonedKobuki, "pressed", False)
             assert base.command(FORWARD) == Velocity()
-        for ending in (GuardedBase.close, lambda base: os.kill(base.guard_process_id, signal.SIGKILL)):
+        for ending in (GuardProcessBase.close, lambda base: os.kill(base.guard_process_id, signal.SIGKILL)):
             with runtime() as base:
                 assert base.state(5.0).halt is Halt.E_STOP
                 ending(base)
@@ -198,7 +198,7 @@ def test_a_memory_that_cannot_be_written_is_told_and_the_stop_holds(
     made, _ = on_floor
     (tmp_path / "file").touch()
     settings = replace(made._settings, e_stop_file=str(tmp_path / "file" / "e_stop"))
-    with GuardedBase(SystemClock(), INFO, settings, 0.05) as base:
+    with GuardProcessBase(SystemClock(), INFO, settings, 0.05) as base:
         base.emergency_stop()
         assert wait_for(SystemClock(), lambda: "cannot be written" in caplog.text or None, PATIENCE_S, 0.01)
         assert base.command(FORWARD) == Velocity()
@@ -206,13 +206,13 @@ def test_a_memory_that_cannot_be_written_is_told_and_the_stop_holds(
 
 RUNTIME = """
 import sys, time
-from drivers.serial_base.base import GuardedBase
+from drivers.serial_base.base import GuardProcessBase
 from drivers.serial_base.settings import GuardSettings
 from robot_runtime.common.clock import SystemClock
 from robot_runtime.hal import BaseInfo, Velocity
 from robot_runtime.safety.guard import GuardLimits
 info = BaseInfo("base", 0.18, 0.7, 3.0, 1.0, 7.0, 50.0)
-base = GuardedBase(SystemClock(), info, GuardSettings(sys.argv[1], sys.argv[2], GuardLimits.of(info)), 0.05)
+base = GuardProcessBase(SystemClock(), info, GuardSettings(sys.argv[1], sys.argv[2], GuardLimits.of(info)), 0.05)
 base.connect()
 while True:
     base.command(Velocity(0.2, 0.0))
@@ -302,7 +302,7 @@ def test_another_device_on_the_port_is_an_error_at_connecting(tmp_path: Path) ->
     with another_device(tmp_path / "base") as path:
         settings = GuardSettings(WIRE, path, GuardLimits.of(INFO))
         with raises_naming(DeviceFault, "none of them was a Kobuki's") as caught:
-            GuardedBase(SystemClock(), INFO, settings, 0.05).connect()
+            GuardProcessBase(SystemClock(), INFO, settings, 0.05).connect()
     assert "find-port" in caught.value.remedy
 
 
@@ -316,5 +316,5 @@ def test_missing_port_and_port_held_by_another_are_errors_at_connecting(on_floor
     holder.close()
     missing = replace(base._settings, port=str(tmp_path / "none"))
     with raises_naming(DeviceFault, "none") as caught:
-        GuardedBase(SystemClock(), base.info, missing, 0.05).connect()
+        GuardProcessBase(SystemClock(), base.info, missing, 0.05).connect()
     assert "plug the Kobuki in" in caught.value.remedy

@@ -11,7 +11,7 @@ from typing import ClassVar
 import pytest
 from open_room import Witness, make_episode, make_task
 
-from drivers.serial_base.base import GuardedBase
+from drivers.serial_base.base import GuardProcessBase
 from robot_runtime.common.geometry import SE2
 from robot_runtime.conformance import BaseConformance, ContactConformance
 from robot_runtime.env import Env
@@ -104,7 +104,7 @@ def test_bad_packets_of_base_and_servos_end_no_episode(room: Scene, preset: str,
     with robot, Env(robot, task, room) as env:
         run_episode(env, load_policy("oracle"), make_episode(goal=(0.5, 0.8), scene=room.name), seed=0)
         assert env.get_metrics()["success"]
-        assert isinstance(robot.base, GuardedBase)
+        assert isinstance(robot.base, GuardProcessBase)
         newest = robot.base.newest
         assert newest is not None
         assert newest.skipped > 0
@@ -121,7 +121,7 @@ class _Disturbed(Witness):
         super().on_step(record)
         if record.index == 2:
             base = self._robot.base
-            assert isinstance(base, GuardedBase)
+            assert isinstance(base, GuardProcessBase)
             os.kill(base.guard_process_id, self._number)
 
 
