@@ -12,9 +12,9 @@ from drivers.realsense.modes import device_modes, size_of
 from drivers.realsense.options import StreamOptions, apply_settings
 from drivers.realsense.sdk import rs
 from drivers.realsense.source import PipelineSource, device_info
-from drivers.realsense.timestamps import HostStamps
-from robot_runtime.common.clock import Clock, ns_to_seconds, wait_for
+from robot_runtime.common.clock import Clock, ahead_ns, ns_to_seconds, seconds_to_ns, unix_now_ns, wait_for
 from robot_runtime.errors import DeviceFault, RecordingError, StaleData, UnpairedImages
+from robot_runtime.hal.clock_sync import ClockSync
 from robot_runtime.imaging.source import RawRgbd
 
 POLL_S = 0.002
@@ -22,6 +22,40 @@ POLL_S = 0.002
 
 _BUSY = ("busy", "errno=16", "is streaming", "already opened")
 """Words in the SDK's messages when another program uses the device."""
+
+
+class HostStamps:
+    """Map from one device's stamps, in the SDK's time domains, to the robot's clock.
+
+    ==================  ============================================================================================
+    domain              meaning and mapping of the stamp
+    ==================  ============================================================================================
+    ``hardware_clock``  the device's counter: offset and drift are estimated from arrivals. The fastest transport
+                        remains in the offset; ``latency_s`` corrects it.
+    ``global_time``     the host's wall clock, to which the SDK has mapped the counter: nothing remains.
+    ``system_time``     the host's wall clock at arrival: ``latency_s`` is the total delay from the exposure.
+    ==================  ============================================================================================
+
+    Args:
+        clock: clock of the robot.
+        latency_s: delay that the stamps do not contain.
+    """
+
+    def __init__(self, clock: Clock, latency_s: float) -> None:
+        self._clock = clock
+        self._latency_ns = seconds_to_ns(latency_s)
+        self._sync = ClockSync(latency_s)
+
+    def add_arrival(self, stamp_ns: int, domain: Any) -> None:
+        """Record the arrival of a frame at this moment; frames that waited in a queue do not count."""
+        if domain == rs.timestamp_domain.hardware_clock:
+            self._sync.add(stamp_ns, self._clock.now_ns())
+
+    def host_ns(self, stamp_ns: int, domain: Any) -> int:
+        """Return a stamp on the robot's clock; in ``hardware_clock`` only after :meth:`add_arrival`."""
+        if domain == rs.timestamp_domain.hardware_clock:
+            return self._sync.to_clock_ns(stamp_ns)
+        return stamp_ns + ahead_ns(self._clock.now_ns, unix_now_ns) - self._latency_ns
 
 
 class LiveSource(PipelineSource):

@@ -12,8 +12,7 @@ from drivers.realsense.capture import FramePair
 from drivers.realsense.filters import FilterChain
 from drivers.realsense.modes import device_modes
 from drivers.realsense.options import StreamOptions
-from drivers.realsense.probe import probe
-from drivers.realsense.rosbag2 import check_topics
+from drivers.realsense.probe import check_topics, probe
 from drivers.realsense.sdk import rs
 from drivers.realsense.source import PipelineSource
 from robot_runtime.common.clock import Clock, Stopwatch, ns_to_seconds, seconds_to_ns

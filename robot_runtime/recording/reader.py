@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,11 +13,13 @@ from mcap.opcode import Opcode
 from mcap.records import Attachment, Channel, McapRecord, Message, Metadata
 from typing_extensions import Self
 
+from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import ConfigError, RecordingError, SceneError
 from robot_runtime.hal import BaseState, PoseEstimate, RgbdFrame
 from robot_runtime.hal.events import Event
 from robot_runtime.hal.streams import STREAMS
-from robot_runtime.recording import images, observations
+from robot_runtime.policy import Observation
+from robot_runtime.recording import images, json_records
 from robot_runtime.recording.chain import stated_digest
 from robot_runtime.recording.channels import IMAGE_TOPICS
 from robot_runtime.recording.header import LOG_FORMAT, header_from_json
@@ -27,7 +30,9 @@ from robot_runtime.recording.mcap_scan import ChunkSpan, Damaged, LogFile
 from robot_runtime.recording.pose_streams import poses_from_json
 from robot_runtime.recording.step_form import HOST, step_form
 from robot_runtime.records import EpisodeEnd, EpisodeHeader, SentCommand, StepRecord
-from robot_runtime.tasks.registry import kind_of
+from robot_runtime.tasks.categories import object_category_ids
+from robot_runtime.tasks.registry import kind_of, sensor_of
+from robot_runtime.tasks.sensor import Moment
 
 _TOPICS = {name: stream.topic for name, stream in STREAMS.items()}
 
@@ -154,7 +159,7 @@ class LogReader:
         """
         where = f"{self.path}: step {record.index}"
         digests = self._digests.get(record.index, {})
-        return observations.with_images(self.header, record, self.frame(record), digests, where)
+        return _with_images(self.header, record, self.frame(record), digests, where)
 
     def frame(self, record: StepRecord) -> RgbdFrame:
         """The camera's images of a step from :meth:`steps`.
@@ -318,7 +323,7 @@ class LogReader:
         self, data: dict[str, Any], phase_s: dict[str, float], shared: Mapping[int | None, Mapping[str, Any]]
     ) -> tuple[StepRecord, dict[str, Any]]:
         """A step, and the digests of its images."""
-        return self._form.decode(data, phase_s, shared), observations.digests_of(data["observation"])
+        return self._form.decode(data, phase_s, shared), _digests_of(data["observation"])
 
     def _decode(self, message: Message, what: str, decode: Callable[[dict[str, Any]], R]) -> R:
         """The record in a JSON message; ``what`` names it in the error of a malformed one."""
@@ -345,6 +350,42 @@ def before_damage(items: Iterable[T]) -> tuple[list[T], RecordingError | None]:
 def read_log(path: Path | str) -> LogReader:
     """Open a log; use it in a ``with`` statement. Raises ``RecordingError``."""
     return LogReader(Path(path))
+
+
+def _digests_of(observation: Mapping[str, Any]) -> dict[str, Any]:
+    """The digests of an observation's images in a step's JSON: a log has no other form of them."""
+    return {name: array for name, array in observation.items() if "crc32" in array}
+
+
+def _with_images(
+    header: EpisodeHeader, record: StepRecord, frame: RgbdFrame, digests: Mapping[str, Any], where: str
+) -> StepRecord:
+    """A step with its frame, and with the observation's images computed from the frame.
+
+    Args:
+        header: header of the episode.
+        record: step without images.
+        frame: images of the camera.
+        digests: digests of the observation's images, by sensor.
+        where: file and step, for messages.
+
+    Raises:
+        RecordingError: an image is not the one that the policy was given.
+    """
+    task = header.task
+    moment = Moment(task, frame, SE2(), SE2(), None, object_category_ids(task, header.scene))
+    observation: Observation = {}
+    for name in task.sensors:
+        if name in record.observation:
+            observation[name] = record.observation[name]
+        elif name in digests:
+            observation[name] = sensor_of(task, name).value(moment)
+            if json_records.array_to_json(observation[name]) != digests[name]:
+                raise RecordingError(
+                    f"{where}: observation {name!r} from the logged frame is not the one that the policy was given",
+                    "read the log with the version that its provenance names, or use frame(), the camera's images",
+                )
+    return replace(record, frame=frame, observation=observation)
 
 
 _DECODERS: dict[str, tuple[str, Any]] = {

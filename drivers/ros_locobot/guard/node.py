@@ -33,10 +33,9 @@ from drivers.ros_locobot.connection.master import Master, wait_until
 from drivers.ros_locobot.guard.e_stop_latch import LEFT_ENGAGED, EStopLatch
 from drivers.ros_locobot.guard.logic import GuardStatus, Hold, WheelGuard
 from drivers.ros_locobot.guard.master_monitor import MasterMonitor
-from drivers.ros_locobot.guard.motor_switch import MotorSwitch
 from drivers.ros_locobot.guard.options import CONNECT_TIMEOUT_S, MASTER_TIMEOUT_S, GuardOptions, read_guard_options
 from drivers.ros_locobot.guard.safety_sources import tracker_of
-from drivers.ros_locobot.guard.sensors import has_publisher, subscriptions
+from drivers.ros_locobot.guard.sensors import has_publisher, message_class, subscriptions
 from robot_runtime.common.clock import SystemClock, seconds_to_ns
 from robot_runtime.errors import RuntimeFault
 from robot_runtime.hal.wheels import Halt, Velocity
@@ -51,6 +50,46 @@ SWITCH_INTERVAL_S = 0.0005
 """Python's thread switch interval. With the default of 5 ms a callback would wait longer for a busy thread."""
 
 HOST = SystemClock()
+
+NO_SWITCH = (
+    "this base has no switch of motor power: between this node's zeros it follows the other node and creeps at a part "
+    "of the speed"
+)
+
+
+class MotorSwitch:
+    """The switch of a Kobuki's motors: off while another node commands the base.
+
+    A base executes the newest velocity, so this node's zeros only slow another node's commands. kobuki_node ignores all
+    velocities while motor power is off; a Create's driver has no such switch. Not thread-safe: the node calls it under
+    its lock.
+
+    Args:
+        topic: topic of type ``kobuki_msgs/MotorPower``; empty if the base has none.
+    """
+
+    def __init__(self, topic: str) -> None:
+        self._topic = topic
+        self._is_off = False
+        if topic:
+            self._message = message_class(("kobuki_msgs/MotorPower",))
+            self._publisher = rospy.Publisher(topic, self._message, queue_size=1, tcp_nodelay=True)
+
+    def cut(self) -> str:
+        """Switch the motors off, again if they were; return what this achieves, for the status."""
+        if not self._topic:
+            return NO_SWITCH
+        self._is_off = True
+        self._publisher.publish(self._message(self._message.OFF))
+        if not self._publisher.get_num_connections():
+            return f"motor power stays on, because no node subscribes to {self._topic}"
+        return "motor power is off until then"
+
+    def restore(self) -> None:
+        """Switch the motors on if this node has switched them off."""
+        if self._is_off:
+            self._is_off = False
+            self._publisher.publish(self._message(self._message.ON))
 
 
 class GuardNode:

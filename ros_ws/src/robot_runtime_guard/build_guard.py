@@ -21,7 +21,6 @@ MODULES = (
     "drivers/ros_locobot/guard/e_stop_latch.py",
     "drivers/ros_locobot/guard/logic.py",
     "drivers/ros_locobot/guard/master_monitor.py",
-    "drivers/ros_locobot/guard/motor_switch.py",
     "drivers/ros_locobot/guard/node.py",
     "drivers/ros_locobot/guard/options.py",
     "drivers/ros_locobot/guard/parameters.py",
