@@ -74,8 +74,8 @@ class _Phase:
     """Start of a phase, from which its limits count.
 
     Attributes:
-        index: of its first step.
-        stamp_ns: on the robot's clock, without the pauses of the episode so far.
+        index: index of its first step.
+        stamp_ns: time on the robot's clock, without the pauses of the episode so far.
         origin: pose by the policy's localizer.
         placement: its accuracy.
         observations: builder for this phase.
@@ -202,9 +202,9 @@ class Env:
 
         Args:
             episode: the episode to run.
-            agent_name: for the header.
-            seed: for the header; None for the environment's.
-            policy: for the header.
+            agent_name: agent's name in the header.
+            seed: seed in the header; None for the environment's.
+            policy: source of the policy in the header.
 
         Raises:
             InvalidStart, UnreachableGoal, EpisodeError: before the robot moves; no record is written.

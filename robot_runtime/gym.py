@@ -73,8 +73,8 @@ class NavigationEnv(gymnasium.Env[dict[str, Any], np.int64]):
     """Episodes of an :class:`Env`, drawn at random or chosen.
 
     Args:
-        env: on a connected robot; remains the caller's to close.
-        episodes: to draw from, with equal chance; ``reset(options={"episode": i})`` takes the ``i``-th instead.
+        env: environment on a connected robot; the caller closes it.
+        episodes: episodes to draw from, with equal chance; ``reset(options={"episode": i})`` takes the ``i``-th.
         reward: weights of the reward; None for the defaults.
         render_mode: ``rgb_array`` or None: :meth:`render` returns the camera's last color image.
     """
@@ -153,9 +153,9 @@ class NamedNavigationEnv(NavigationEnv):
         scene: folder, or name of a bundled one.
         task: preset or YAML file.
         episodes: file in any known format; None generates ``count``.
-        count: of generated episodes.
-        seed: of generated episodes and simulated noise.
-        render_mode: as of :class:`NavigationEnv`.
+        count: number of generated episodes.
+        seed: seed of generated episodes and simulated noise.
+        render_mode: render mode of :class:`NavigationEnv`.
 
     Raises:
         RuntimeFault: naming the argument that is wrong.

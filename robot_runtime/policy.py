@@ -37,8 +37,8 @@ class World:
     """Ground truth for a privileged agent (an oracle).
 
     Attributes:
-        scene: of the episode.
-        episode: with resolved goals.
+        scene: scene of the episode.
+        episode: episode with resolved goals.
         pose: returns the robot's present pose in ``map``.
         tilt_rad: returns its camera tilt, up positive.
         state: function that returns the episode's state.
@@ -55,7 +55,7 @@ class Policy(ABC):
     """Observations in, actions out.
 
     Attributes:
-        name: for logs and tables.
+        name: name in logs and tables.
         needs: sensors without which it cannot decide; checked before the robot moves.
         kinds: kinds of the tasks that it solves; empty for any.
         adds_sensors: sensors that `run` adds to the task for it, whatever the task; the task's name then lists them.
@@ -63,7 +63,7 @@ class Policy(ABC):
         follows: whether :meth:`overruled` reaches all that it remembers of its own actions.
         task: the one that it was trained for and runs in by default; None for any.
         source: its origin, for logs; None for a policy that was not loaded by name.
-        directory: in which its code is called, once it was loaded or called (``policies.stepping``).
+        directory: folder in which its code is called, once it was loaded or called (``policies.stepping``).
     """
 
     name: ClassVar[str]
@@ -137,10 +137,10 @@ class PolicySource:
     """Origin of a policy, as on a command line.
 
     Attributes:
-        spec: of :func:`robot_runtime.policies.load_policy`; paths as they were given.
+        spec: name for :func:`robot_runtime.policies.load_policy`; paths as they were given.
         arguments: texts, without what is secret.
         python: interpreter or virtual environment of an agent in a process of its own; None for the runtime's own.
-        timeout_s: of such an agent, for each answer; None for the default.
+        timeout_s: time limit of such an agent for each answer; None for the default.
         digest: SHA-256 of what was loaded (:func:`digest_of`); None where no file is named.
     """
 

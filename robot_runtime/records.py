@@ -44,7 +44,7 @@ class ActionResult:
         commanded: the displacement that the action asked for.
         measured: the displacement by the robot's own odometry and head.
         contact: zones that stopped this action; ``NONE`` unless the outcome is ``contact``.
-        duration_s: on the robot's clock.
+        duration_s: duration on the robot's clock.
         detail: cause of ``timed_out`` and ``fault``, and of a look that a limit cut short or refused.
     """
 
@@ -99,10 +99,10 @@ class StepRecord:
     """One step: an action (None at the reset), how it ended, and what was observed afterwards.
 
     Attributes:
-        command: of a continuous ``action``; None with a discrete one.
-        observation: as fed to the policy.
-        frame: as the camera delivered it.
-        pose: of the policy's localizer at exposure.
+        command: command of a continuous ``action``; None with a discrete action.
+        observation: observation as given to the policy.
+        frame: frame as the camera delivered it.
+        pose: pose by the policy's localizer at exposure.
         referee: scoring pose after the action, standing still.
         policy_info: basis of the decision that led to ``action`` (``Policy.info``).
         phase_s: host seconds by phase of :data:`PHASES`; without the phases that the step did not have.
@@ -151,7 +151,7 @@ class EpisodeEnd:
         detail: cause of ``fault``, ``interrupted`` and ``localization_lost``.
         action: the action after the last step, which no step contains because a fault prevented its observation;
             None if there is none.
-        result: of that action.
+        result: result of that action.
         of_policy: whether the policy is the cause of a fault or an interruption: it raised, gave no answer or none that
             is an action, or drove to a cliff.
     """
@@ -175,7 +175,7 @@ class Placement:
         goal: the pose asked for, in ``map``.
         pose: the measured pose, in ``map``, with the goal's heading where the source measures none.
         error_m: between the positions.
-        error_rad: of the heading, left positive; None if the source measures none.
+        error_rad: error of the heading, left positive; None if the source does not measure it.
         scatter_m: standard deviation of the source's positions, one by one.
     """
 
@@ -198,14 +198,14 @@ class EpisodeHeader:
 
     Attributes:
         dataset: file or folder that the episode was read from; empty if it was generated.
-        intrinsics: of the camera whose frames follow.
-        depth_unit_m: of that camera.
+        intrinsics: intrinsics of the camera whose frames follow.
+        depth_unit_m: depth unit of that camera.
         mount: x, y, z of its optical center in base_link at rest, meters.
         origin: mean pose, with covariance, of the standing robot at the start by the policy's localizer. None in older
             logs.
         placement: accuracy of the start. None where no source measured it in ``map``, and in older logs.
-        localizers: by role (``policy``, ``referee``, ``odometry``), the names of the sources of its raw poses: more
-            than one where several are fused.
+        localizers: names of the sources of raw poses by role (``policy``, ``referee``, ``odometry``): more than one
+            where several are fused.
         object_source: source of the objects' poses; None in a task that moves none.
         policy: source of the policy ``agent``. None where it cannot be loaded again by name, and in older logs.
         provenance: commit, versions, host, wall-clock time: the only part that differs between identical runs.

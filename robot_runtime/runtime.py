@@ -34,10 +34,10 @@ def run_episode(env: Env, policy: Policy, episode: Episode, seed: int, name: str
     """Run one episode to its end.
 
     Args:
-        env: on a connected robot.
+        env: environment on a connected robot.
         policy: decides each action.
         episode: the episode to run.
-        seed: of the policy; written to the log.
+        seed: seed of the policy; written to the log.
         name: the policy's name in the log; None for its own.
 
     Raises:

@@ -28,7 +28,7 @@ class Judge:
         high: score from which it says yes; between the two it abstains.
         positives: number of calibration episodes whose truth is yes and that it decided.
         true_positives: number of positives to which it said yes.
-        negatives: number of calibration episodes whose truth is no and that it decided.
+        negatives: number of decided calibration episodes whose truth is negative.
         true_negatives: number of negatives to which it said no.
     """
 

@@ -28,7 +28,7 @@ class VelocityCommand:
     Attributes:
         linear_m_s: forward positive.
         angular_rad_s: left positive.
-        tilt_rad_s: of the camera, up positive.
+        tilt_rad_s: tilt velocity of the camera, up positive.
     """
 
     linear_m_s: float
@@ -53,7 +53,7 @@ class WaypointCommand:
         x_m: forward.
         y_m: left.
         yaw_rad: final heading, left positive.
-        tilt_rad: of the camera, up positive, from the present tilt.
+        tilt_rad: change of the camera's tilt, up positive.
         max_duration_s: longest duration.
     """
 

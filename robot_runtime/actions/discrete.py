@@ -93,7 +93,7 @@ class Dialect:
 
     Attributes:
         name: e.g. ``habitat-lab``.
-        actions: in id order; position is the integer id.
+        actions: actions in the order of their ids; an action's index is its id.
         spellings: this dialect's word for each action, in the same order.
     """
 

@@ -34,7 +34,7 @@ class LogMessages:
     """Messages of one log, chunk by chunk.
 
     Args:
-        path: of the log, whole or being written.
+        path: path of the log, complete or being written.
 
     Raises:
         RecordingError: from every method: no such file, no log, or damaged.
@@ -102,14 +102,14 @@ class FoxgloveServer:
     """Server of one log for any number of viewers. :meth:`update` sends what is due.
 
     Args:
-        path: of the log.
+        path: path of the log.
         host: address to listen on.
-        port: to listen on; 0 for any free one.
+        port: port to listen on; 0 for any free port.
         live: whether the log is being written: messages are sent as they arrive, without playback control.
         clock: paces the playback.
 
     Attributes:
-        port: on which it listens.
+        port: port on which it listens.
         url: address that opens Foxglove's app on this server.
 
     Raises:

@@ -251,8 +251,8 @@ def write_dataset(
     """Write a data set.
 
     Args:
-        logs: with images of one size.
-        folder: of the data set; must not exist.
+        logs: logs whose images have the same size.
+        folder: folder of the data set; must not exist.
         depth: whether to include depth, float32 meters.
         on_log: called after every log.
 

@@ -44,7 +44,7 @@ def open_stream(name: str, out: Path | None = None) -> Iterator[rerun.RecordingS
     """A recording, shown in Rerun's viewer, which is started unless it runs, or written to a file.
 
     Args:
-        name: of the recording.
+        name: name of the recording.
         out: the file, ``.rrd``; None for the viewer.
 
     Raises:
@@ -72,8 +72,8 @@ class RerunEpisode:
     """One episode in a recording.
 
     Args:
-        stream: of :func:`open_stream`, connected to a viewer or a file.
-        header: of the episode.
+        stream: result of :func:`open_stream`, connected to a viewer or a file.
+        header: header of the episode.
     """
 
     def __init__(self, stream: rerun.RecordingStream, header: EpisodeHeader) -> None:

@@ -89,7 +89,7 @@ def write_csv(path: Path, tables: Iterable[Iterable[dict[str, Any]]]) -> int:
     """Write the rows of several logs below a line of names.
 
     Args:
-        path: of the file.
+        path: path of the file.
         tables: one per log, of :func:`rows`.
 
     Returns:

@@ -34,8 +34,8 @@ def write_video(log: LogReader, path: Path, fps: float = FPS, on_step: Callable[
     """Write one log.
 
     Args:
-        log: with images.
-        path: of the video, H.264 in MP4.
+        log: log with images.
+        path: path of the video, H.264 in MP4.
         fps: steps per second.
         on_step: called after every step.
 

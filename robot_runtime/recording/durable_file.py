@@ -72,7 +72,7 @@ class DurableFile:
         os.close(self._fd)
 
     def _check_place(self) -> None:
-        """Raise ``FileNotFoundError`` if the file was deleted or moved: the system goes on writing to it."""
+        """Raise ``FileNotFoundError`` if the file was deleted or moved: the system continues to write to it."""
         try:
             here = os.path.samestat(os.stat(self._path), os.fstat(self._fd))
         except FileNotFoundError:

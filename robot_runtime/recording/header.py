@@ -107,10 +107,10 @@ def header_from_json(
     """The inverse of the three functions above.
 
     Args:
-        path: of the recording, for messages; its folder is the default of the scene's folder.
-        data: of :func:`header_to_json`.
-        files: of :func:`scene_files`, by name.
-        provenance: of :func:`provenance_to_text`.
+        path: path of the recording, for messages; its folder is the default of the scene's folder.
+        data: result of :func:`header_to_json`.
+        files: files of :func:`scene_files`, by name.
+        provenance: result of :func:`provenance_to_text`.
 
     Raises:
         ConfigError, SceneError: a value is malformed; so do the errors of ``json_values.MALFORMED``.

@@ -98,7 +98,7 @@ Expression = Related | Placed | Combined
 
 @dataclass(frozen=True)
 class Harm:
-    """Condition of rest: every object that is no target's subject nor in ``ignore`` keeps an IoU > ``min_iou``."""
+    """Condition of rest: an object that is neither a target's subject nor in ``ignore`` keeps an IoU > ``min_iou``."""
 
     min_iou: float
     ignore: frozenset[str] = frozenset()
@@ -230,7 +230,7 @@ def _placed(item: Mapping[str, Any], where: str) -> Placed:
     place, inside = item["at"], f"{where}.at"
     kinds = [key for key in _PLACES if isinstance(place, Mapping) and key in place]
     if len(kinds) != 1:
-        _fail(inside, f"is no place: {place!r:.80}", f"give it one of: {', '.join(_PLACES)}")
+        _fail(inside, f"is not a place: {place!r:.80}", f"use one of: {', '.join(_PLACES)}")
     kind = kinds[0]
     _only(place, _PLACES[kind], inside)
     _only(item, ("subject", "at", *CONSTANTS[kind]), where)

@@ -37,10 +37,10 @@ def check_episode(task: Task, scene: Scene, episode: Episode, geodesic: Geodesic
     """The episode with resolved goals, if it can be run: the robot fits at the start and a way leads to a goal.
 
     Args:
-        task: of the episode.
-        scene: of the episode.
-        episode: as read from its file.
-        geodesic: of the scene's map and the task's robot radius.
+        task: task of the episode.
+        scene: scene of the episode.
+        episode: episode as read from its file.
+        geodesic: distances on the scene's map for the task's robot radius.
 
     Raises:
         InvalidStart: the start is off the map, in an obstacle, or too near one.

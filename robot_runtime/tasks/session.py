@@ -77,7 +77,7 @@ class TaskSession:
 
         Args:
             action: the one that was carried out.
-            index: of its step.
+            index: index of its step.
 
         Returns:
             Whether the running phase is over and another one follows.

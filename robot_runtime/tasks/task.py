@@ -32,7 +32,7 @@ class TrainingCamera:
 
     Attributes:
         height_m: optical center above the floor.
-        tilt_deg: at the start of an episode, up positive.
+        tilt_deg: tilt at the start of an episode, up positive.
         depth_min_m: lower end of the simulator's clip range.
         depth_max_m: upper end of the simulator's clip range.
         depth_normalized: observation is (clip(d) - min) / (max - min) in [0, 1] (habitat-lab

@@ -78,7 +78,7 @@ def answer_rank(scores: ArrayLike, truth: int, ties: TieRule = "best") -> float:
         ties: rule for equal scores, a :data:`TieRule`.
 
     Raises:
-        ValueError: a score is NaN, or ``truth`` is no index of ``scores``.
+        ValueError: a score is NaN, or ``truth`` is not an index of ``scores``.
     """
     array = np.asarray(scores, np.float64)
     if array.ndim != 1 or not 0 <= truth < len(array):

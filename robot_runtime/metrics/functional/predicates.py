@@ -6,7 +6,7 @@ that of the IoU, which is the metric's own (Batra et al. 2020, A.4).
 
 ===========  ==========================================================================================================
 ``on``       The vertical line through A's center meets B, and the least vertical gap between A's underside and B's
-             upper side, over all places where both are, is no larger than ``gap_m`` and no less than ``-gap_m``.
+             upper side, over all places where both are, is between ``-gap_m`` and ``gap_m``.
 ``inside``   ``min_fraction`` or more of A's volume is in B.
 ``next_to``  The shortest distance between A and B is ``within_m`` or less, and neither is on or inside the other.
 ``at`` pose  A's center is within ``within_m`` of the position, its orientation within ``within_deg``, and its box
