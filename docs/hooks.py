@@ -24,6 +24,8 @@ API = {
     "Devices": ["hal", "hal.device", "hal.base", "hal.head", "hal.camera", "hal.localizer", "hal.manipulation",
                 "hal.robot", "hal.simulation", "robots.loader", "conformance"],
     "Actions and tasks": ["actions.discrete", "actions.continuous", "tasks.task", "tasks.episode", "datasets"],
+    "Extensions": ["common.plugins", "tasks.kind", "tasks.sensor", "datasets.formats",
+                   "policies.baselines.kind_oracle"],
     "Scenes": ["scenes.scene", "scenes.occupancy_map", "scenes.geodesic"],
     "Policies": ["policies", "policies.package.policy"],
     "Logs and scores": ["recording.reader", "recording.writer", "metrics.episode_metrics", "metrics.measures",
