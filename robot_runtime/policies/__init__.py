@@ -9,7 +9,6 @@ A package offers an agent under a name by an entry point::
 from __future__ import annotations
 
 import difflib
-import inspect
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -17,9 +16,8 @@ from typing import Any
 
 from robot_runtime.common.plugins import Registry
 from robot_runtime.errors import ConfigError, PolicyChanged, PolicyError
-from robot_runtime.policies.agents import INTERFACES
-from robot_runtime.policies.agents.policy import AgentPolicy
 from robot_runtime.policies.agents.process import TIME_LIMIT_S, Isolation
+from robot_runtime.policies.openers import OPENERS, opener_of, python_file
 from robot_runtime.policies.package.files import is_package, read_manifest, read_manifest_bytes
 from robot_runtime.policies.package.policy import load_package_policy
 from robot_runtime.policies.python_agent import check_agent, check_python, load_python, make_agent
@@ -27,17 +25,6 @@ from robot_runtime.policy import Policy, PolicySource, digest_of
 
 AGENTS: Registry[Callable[..., Any]] = Registry("robot_runtime.agents", "agent")
 """The agents that installed packages offer: name -> class or factory of the policy, which takes its arguments."""
-
-
-def has_own_process(name: str) -> bool:
-    """Whether ``name`` is that of an unmodified agent with its kind, which runs in its own process."""
-    kind, _, spec = name.partition(":")
-    return kind in INTERFACES and bool(spec)
-
-
-def is_remote(name: str) -> bool:
-    """Whether ``name`` is the URL of a policy server."""
-    return name.startswith(("ws://", "wss://"))
 
 
 def load_policy(name: str, isolation: Isolation | None = None, /, **arguments: Any) -> Policy:
@@ -50,13 +37,13 @@ def load_policy(name: str, isolation: Isolation | None = None, /, **arguments: A
             a name of ``AGENTS``            an agent that an installed package offers
             ``module:Class``, ``x.py:Class``  a :class:`Policy` or an agent of Habitat's kind, within the runtime
             ``habitat:module:Class``        an unmodified agent in a process of its own; ``habitat`` or another
-                                            of ``agents.INTERFACES``
+                                            scheme of :mod:`robot_runtime.policies.openers`
             ``ws://host:port``              a policy server (:mod:`robot_runtime.policies.remote`)
             a path                          a policy package
             ==============================  ===================================================================
 
-        isolation: of an agent in a process of its own; None for the defaults.
-        arguments: of its constructor; of a package see
+        isolation: interpreter and time limit of an agent in a process of its own; None for the defaults.
+        arguments: arguments of its constructor; of a package see
             :func:`robot_runtime.policies.package.policy.load_package_policy`, of a server
             :class:`robot_runtime.policies.remote.client.RemotePolicy`.
 
@@ -65,18 +52,17 @@ def load_policy(name: str, isolation: Isolation | None = None, /, **arguments: A
         ConfigError: ``isolation`` is given for a policy without a process of its own.
         RuntimeFault: those of :func:`~robot_runtime.policies.package.policy.load_package_policy`.
     """
-    if has_own_process(name):
-        kind, _, spec = name.partition(":")
-        return AgentPolicy(INTERFACES[kind], spec, arguments, isolation)
-    if isolation is not None:
+    opener = opener_of(name)
+    if isolation is not None and not (opener is not None and opener.own_process):
+        schemes = [scheme for scheme, other in OPENERS.usable().items() if other.own_process]
         raise ConfigError(
             f"agent {name!r} runs in the runtime's process, without an interpreter and a time limit of its own",
-            f"write its kind before its name, as in habitat:{name}; kinds: {', '.join(INTERFACES)}",
+            f"write its kind before its name, as in habitat:{name}; kinds: {', '.join(schemes)}",
         )
+    if opener is not None:
+        return opener.open(name, isolation, arguments)
     if name in AGENTS:
         return make_agent(name, lambda: AGENTS.load(name), arguments)
-    if is_remote(name):
-        return _remote(name, **arguments)
     if is_package(path := Path(name)):
         return load_package_policy(path, **arguments)
     if ":" in name:
@@ -93,14 +79,11 @@ def check_source(source: PolicySource) -> None:
         PolicyError: there is no such agent, it cannot be imported, or it does not take these arguments.
         RuntimeFault: the manifest of a package cannot be read.
     """
-    name, file = source.spec, _file_of(source.spec)
+    name, opener = source.spec, opener_of(source.spec)
     if name in AGENTS:
         check_agent(name, lambda: AGENTS.load(name), source.values())
-    elif has_own_process(name):
-        if file is not None and not file.is_file():
-            raise PolicyError(f"agent {name!r}: {file}: no such file", "check the path before the colon")
-    elif is_remote(name):
-        return
+    elif opener is not None:
+        opener.check(name)
     elif ":" in name and not is_package(Path(name)):
         check_python(name, source.values())
     elif is_package(path := Path(name)) or path.suffix == ".zip" or len(path.parts) > 1:
@@ -157,24 +140,9 @@ def _digest(source: PolicySource) -> str | None:
 
 
 def _file_of(name: str) -> Path | None:
-    """The package or the Python file of a policy's name; None of an agent that ships, a module or a server."""
-    if name in AGENTS or is_remote(name):
+    """The package or the Python file of a policy's name; None of an agent of :data:`AGENTS`, a module or a server."""
+    if name in AGENTS:
         return None
-    if ":" not in name:
-        return Path(name)
-    file = name.rpartition(":")[0].rpartition(":")[2]
-    return Path(file) if file.endswith(".py") else None
-
-
-def _remote(url: str, **arguments: Any) -> Policy:
-    try:
-        from robot_runtime.policies.remote.client import RemotePolicy
-    except ModuleNotFoundError as error:
-        raise ConfigError(
-            f"{url}: remote policies need {error.name!r}", "pip install 'robot-runtime[remote]'"
-        ) from error
-    known = list(inspect.signature(RemotePolicy).parameters)[1:]
-    unknown = [name for name in arguments if name not in known]
-    if unknown:
-        raise ConfigError(f"{url}: a remote policy has no argument {', '.join(unknown)}", f"use {', '.join(known)}")
-    return RemotePolicy(url, **arguments)
+    if (opener := opener_of(name)) is not None:
+        return opener.file(name)
+    return python_file(name) if ":" in name else Path(name)

@@ -23,8 +23,9 @@ from robot_runtime.actions.continuous import (
 )
 from robot_runtime.actions.discrete import HABITAT_2020, HABITAT_2023, Action, Displacement
 from robot_runtime.errors import PolicyError, RuntimeFault, UnknownAction
-from robot_runtime.policies.agents import INTERFACES, worker
+from robot_runtime.policies.agents import worker
 from robot_runtime.policies.agents.habitat import Habitat2019Interface, HabitatInterface
+from robot_runtime.policies.openers import OPENERS, AgentOpener
 from robot_runtime.tasks.task import Task, load_task
 
 IN_2022, IN_2023 = load_task("objectnav_hm3d2022"), load_task("objectnav_hm3d2023")
@@ -70,7 +71,9 @@ def test_the_goal_of_2019_is_updated_at_every_step() -> None:
 
 
 def test_the_worker_has_every_kind() -> None:
-    assert set(worker.INTERFACES) == set(INTERFACES)
+    openers = OPENERS.usable().items()
+    interfaces = {scheme: opener.interface.kind for scheme, opener in openers if isinstance(opener, AgentOpener)}
+    assert interfaces == {name: name for name in worker.INTERFACES}
 
 
 # habitat-lab, tag challenge-2023, VelocityAction._preprocess_action: -1 .. 1 onto [0, 0.3] m/s and ±0.45 rad/s.

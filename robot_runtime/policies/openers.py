@@ -1,0 +1,131 @@
+"""Openers of policies whose name begins with a scheme: ``habitat:module:Class``, ``ws://host:port``.
+
+A package adds a scheme by an entry point of its name, whose object is an instance of :class:`PolicyOpener`::
+
+    [project.entry-points."robot_runtime.policy_openers"]
+    navdp = "navdp_client.opener:OPENER"
+
+``load_policy("navdp://gpu:8888")`` then asks it.
+"""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import Any, ClassVar
+
+from typing_extensions import override
+
+from robot_runtime.common.plugins import Registry
+from robot_runtime.errors import ConfigError, PolicyError
+from robot_runtime.policies.agents.function import FunctionInterface
+from robot_runtime.policies.agents.gym import GymInterface
+from robot_runtime.policies.agents.habitat import Habitat2019Interface, HabitatInterface
+from robot_runtime.policies.agents.interface import Interface
+from robot_runtime.policies.agents.policy import AgentPolicy
+from robot_runtime.policies.agents.process import Isolation
+from robot_runtime.policies.agents.robothor import RobothorInterface
+from robot_runtime.policy import Policy
+
+
+class PolicyOpener(ABC):
+    """What a scheme means.
+
+    Attributes:
+        own_process: whether its policies run in processes of their own, and take an interpreter and a time limit.
+    """
+
+    own_process: ClassVar[bool] = False
+
+    @abstractmethod
+    def open(self, spec: str, isolation: Isolation | None, arguments: dict[str, Any]) -> Policy:
+        """Load a policy.
+
+        Args:
+            spec: name of the policy, with the scheme.
+            isolation: interpreter and time limit; None for the defaults, and without ``own_process``.
+            arguments: arguments of the policy.
+
+        Raises:
+            PolicyError: there is no such policy, or it does not take these arguments.
+        """
+
+    def check(self, spec: str) -> None:
+        """Check what can be known of a policy without loading it or reaching a server. Raises ``PolicyError``."""
+
+    def file(self, spec: str) -> Path | None:
+        """The file whose digest tells one version of a policy from another; None if it has none here."""
+        return None
+
+
+class AgentOpener(PolicyOpener):
+    """Opener of unmodified agents of other projects, each in its own process.
+
+    Args:
+        interface: runtime's side of this sort of agent, whose ``kind`` is the scheme.
+    """
+
+    own_process: ClassVar[bool] = True
+
+    def __init__(self, interface: type[Interface]) -> None:
+        self.interface = interface
+
+    @override
+    def open(self, spec: str, isolation: Isolation | None, arguments: dict[str, Any]) -> Policy:
+        return AgentPolicy(self.interface, spec.partition(":")[2], arguments, isolation)
+
+    @override
+    def check(self, spec: str) -> None:
+        if (file := self.file(spec)) is not None and not file.is_file():
+            raise PolicyError(f"agent {spec!r}: {file}: no such file", "check the path before the colon")
+
+    @override
+    def file(self, spec: str) -> Path | None:
+        return python_file(spec)
+
+
+class ServerOpener(PolicyOpener):
+    """Opener of policies on another machine (:mod:`robot_runtime.policies.remote`)."""
+
+    @override
+    def open(self, spec: str, isolation: Isolation | None, arguments: dict[str, Any]) -> Policy:
+        try:
+            from robot_runtime.policies.remote.client import RemotePolicy
+        except ModuleNotFoundError as error:
+            raise ConfigError(
+                f"{spec}: remote policies need {error.name!r}", "pip install 'robot-runtime[remote]'"
+            ) from error
+        known = list(inspect.signature(RemotePolicy).parameters)[1:]
+        unknown = [name for name in arguments if name not in known]
+        if unknown:
+            raise ConfigError(
+                f"{spec}: a remote policy has no argument {', '.join(unknown)}", f"use {', '.join(known)}"
+            )
+        return RemotePolicy(spec, **arguments)
+
+
+OPENERS: Registry[PolicyOpener] = Registry("robot_runtime.policy_openers", "scheme of policies", PolicyOpener)
+
+HABITAT = AgentOpener(HabitatInterface)
+HABITAT_2019 = AgentOpener(Habitat2019Interface)
+ROBOTHOR = AgentOpener(RobothorInterface)
+GYM = AgentOpener(GymInterface)
+FUNCTION = AgentOpener(FunctionInterface)
+SERVER = ServerOpener()
+
+
+def opener_of(spec: str) -> PolicyOpener | None:
+    """The opener of the scheme that a policy's name begins with; None if it begins with none.
+
+    Raises:
+        PluginError: the package that offers the scheme cannot be used.
+    """
+    scheme, _, rest = spec.partition(":")
+    return OPENERS.find(scheme) if rest else None
+
+
+def python_file(spec: str) -> Path | None:
+    """The file in ``file.py:Class``, with or without a scheme; None for a module."""
+    file = spec.rpartition(":")[0].rpartition(":")[2]
+    return Path(file) if file.endswith(".py") else None
