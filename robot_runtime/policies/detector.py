@@ -32,16 +32,16 @@ class DetectorFile:
     Attributes:
         model: the network's file, relative to this one.
         labels: name of each class, by index; empty for the background.
-        width: of the network's input image.
-        height: of the network's input image.
+        width: width of the network's input image.
+        height: height of the network's input image.
         kind: ``masks``: one output (1, classes, h, w) of logits per pixel; ``boxes``: outputs ``boxes`` (1, N, 4) with
             x0, y0, x1, y1 in pixels of the input image, ``scores`` (1, N) in 0..1 and ``labels`` (1, N).
         outputs: names of the outputs in that order.
         min_score: a pixel or box below this is nothing.
-        layout: of the input, float32.
+        layout: layout of the input, float32.
         colors: order of the input's channels.
-        scale: of the input: (value - mean) * scale.
-        mean: of the input, one per channel, 0..255.
+        scale: scale of the input: (value - mean) * scale.
+        mean: mean of the input, one per channel, 0..255.
     """
 
     model: str
@@ -86,7 +86,7 @@ class Detector:
     """A network and its description.
 
     Args:
-        path: of the :class:`DetectorFile`.
+        path: path of the :class:`DetectorFile`.
         threads: that the network runs on.
 
     Attributes:
@@ -197,7 +197,7 @@ class Detecting(PolicyWrapper):
 
     Args:
         inner: the policy.
-        detector: of its objects.
+        detector: detector of the objects that it sees.
     """
 
     def __init__(self, inner: Policy, detector: Detector) -> None:

@@ -49,10 +49,10 @@ def decide(policy: Policy, observation: Observation, step: int, task: Task) -> t
     """Ask a policy for its action.
 
     Args:
-        policy: to ask, after its reset.
-        observation: of the present step.
+        policy: policy to ask, after its reset.
+        observation: observation of the present step.
         step: index of the step that the action leads to.
-        task: of the episode.
+        task: task of the episode.
 
     Returns:
         The action and the policy's information for the log; at the last step of a question also the answer (Das et al.

@@ -23,7 +23,7 @@ class AgentPolicy(Policy):
     Args:
         interface: its kind.
         spec: ``module:name`` or ``path/to/file.py:name``.
-        arguments: of its constructor.
+        arguments: arguments of its constructor.
         isolation: interpreter and time limit; None for the defaults.
 
     Raises:

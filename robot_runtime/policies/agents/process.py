@@ -58,7 +58,7 @@ class Isolation:
 
     Attributes:
         python: its interpreter, or a virtual environment's folder; None for the runtime's own.
-        time_limit_s: for each of its answers.
+        time_limit_s: time limit for each of its answers.
         memory_bytes: private memory that it can have, and each of its children; None for ``MEMORY_SHARE`` of the
             computer's.
     """
@@ -93,7 +93,7 @@ class AgentProcess:
     """The process of one agent. For use by one thread.
 
     Args:
-        name: of the agent, for messages.
+        name: name of the agent, for messages.
         isolation: interpreter and time limit.
     """
 
@@ -163,7 +163,7 @@ class AgentProcess:
 
         Args:
             request: JSON document with the ``type`` of the request.
-            arrays: of the request, by name.
+            arrays: arrays of the request, by name.
             what: the request in words, for messages.
             limit_s: time limit instead of the isolation's.
 

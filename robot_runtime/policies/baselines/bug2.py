@@ -36,9 +36,9 @@ class Bug(GoalFollower):
     home may have moved.
 
     Args:
-        side: of the robot on which it keeps the boundary: ``left`` or ``right``.
-        stop_distance_m: as the goal follower's.
-        off_axis_deg: as the goal follower's.
+        side: side of the robot on which it keeps the boundary: ``left`` or ``right``.
+        stop_distance_m: the goal follower's.
+        off_axis_deg: the goal follower's.
     """
 
     name = "bug"

@@ -43,9 +43,9 @@ class Checkpoint:
     """A file's content.
 
     Attributes:
-        path: of the file.
+        path: path of the file.
         data: plain containers, numbers, text, :class:`StoredTensor` and :class:`Inert`.
-        sha256: of the file.
+        sha256: SHA-256 of the file.
         suspect: functions that its pickles ask for and no checkpoint needs, such as ``os.system``; none was called.
     """
 
@@ -87,7 +87,7 @@ def tensors_in(path: Path, found: Any, where: str) -> dict[str, Array]:
     """The arrays of a ``state_dict``.
 
     Args:
-        path: of the checkpoint, for messages.
+        path: path of the checkpoint, for messages.
         found: the mapping of names to :class:`StoredTensor`.
         where: its place in the checkpoint, for messages.
 

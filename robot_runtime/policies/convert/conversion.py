@@ -50,20 +50,20 @@ class Options:
     """User's facts about a checkpoint.
 
     Attributes:
-        licence: of the weights.
-        name: of the policy.
+        licence: license of the weights.
+        name: name of the policy.
         source: origin of the weights, in words or as a URL.
-        task: for facts that the checkpoint does not hold; None if it holds all.
-        format: of the network's file.
-        mode: of choosing actions.
-        seed: of choosing actions.
-        steps: of the golden rollout.
-        channel_order: of an RGB-D network, instead of that of the configuration's dialect.
+        task: source of facts that the checkpoint does not hold; None if it holds all.
+        format: format of the network's file.
+        mode: mode of choosing actions.
+        seed: seed of choosing actions.
+        steps: number of steps of the golden rollout.
+        channel_order: channel order of an RGB-D network, instead of that of the configuration's dialect.
         transforms: observation transformers in order, for a checkpoint without configuration.
-        image: of an AllenAct policy with one image, which its checkpoint does not name.
+        image: name of the image of an AllenAct policy with one image, which its checkpoint does not name.
         backbone: file with the weights of a frozen backbone, which AllenAct's checkpoints do not hold.
-        backbone_sha256: that the file must have; None for any.
-        backbone_license: of these weights.
+        backbone_sha256: SHA-256 that the file must have; None for any.
+        backbone_license: license of these weights.
     """
 
     licence: str
@@ -100,8 +100,8 @@ class Original:
     Attributes:
         script: file in ``frameworks/``.
         framework: its name, for messages.
-        settings: of the network, JSON-serializable.
-        tensors: of the checkpoint.
+        settings: settings of the network, JSON-serializable.
+        tensors: tensors of the checkpoint.
     """
 
     script: str

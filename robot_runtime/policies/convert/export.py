@@ -49,8 +49,8 @@ def export_checkpoint(
     """Convert a checkpoint, prove the result, and write it as a package. An unproven result is not written.
 
     Args:
-        path: of the checkpoint.
-        out: of the package, a folder or ``.zip``.
+        path: path of the checkpoint.
+        out: path of the package, a folder or ``.zip``.
         options: facts that the checkpoint does not hold.
         family: None to detect it.
         framework_python: interpreter with the framework; None to prove against the runtime's own network alone.

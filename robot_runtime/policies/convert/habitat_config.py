@@ -38,7 +38,7 @@ class HabitatFacts:
     Attributes:
         dialect: None without a configuration.
         actions: habitat's names, in the order of their ids.
-        cameras: by image.
+        cameras: cameras by image.
         depth: (least, greatest, normalized).
         goals: (format, dimensions) by the goal sensor's key.
         goal_spec: meaning of an object goal's number.
@@ -70,8 +70,8 @@ def read_facts(path: Path, config: Any, images: tuple[str, ...]) -> HabitatFacts
     """Read the facts of a checkpoint's ``config``.
 
     Args:
-        path: of the checkpoint, for messages.
-        config: as read from the pickle.
+        path: path of the checkpoint, for messages.
+        config: configuration as read from the pickle.
         images: that the network takes; transformers act on these.
 
     Raises:

@@ -43,10 +43,10 @@ class Inert:
 
     Attributes:
         origin: ``module.name`` of the class or function.
-        arguments: of the call.
-        state: of the object.
-        items: of the object as a mapping.
-        values: of the object as a list or set.
+        arguments: arguments of the call.
+        state: state of the object.
+        items: items of the object as a mapping.
+        values: values of the object as a list or set.
     """
 
     origin = ""

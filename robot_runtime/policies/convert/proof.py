@@ -35,7 +35,7 @@ def prove(manifest: Manifest, golden: Golden, network: Network) -> Proof:
     """Run the exported network over the original's rollout.
 
     Args:
-        manifest: of the package.
+        manifest: manifest of the package.
         golden: rollout of the original.
         network: the exported one.
 
@@ -59,7 +59,7 @@ def run_original(python: Path, original: Original, manifest: Manifest, golden: G
     Args:
         python: interpreter that can import torch and the framework.
         original: the network in the framework.
-        manifest: of the package.
+        manifest: manifest of the package.
         golden: rollout of the runtime's own network.
 
     Raises:

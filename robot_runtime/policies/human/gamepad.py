@@ -86,7 +86,7 @@ class Gamepad:
     """Reader of a gamepad in a thread of its own; a context.
 
     Args:
-        path: of the device.
+        path: path of the device.
         inbox: gets what is asked for.
         stop: called with the reason for the emergency stop: its button, or the gamepad is gone.
 

@@ -101,8 +101,8 @@ def decision_of(choice: Choice, task: Task, continuous: bool) -> Decision | None
     """The decision that a choice is in a task; None if the task has no such action.
 
     Args:
-        choice: of a person.
-        task: of the episode.
+        choice: choice of a person.
+        task: task of the episode.
         continuous: whether keys and sticks become velocities.
     """
     if choice.stick is None and not (continuous and choice.action in _SHARES):
@@ -125,7 +125,7 @@ def await_choice(
     """Wait for a choice that a task has.
 
     Args:
-        inbox: of the person.
+        inbox: inbox of the person.
         is_known: whether a choice is one of the task's; others are dropped.
         is_over: whether the person is no longer asked.
 

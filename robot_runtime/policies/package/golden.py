@@ -78,11 +78,11 @@ class Agreement:
     """Agreement of a network with a golden rollout. Differences are the largest absolute ones.
 
     Attributes:
-        steps: of the rollout.
+        steps: number of steps of the rollout.
         same_actions: steps at which the largest logit was the recorded one.
-        logit_difference: of logits and scores of answers, over all steps.
+        logit_difference: largest difference of logits and scores of answers, over all steps.
         state_difference: after the last step.
-        input_difference: of the preprocessed recorded observations.
+        input_difference: largest difference of the preprocessed recorded observations.
     """
 
     steps: int
@@ -107,7 +107,7 @@ def record(
     """Record the original network's rollout over observations of the task.
 
     Args:
-        manifest: of the package; ``model`` and ``golden`` are not used.
+        manifest: manifest of the package; ``model`` and ``golden`` are not used.
         network: the original, by the manifest's names; any :class:`Network`, such as one that calls eager PyTorch.
         observations: one per step.
         starts: steps at which an episode starts, 0 among them.

@@ -43,9 +43,9 @@ class Source:
     """Origin of a part of the package: a checkpoint, a data set, a training script.
 
     Attributes:
-        what: in words.
+        what: description in words.
         licence: its SPDX identifier or name.
-        sha256: of the file; None for other sources.
+        sha256: SHA-256 of the file; None for other sources.
         location: URL, repository and commit, or path in it.
     """
 
@@ -79,7 +79,7 @@ class Proof:
 
     Attributes:
         against: the reference with its version: the original framework, or the runtime's own definition.
-        steps: of the recurrent rollout.
+        steps: number of steps of the recurrent rollout.
         same_actions: steps at which the largest logit was the same one.
         max_logit_difference: absolute, over all steps.
     """
@@ -101,7 +101,7 @@ class Model:
     """The network's file.
 
     Attributes:
-        opset: of ONNX's own operators; None for other formats.
+        opset: version of ONNX's own operators; None for other formats.
         minimum_runtime: first version of ONNX Runtime, or of torch, that runs it.
     """
 
@@ -127,11 +127,12 @@ class Tensor:
     """One input or output of the network.
 
     Attributes:
-        name: in the network.
+        name: name in the network.
         shape: exact, with its leading ones (batch, time).
-        role: of an input a sensor's name (its preprocessed observation), ``recurrent_state``, ``previous_action`` or
-            ``mask``; of an output ``logits``, ``value``, ``answers`` or ``recurrent_state``. Recurrent states are
-            paired in order. A ``question`` is given as the words of ``vocabulary``: int64, index plus 1, then zeros.
+        role: meaning of an input: a sensor's name (its preprocessed observation), ``recurrent_state``,
+            ``previous_action`` or ``mask``; of an output: ``logits``, ``value``, ``answers`` or ``recurrent_state``.
+            Recurrent states are paired in order. A ``question`` is given as the words of ``vocabulary``: int64, index
+            plus 1, then zeros.
     """
 
     name: str
@@ -155,7 +156,7 @@ class Goal:
     Attributes:
         format: ``polar``: [distance m, azimuth rad]; ``id``: an index into ``vocabulary``; ``tokens``; ``none``.
         sensor: that holds the goal.
-        sign: of the azimuth.
+        sign: sign of the azimuth.
         vocabulary: category names, position is the id.
     """
 
@@ -185,7 +186,7 @@ class Recurrent:
         hidden: size of the state.
         packing: layout of the state. ``cat_h_c``: h of every layer, then c of every layer (habitat-baselines); ``h``: h
             of every layer; ``separate``: a tensor each for h and c.
-        reset: at an episode's start the state is ``zeros``; a network that takes a mask gets it false there as well.
+        reset: state at an episode's start, ``zeros``; a network that takes a mask gets it false there as well.
     """
 
     cell: Literal["lstm", "gru", "other"]
@@ -220,7 +221,7 @@ class Selection:
 
     Attributes:
         mode: ``argmax``, the largest logit, or ``sample``, a draw from the softmax of ``logits / temperature``.
-        seed: of the draws, together with the episode's; both are logged.
+        seed: seed of the draws, together with the episode's; both are logged.
     """
 
     mode: Mode
@@ -264,7 +265,7 @@ class Manifest:
         native_actions: the training framework's names of the task's actions, in the same order.
         stop_id: position of ``stop`` in that order.
         preprocess: operations on the task's observation, in order.
-        vocabulary: of a network that takes questions.
+        vocabulary: vocabulary of a network that takes questions.
     """
 
     schema: int

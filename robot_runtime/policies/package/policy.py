@@ -65,7 +65,7 @@ class PackagePolicy(Policy):
         selection: instead of the manifest's.
 
     Attributes:
-        manifest: of the package, with the selection in force.
+        manifest: manifest of the package, with the selection in force.
     """
 
     follows = True
@@ -145,7 +145,7 @@ def load_package_policy(path: Path, /, **arguments: Any) -> PackagePolicy:
     """The policy of a package.
 
     Args:
-        path: of the package.
+        path: path of the package.
         arguments: ``threads``, ``device``, ``selection`` (argmax or sample), ``temperature``, ``seed``.
 
     Raises:

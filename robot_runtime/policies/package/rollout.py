@@ -66,8 +66,8 @@ class Rollout:
     """One network with its recurrent state.
 
     Args:
-        manifest: of the package.
-        network: of the package.
+        manifest: manifest of the package.
+        network: network of the package.
     """
 
     def __init__(self, manifest: Manifest, network: Network) -> None:

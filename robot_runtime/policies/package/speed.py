@@ -31,7 +31,7 @@ class Times:
         network: the network alone, with prepared inputs.
         preprocess: the manifest's operations.
         decide: the policy from observation to action, network and preprocessing included.
-        added: from a camera's frame (without a point goal: from the observation) to the action, less the network's
+        added: time from a camera's frame (without a point goal: from the observation) to the action, less the network's
             time.
     """
 

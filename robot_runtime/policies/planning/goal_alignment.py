@@ -50,9 +50,9 @@ def align(
 
     Args:
         start: present pose of the robot.
-        moves: of the task.
+        moves: moves of the task.
         slowness: ``Terrain.slowness``: inf where the robot must not be.
-        score: of a pose.
+        score: score of a pose.
         good: score from which on only the number of actions counts.
 
     Returns:

@@ -127,10 +127,10 @@ def search(
 
     Args:
         start: present pose of the robot.
-        moves: of the task.
+        moves: moves of the task.
         terrain: the floor.
         arrive_m: distance to go at which a plan has arrived.
-        width: of the beam.
+        width: width of the beam.
         max_forwards: the search's horizon. A plan that does not arrive within it is returned as far as it was made.
         first_headings: bool (headings,), which of ``moves.angles(start.yaw_rad)`` the first move may take; all if None.
 

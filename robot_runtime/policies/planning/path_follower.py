@@ -39,8 +39,8 @@ class PathFollower:
     Call :meth:`observe` with each new pose and :meth:`acted` with each action that is carried out.
 
     Attributes:
-        moves: of the task.
-        space: of the scene's map and the task's robot radius.
+        moves: moves of the task.
+        space: space of the scene's map and the task's robot radius.
         obstacles: discs on the floor that the map does not show.
     """
 

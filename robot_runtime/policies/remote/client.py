@@ -53,8 +53,8 @@ class RemotePolicy(Policy):
 
     Args:
         url: ``ws://host:port`` or ``wss://...``.
-        token: of the server; by default the environment's ``ROBOT_RUNTIME_TOKEN``, if any.
-        time_limit_s: of a decision, transmission included.
+        token: token of the server; by default the environment's ``ROBOT_RUNTIME_TOKEN``, if any.
+        time_limit_s: time limit of a decision, transmission included.
         reconnect_s: time to restore a lost link, per decision.
         certificate: PEM file with the certificates to trust instead of the system's, for ``wss://``.
 

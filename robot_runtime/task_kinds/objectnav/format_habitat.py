@@ -106,8 +106,8 @@ def save(
     """Write one split file for habitat-lab; gzipped if the name ends in ``.gz``.
 
     Args:
-        path: of the file.
-        episodes: to write.
+        path: path of the file.
+        episodes: episodes to write.
         category_ids: the task's id of each category; may be omitted for episodes that were read from such a file.
         more_goals: further entries of ``goals_by_category``, see :func:`unused_goals`.
 

@@ -29,7 +29,7 @@ class Ray:
 
     Attributes:
         tilt_rad: up positive.
-        direction: of length 1.
+        direction: direction of length 1.
     """
 
     tilt_rad: float
@@ -52,8 +52,8 @@ class Pointer:
 
     Attributes:
         rays: one per tilt that the task's actions reach.
-        height_m: of the optical center.
-        reach_m: from the optical center, along the ray.
+        height_m: height of the optical center.
+        reach_m: distance from the optical center, along the ray.
     """
 
     rays: tuple[Ray, ...]
@@ -75,7 +75,7 @@ class Pointer:
         Args:
             low_m: height of its lower end.
             high_m: height of its upper end.
-            radius_m: of the cylinder.
+            radius_m: radius of the cylinder.
 
         Returns:
             Per ray that can meet it, the least and the largest distance between its axis and the robot's, in meters.
@@ -97,11 +97,11 @@ class Pointer:
         """Score of a ray at a box from each pose: 1 through the middle, 0 along an edge, negative beside it.
 
         Args:
-            x: of the robot's poses; the three arrays broadcast.
-            y: likewise.
-            yaw: likewise.
-            ray: of the crosshair.
-            box: to be met.
+            x: x coordinates of the robot's poses; the three arrays broadcast.
+            y: y coordinates of the robot's poses.
+            yaw: headings of the robot's poses.
+            ray: ray of the crosshair.
+            box: box to be met.
 
         Returns:
             Of their common shape: one minus the ray's offset from the middle, as a fraction of the box's half size;

@@ -35,7 +35,7 @@ class Movable:
 
     Attributes:
         item: the object, and its pose in the scene.
-        places: from where it can be grabbed there.
+        places: places from where it can be grabbed there.
         template: model of an object that the episode adds; None for the scene's own.
     """
 

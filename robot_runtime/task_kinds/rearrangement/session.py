@@ -37,8 +37,8 @@ class RearrangementSession(TaskSession):
     """Session of a task that moves objects.
 
     Args:
-        robot: with a manipulator and a tracker.
-        task: of the kind rearrangement.
+        robot: robot with a manipulator and a tracker.
+        task: task of the kind rearrangement.
 
     Raises:
         ConfigError: the robot has no manipulator or no tracker.

@@ -36,7 +36,7 @@ def next_frontier(costs: CostMap, pose: SE2, penalty_m: Callable[[float, float],
 
     Args:
         costs: the map.
-        pose: of the robot.
+        pose: pose of the robot.
         penalty_m: added to the path length to a frontier at (x, y).
     """
     labels, count = ndimage.label(frontier_cells(costs), _EIGHT)

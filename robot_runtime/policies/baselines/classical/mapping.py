@@ -42,7 +42,7 @@ class _View:
         forward, up: (rows, 1); left: (1, columns).
         reach: (rows, columns), horizontal distance per meter of depth.
         bearing_bin: (rows, columns), direction in the plane, as an index into the bins of the fan.
-        bearings_rad: of the bins, left positive.
+        bearings_rad: bearings of the bins, left positive.
         floor_from_m: nearest floor in view; nearer than that low obstacles are out of view.
     """
 
@@ -73,8 +73,8 @@ class Mapper:
         """Add one image to the grid.
 
         Args:
-            pose: of the robot in the grid's frame.
-            tilt_rad: of the camera, up positive.
+            pose: pose of the robot in the grid's frame.
+            tilt_rad: tilt of the camera, up positive.
             depth: the task's observation, float32 (H, W, 1) or (H, W), see the camera's ``depth_normalized``.
             goal_mask: bool (H, W), pixels that show the goal object; None if there is none.
         """

@@ -79,7 +79,7 @@ class Navigator:
 
         Args:
             target: the region to reach.
-            pose: of the robot, in the start frame.
+            pose: pose of the robot, in the start frame.
             boldest: highest boldness allowed for this target (``CostParameters.of``).
         """
         if target is not self._target:

@@ -24,13 +24,13 @@ class CostParameters:
 
     Attributes:
         hard_m: least distance of the robot's center from the center of an occupied cell.
-        tight_m: at this distance or nearer the cost is ``tight_slowness``; it falls to 1 at ``comfort_m``.
-        comfort_m: from this distance on, clearance costs nothing.
+        tight_m: distance up to which the cost is ``tight_slowness``; it falls to 1 at ``comfort_m``.
+        comfort_m: distance from which on clearance costs nothing.
         tight_slowness: cost factor next to obstacles.
-        unknown_slowness: for cells not observed yet. A little more than 1: unknown cells count as free, but of two
-            paths of one length the known one is taken.
-        suspect_slowness: for cells that an object seen beyond them may reach into.
-        touch_slowness: added for every earlier contact near the cell.
+        unknown_slowness: cost factor of cells not observed yet. A little more than 1: unknown cells count as free, but
+            of two paths of one length the known one is taken.
+        suspect_slowness: cost factor of cells that an object seen beyond them may reach into.
+        touch_slowness: addend for every earlier contact near the cell.
     """
 
     hard_m: float
@@ -46,7 +46,7 @@ class CostParameters:
         """The parameters of a round robot; an obstacle's surface lies up to half a cell nearer than its cell's center.
 
         Args:
-            radius_m: of the robot.
+            radius_m: radius of the robot.
             resolution_m: edge of a cell.
             boldness: 0 keeps clear of that surface; values up to :data:`BOLDEST` allow gaps that are free only if
                 obstacles fill no more than the far halves of their cells.
@@ -59,8 +59,8 @@ class CostMap:
     """A planner's copy of a window of the grid.
 
     Args:
-        grid: to copy from.
-        parameters: of the costs.
+        grid: grid to copy from.
+        parameters: parameters of the costs.
         window: rows and columns of the grid.
 
     Attributes:

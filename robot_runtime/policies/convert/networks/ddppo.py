@@ -39,10 +39,10 @@ class DdppoConfig:
     """The shape of the network.
 
     Attributes:
-        height: of the images.
-        width: of the images.
-        images: in the order of the first convolution's channels.
-        sensors: in the order of :data:`SENSOR_LAYERS`.
+        height: height of the images.
+        width: width of the images.
+        images: images in the order of the first convolution's channels.
+        sensors: sensors in the order of :data:`SENSOR_LAYERS`.
         polar: the sensor that goes through ``tgt_embeding``, as distance, cosine and sine.
         categories: rows of the object goal's embedding.
         normalize: whether images are normalized with a running mean and variance.

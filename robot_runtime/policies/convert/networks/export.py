@@ -35,8 +35,8 @@ def export(module: nn.Module, manifest: Manifest, format: Format) -> bytes:
 
     Args:
         module: takes the manifest's inputs in order and returns its outputs in order; is put in evaluation mode.
-        manifest: of the package.
-        format: of the file.
+        manifest: manifest of the package.
+        format: format of the file.
     """
     module.eval()
     file = io.BytesIO()

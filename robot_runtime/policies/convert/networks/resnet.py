@@ -155,10 +155,10 @@ class ResNetEncoder(nn.Module):
 
     Args:
         backbone: its architecture.
-        channels: of the image.
-        height: of the image, before it is halved.
-        width: of the image, before it is halved.
-        base_planes: of the backbone.
+        channels: number of channels of the image.
+        height: height of the image, before it is halved.
+        width: width of the image, before it is halved.
+        base_planes: base number of planes of the backbone.
         normalize: whether it has a running mean and variance.
     """
 

@@ -30,8 +30,8 @@ class Execution:
     """Execution settings of a network.
 
     Attributes:
-        threads: of the CPU, within one operator. One by default: on a robot's few cores a second thread gains little
-            and makes the slowest step many times as slow as the usual one under other load.
+        threads: number of CPU threads within an operator. 1 by default: on a robot's few cores a second thread gains
+            little and makes the slowest step many times as slow as the usual one under other load.
         device: ``auto`` takes CUDA where the installed runtime has it.
     """
 

@@ -28,7 +28,7 @@ class OnnxFile:
     """Facts about an ONNX file.
 
     Attributes:
-        ir_version: of the file format.
+        ir_version: version of the file format.
         opsets: version of each operator set by domain; '' is ONNX's own.
         external_data: whether a tensor is in another file.
     """

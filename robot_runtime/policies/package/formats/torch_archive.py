@@ -27,7 +27,7 @@ def checked_archive(data: bytes, name: str, accept: Callable[[str, Callable[[], 
 
     Args:
         data: the archive.
-        name: of the file, for messages.
+        name: name of the file, for messages.
         accept: called with a member's path below the archive's root and a function that reads it; returns whether it
             belongs into the new archive, or raises ``ValueError`` for an archive that must not be loaded.
 

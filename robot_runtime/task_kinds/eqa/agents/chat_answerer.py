@@ -48,7 +48,7 @@ class Reply:
         answer: None if there is none.
         probability: that the service states; 1 where it states none.
         problem: why there is no answer, else empty.
-        latency_s: of the request.
+        latency_s: duration of the request.
         usage: tokens and cost, as the service states them.
     """
 
@@ -66,7 +66,7 @@ class ChatService:
     Attributes:
         url: up to and without ``/chat/completions``, for instance ``http://localhost:8080/v1``.
         model: its name there.
-        timeout_s: for a whole request.
+        timeout_s: time limit for a whole request.
     """
 
     url: str
@@ -168,9 +168,9 @@ class Answered(PolicyWrapper):
     """A policy that navigates, while a service answers from its last image.
 
     Args:
-        inner: navigates.
-        service: answers.
-        answer_probability: below this the agent abstains.
+        inner: policy that navigates.
+        service: service that answers.
+        answer_probability: probability below which the agent abstains.
     """
 
     kinds: ClassVar[tuple[str, ...]] = ("eqa",)

@@ -43,11 +43,11 @@ class ColorNames:
     """A classifier of histograms.
 
     Attributes:
-        names: of the colors.
+        names: names of the colors.
         bins: indices of the bins that have weights.
         weights: (bins, names).
         bias: (names,).
-        categories: of objects, in words.
+        categories: categories of objects, in words.
         priors: (categories, names), logarithm of each color's share among the objects of a category.
     """
 
@@ -63,7 +63,7 @@ class ColorNames:
 
         Args:
             counts: histogram with at least one pixel.
-            category: of the object, in words; one that is not among ``categories`` says nothing.
+            category: category of the object, in words; one that is not among ``categories`` says nothing.
         """
         pixels = max(float(counts.sum()), 1.0)
         logits = np.sqrt(counts[self.bins] / pixels) @ self.weights + self.bias

@@ -75,7 +75,7 @@ class Explorer:
         """The next action; ``stop`` when nothing is left to explore.
 
         Args:
-            pose: of the robot in the start frame.
+            pose: pose of the robot in the start frame.
             rooms: that the question names.
             expected: probability, by the room's id, that an object in question is in it.
             about: objects to look at.

@@ -39,8 +39,8 @@ class RememberedObject:
         category: id in the task.
         cells: (N,), occupied cells of :data:`CELL_M` in the start frame, packed (:func:`packed`) and sorted.
         colors: pixels per bin of :func:`~robot_runtime.task_kinds.eqa.agents.colors.histogram`.
-        first_step: at which it was first seen.
-        best_step: at which most of its pixels were seen.
+        first_step: step at which it was first seen.
+        best_step: step at which most of its pixels were seen.
         best_pixels: their number.
         views: number of images that showed it.
     """
@@ -105,10 +105,10 @@ class ObjectMemory:
     """The objects of one episode.
 
     Args:
-        camera: of the images.
+        camera: camera of the images.
 
     Attributes:
-        objects: by number.
+        objects: objects by number.
         version: changes with the content.
     """
 
@@ -132,9 +132,9 @@ class ObjectMemory:
         """Add one image.
 
         Args:
-            step: of the episode.
-            pose: of the robot in the start frame.
-            tilt_rad: of the camera, up positive.
+            step: step of the episode.
+            pose: pose of the robot in the start frame.
+            tilt_rad: tilt of the camera, up positive.
             rgb: (H, W, 3).
             depth: (H, W, 1), the task's observation.
             semantic: (H, W, 1), category ids, negative for none.

@@ -42,7 +42,7 @@ class Conclusion:
     Attributes:
         answer: None if the program gives none.
         confidence: calibrated probability that the answer is right.
-        scores: of the possible answers, summing to 1.
+        scores: scores of the possible answers, summing to 1.
         about: the objects that it rests on, the one in question first.
         reason: why there is no answer, else empty.
     """

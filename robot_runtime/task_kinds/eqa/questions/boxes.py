@@ -19,10 +19,10 @@ class Box:
     """A box in ``map``.
 
     Attributes:
-        corners: of the footprint, (x, y) counter-clockwise.
+        corners: corners of the footprint, (x, y) counter-clockwise.
         bottom_m: lower height.
         top_m: upper height.
-        volume_m3: of the box.
+        volume_m3: volume of the box.
     """
 
     corners: tuple[Point, Point, Point, Point]

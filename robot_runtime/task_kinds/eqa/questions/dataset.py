@@ -41,8 +41,8 @@ class QuestionSet:
 
     Attributes:
         schema: version of this format, 1.
-        rules: of the generation.
-        seed: of the generation.
+        rules: rules of the generation.
+        seed: seed of the generation.
         scenes: name -> digest of each scene.
         questions: all questions.
         tallies: per template.
@@ -88,9 +88,9 @@ def sample_questions(questions: QuestionSet, count: int, seed: int) -> QuestionS
     """The dataset with ``count`` of its questions that have targets, of each template as many as of the others.
 
     Args:
-        questions: to draw from.
+        questions: questions to draw from.
         count: how many, if there are as many.
-        seed: of the draw.
+        seed: seed of the draw.
     """
     order = np.random.default_rng(seed).permutation(len(questions.questions)).tolist()
     queues: dict[str, list[SceneQuestion]] = {}

@@ -68,9 +68,9 @@ def question_episodes(
     Args:
         questions: the dataset.
         scenes: all scenes of the dataset.
-        seed: of the paths.
+        seed: seed of the paths.
         actions_before_target: distances of the starts in actions.
-        magnitudes: of the actions.
+        magnitudes: magnitudes of the actions.
         radius_m: the robot's.
         on_question: called after each question.
 

@@ -83,7 +83,7 @@ class Corpus:
     """Statistics over all scenes.
 
     Attributes:
-        names: of all objects.
+        names: names of all objects.
         names_by_room: room name -> object name -> number of scenes with that object in such a room.
     """
 

@@ -21,7 +21,7 @@ def category_name(category: str, collapse: Mapping[str, str]) -> str:
     """The name of a category in lower-case words: ``AlarmClock`` and ``alarm_clock`` are both "alarm clock".
 
     Args:
-        category: as in the scene.
+        category: category as in the scene.
         collapse: name -> replacement; applied once.
     """
     name = " ".join(part for part in _WORD_BORDER.split(category.strip()) if part).lower()

@@ -30,10 +30,10 @@ class AskedFor:
     """Subject of a question.
 
     Attributes:
-        template: of ``programs.TEMPLATES``.
-        names: of the objects, in the order of the text, singular.
+        template: template of ``programs.TEMPLATES``.
+        names: names of the objects, in the order of the text, singular.
         room: name of the room; of ``room_count`` of the rooms that are counted; None without one.
-        preposition: of ``relations.PREPOSITIONS``; None without one.
+        preposition: preposition of ``relations.PREPOSITIONS``; None without one.
     """
 
     template: str
@@ -46,9 +46,9 @@ def read_question(text: str, objects: Collection[str], rooms: Collection[str] = 
     """The template and the names of a question; None if it is of no template.
 
     Args:
-        text: of the question; case, the final mark and repeated spaces do not matter.
+        text: text of the question; case, the final mark and repeated spaces do not matter.
         objects: known names, to find the singular of a plural.
-        rooms: likewise.
+        rooms: known names of rooms, for the same purpose.
     """
     plain = " ".join(text.lower().replace("?", " ").split())
     for template, pattern in _PATTERNS.items():

@@ -45,7 +45,7 @@ class State:
     """Intermediate result of a program.
 
     Attributes:
-        seed: of every choice among questions.
+        seed: seed of every choice among questions.
         rooms: selected rooms; None before ``select(rooms)``.
         objects: selected objects; None before ``select(objects)``.
     """

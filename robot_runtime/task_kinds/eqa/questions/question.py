@@ -15,12 +15,12 @@ class SceneQuestion:
     Attributes:
         scene: its name.
         type: the template.
-        text: of the question.
-        answer: in words.
+        text: text of the question.
+        answer: answer in words.
         targets: ids of the objects of which any one, once seen, gives the answer: the robot's goals. Empty where no
             single object does: absence, several to count, rooms, distances.
         objects: ids of all objects in question and answer, in the order of the text.
-        rooms: likewise.
+        rooms: ids of the rooms in them, in the same order.
     """
 
     scene: str

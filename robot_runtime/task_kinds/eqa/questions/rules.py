@@ -104,14 +104,14 @@ class QuestionRules:
     """Limits of the generated questions.
 
     Attributes:
-        templates: of :data:`robot_runtime.task_kinds.eqa.questions.programs.TEMPLATES`.
+        templates: templates of :data:`robot_runtime.task_kinds.eqa.questions.programs.TEMPLATES`.
         min_entropy: smallest normalized entropy of a question's answers over all scenes, 0..1; questions below can be
             answered without looking.
         min_environments: smallest number of scenes of a question, so that its entropy is meaningful.
         max_count: largest number of objects as an answer.
         max_room_count: largest number of rooms as an answer.
-        distance: for comparisons.
-        relations: for prepositions.
+        distance: thresholds for comparisons.
+        relations: thresholds for prepositions.
         unique_in: scope of ``unique(objects)`` after rooms were selected: each ``room``, which "the OBJ in the ROOM"
             needs, or the whole ``selection``, as in the paper's text and code.
         min_volume_m3: smallest box of an object in questions.

@@ -56,9 +56,9 @@ class PathFinder:
 
     Args:
         scene: the scene.
-        magnitudes: of the forward move and the turn.
+        magnitudes: magnitudes of the forward move and the turn.
         radius_m: the robot's.
-        seed: of the places.
+        seed: seed of the places.
     """
 
     def __init__(self, scene: Scene, magnitudes: Magnitudes, radius_m: float, seed: int) -> None:
