@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from robot_runtime.cli import options
-from robot_runtime.cli.option_groups import grouped_options
+from robot_runtime.cli_options import options
+from robot_runtime.cli_options.option_groups import grouped_options
 from robot_runtime.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -71,17 +71,20 @@ class ResultOptions:
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Discard the finished work in --out.")] = False
 
 
+OtherPolicies = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="AGENT=POLICY", help="Policy to run instead of the agent of that name in the logs; repeatable."
+    ),
+]
+
+
 @grouped_options
 def tune(
     *,
     real: Annotated[list[Path], typer.Argument(help="Logs of episodes on the robot, of any number of policies.")],
     tried: SettingOptions,
-    policy: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="AGENT=POLICY", help="Policy to run instead of the agent of that name in the logs; repeatable."
-        ),
-    ] = None,
+    policy: OtherPolicies = None,
     count: Annotated[int | None, typer.Option(min=1, help="Take the first so many different episodes.")] = None,
     likelihood_only: Annotated[
         bool, typer.Option("--likelihood-only", help="Run no policy: settings by likelihood, without correlations.")
@@ -100,7 +103,7 @@ def tune(
     """
     from robot_runtime.common.console import console, print_retry, progress_bar
     from robot_runtime.parallel.map import shared_ray
-    from robot_runtime.scoring.summary import find_logs
+    from robot_runtime.recording.log_files import find_logs
     from sim_bridge.replay.options import SceneSource
     from sim_bridge.tuning.plot import write_plot
     from sim_bridge.tuning.progress import ProgressListener
