@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from calibration import options
-from robot_runtime.cli import options as shared
-from robot_runtime.cli.option_groups import grouped_options
+from robot_runtime.cli_options import options as shared
+from robot_runtime.cli_options.option_groups import grouped_options
 from robot_runtime.errors import ConfigError
 
 if TYPE_CHECKING:

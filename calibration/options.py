@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from robot_runtime.cli import options as shared
+from robot_runtime.cli_options import options as shared
 from robot_runtime.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -44,7 +44,7 @@ def fit(
     from calibration.fitting.simulator_options import settings
     from calibration.fitting.table import show
     from robot_runtime.common.console import console, progress_bar
-    from robot_runtime.scoring.summary import find_logs
+    from robot_runtime.recording.log_files import find_logs
 
     options.check_result(out / "robot.yaml", valid_days, overwrite)
     paths = find_logs(logs)

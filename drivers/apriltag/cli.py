@@ -105,8 +105,8 @@ def _read_views(sources: Sequence[Path], mount: str | None, decimate: float) -> 
     from drivers.apriltag.survey_images import FRAMES_FILE, views_from_folder, views_from_log
     from robot_runtime.common import config
     from robot_runtime.imaging.tag_detector import DetectorOptions, TagDetector
+    from robot_runtime.recording.log_files import find_logs
     from robot_runtime.robots.camera_mount import load_mount
-    from robot_runtime.scoring.summary import find_logs
 
     detector = TagDetector(DetectorOptions(decimate=decimate))
     camera = None if mount is None else load_mount(config.find_preset("mounts", mount))

@@ -252,7 +252,7 @@ class DynamixelHead(Head):
             return DeviceFault(
                 f"port {self._options.port}: {bus.received} bytes came, and none of them was a servo's reply",
                 "another device is at this port, or the servos have another 'baud_rate': look for the right port with "
-                "`robot-runtime find-port`",
+                "`robot-runtime hardware find-port`",
             )
         others = f"; those that do: {' and '.join(map(str, found))}" if found else ""
         return DeviceFault(

@@ -1,4 +1,4 @@
-"""``robot-runtime find-port`` and ``robot-runtime hardware``: ports, udev rules and live readings."""
+"""``robot-runtime hardware``: ports, udev rules and live readings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from robot_runtime.errors import ConfigError, DeviceFault
 
 def register(groups: dict[str, typer.Typer]) -> None:
     """Add the commands."""
-    groups["root"].command("find-port")(find_port)
+    groups["hardware"].command("find-port")(find_port)
     groups["hardware"].command("echo")(echo)
     groups["hardware"].command("udev")(udev)
 
@@ -21,10 +21,10 @@ def register(groups: dict[str, typer.Typer]) -> None:
 def find_port(
     timeout_s: Annotated[float, typer.Option(min=1, max=600, help="Seconds to wait for each step.")] = 60.0,
 ) -> None:
-    """Find out which serial port a device is: unplug it when asked, and plug it in again.
+    """Identify a device's serial port: unplug the device when asked, and plug it in again.
 
     Example:
-        robot-runtime find-port
+        robot-runtime hardware find-port
     """
     from drivers.hardware.ports import usb_ports, wait_for_change
     from robot_runtime.common.clock import SystemClock

@@ -265,7 +265,7 @@ class GuardProcess:
         if skipped and not heard:
             return DeviceFault(
                 f"port {port}: {skipped} bytes came, and none of them was a {device}'s message",
-                "another device is at this port: look for the right one with `robot-runtime find-port`",
+                "another device is at this port: look for the right one with `robot-runtime hardware find-port`",
             )
         return DeviceFault(f"port {port}: the {device} is silent", f"switch the {device} on, and charge its battery")
 

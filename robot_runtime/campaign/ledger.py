@@ -23,14 +23,13 @@ from typing_extensions import Self
 from robot_runtime.common.clock import SystemClock, ns_to_seconds, utc_now_iso, wait_for
 from robot_runtime.errors import ConfigError, RecordingError, writing
 from robot_runtime.recording.chain import Chain
+from robot_runtime.recording.log_files import LEDGER_FILE
 
-FILE = "ledger.jsonl"
 LOGS = "logs"
 """Folder of the logs in a campaign's, with a folder for each attempt."""
 
 START, OVERLAY = "start.png", "overlay.png"
 """Pictures in an attempt's folder: of the run's start, and the same over the live image during placement."""
-
 
 CLOCK_TOLERANCE_S = 2.0
 """Largest step back of the computer's clock between two lines: time servers correct less than that."""
@@ -94,7 +93,7 @@ class Ledger:
     """
 
     def __init__(self, folder: Path, sign: Sign | None = None, now: Callable[[], str] = utc_now_iso) -> None:
-        self.folder, self.path = folder, folder / FILE
+        self.folder, self.path = folder, folder / LEDGER_FILE
         self._sign, self._now = sign, now
         self._chain = Chain()
         self.entries: list[Entry] = []
@@ -219,7 +218,7 @@ def read_ledger(folder: Path) -> list[Entry]:
         ConfigError: there is none.
         RecordingError: it was altered.
     """
-    path = folder / FILE
+    path = folder / LEDGER_FILE
     if not path.is_file():
         raise ConfigError(f"no campaign in {folder}", "give the folder in which a campaign was run, or its plan")
     data = path.read_bytes()
@@ -242,7 +241,7 @@ def take_lock(file: int | IO[Any], limit_s: float) -> bool:
 def is_running(folder: Path) -> bool:
     """Whether a process has the campaign open."""
     try:
-        with (folder / FILE).open("rb") as file:
+        with (folder / LEDGER_FILE).open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except FileNotFoundError:
         return False

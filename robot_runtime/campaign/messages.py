@@ -21,12 +21,13 @@ from typing import Annotated, Any, Literal, Union
 
 from pydantic import Field
 
-from robot_runtime.campaign.ledger import FILE, LOGS, Entry, Ledger, is_running, read_ledger, sha256_of
+from robot_runtime.campaign.ledger import LOGS, Entry, Ledger, is_running, read_ledger, sha256_of
 from robot_runtime.campaign.plan import Help, Kind
 from robot_runtime.campaign.state import Attempt, State, stored_plan
 from robot_runtime.common import config
 from robot_runtime.common.clock import unix_now_ns
 from robot_runtime.errors import ConfigError, RuntimeFault, writing
+from robot_runtime.recording.log_files import LEDGER_FILE
 from robot_runtime.recording.verdict_files import add_verdict, verdicts_path
 from robot_runtime.scenes.objects import ObjectPose
 from robot_runtime.verdicts import EpisodeVerdict
@@ -312,7 +313,7 @@ def run_of(log: Path) -> tuple[Path, str] | None:
     """Folder of the campaign and name of the attempt with this log; None if the log belongs to no campaign."""
     attempt = log.resolve().parent
     folder = attempt.parent.parent
-    return (folder, attempt.name) if attempt.parent.name == LOGS and (folder / FILE).is_file() else None
+    return (folder, attempt.name) if attempt.parent.name == LOGS and (folder / LEDGER_FILE).is_file() else None
 
 
 def submit(folder: Path, document: Mapping[str, Any]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from robot_runtime.campaign.ledger import FILE, Ledger, Sign, sha256_of
+from robot_runtime.campaign.ledger import Ledger, Sign, sha256_of
 from robot_runtime.campaign.plan import Plan, changed, load_plan
 from robot_runtime.campaign.schedule import EpisodeName
 from robot_runtime.campaign.state import stored_plan
@@ -14,6 +14,7 @@ from robot_runtime.common.provenance import software
 from robot_runtime.datasets import load_episodes
 from robot_runtime.errors import ConfigError
 from robot_runtime.policies import check_source
+from robot_runtime.recording.log_files import LEDGER_FILE
 from robot_runtime.robots.loader import DeviceOverrides, read_robot_file
 from robot_runtime.scenes.geodesic import GeodesicMap
 from robot_runtime.scenes.scene import find_scene, load_scene
@@ -81,7 +82,7 @@ def open_campaign(
             f"plan {plan.name!r} {'names a signer' if plan.signer else 'names no signer'}",
             "give --sign KEY where the plan names a signer, and only there",
         )
-    names = None if (folder / FILE).is_file() else _names(plan)
+    names = None if (folder / LEDGER_FILE).is_file() else _names(plan)
     ledger = Ledger(folder, sign, now)
     try:
         if ledger.entries:

@@ -15,11 +15,12 @@ from pathlib import Path
 
 import yaml
 
-from robot_runtime.campaign.ledger import FILE, read_ledger
+from robot_runtime.campaign.ledger import read_ledger
 from robot_runtime.campaign.plan import Plan, PlannedRobot
 from robot_runtime.campaign.sealing import seal
 from robot_runtime.common.clock import SystemClock, wait_for
 from robot_runtime.errors import ConfigError, DeviceFault, writing
+from robot_runtime.recording.log_files import LEDGER_FILE
 
 START_S = 600.0
 RUN_S = 24 * 3600.0
@@ -109,7 +110,7 @@ def _first_run_after_a_start(run: subprocess.Popen[str], campaign: Path) -> str:
 
     def name() -> str | None:
         ended = run.poll() is not None
-        entries = read_ledger(campaign) if (campaign / FILE).is_file() else []
+        entries = read_ledger(campaign) if (campaign / LEDGER_FILE).is_file() else []
         later = dropwhile(lambda entry: entry.kind != "decision", entries)
         return next((entry["attempt"] for entry in later if entry.kind == "begun"), "" if ended else None)
 

@@ -15,11 +15,12 @@ from typing import Any
 from typing_extensions import Self
 
 from robot_runtime.campaign.facts import kind_of
-from robot_runtime.campaign.ledger import FILE, Entry, Ledger
+from robot_runtime.campaign.ledger import Entry, Ledger
 from robot_runtime.campaign.plan import Counting, Kind, changed, digest
 from robot_runtime.common.provenance import software
 from robot_runtime.errors import ConfigError, RecordingError, writing
 from robot_runtime.recording.json_records import plain
+from robot_runtime.recording.log_files import LEDGER_FILE
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.recording.verdict_files import verdicts_path
 
@@ -50,7 +51,7 @@ class RunLedger:
         self._settings = {name: digest(plain(value)) for name, value in {**settings, "episodes": episodes}.items()}
         self._ledger: Ledger | None = None
         self.logs: dict[int, str] = {}
-        if (folder / FILE).is_file():
+        if (folder / LEDGER_FILE).is_file():
             self._open()
 
     def __enter__(self) -> Self:

@@ -16,13 +16,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 from robot_runtime.campaign.facts import facts_of
-from robot_runtime.campaign.ledger import CLOCK_TOLERANCE_S, FILE, LOGS, Entry, is_signed, parse_line, sha256_of
+from robot_runtime.campaign.ledger import CLOCK_TOLERANCE_S, LOGS, Entry, is_signed, parse_line, sha256_of
 from robot_runtime.campaign.outcomes import VIEWS, RunningAnswer, rounded, same, values
 from robot_runtime.campaign.plan import Plan, changed, digest
 from robot_runtime.campaign.sealing import check_commitments, sealed_policies
 from robot_runtime.campaign.state import Attempt, State, stored_plan
 from robot_runtime.errors import ConfigError, RecordingError, RuntimeFault
 from robot_runtime.recording.chain import Chain, stated_digest
+from robot_runtime.recording.log_files import LEDGER_FILE
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.recording.verdict_files import read_verdicts, verdicts_path
 from robot_runtime.records import EpisodeHeader
@@ -132,7 +133,7 @@ class Verification:
 
     def _read_ledger(self) -> list[Entry]:
         """All lines that can be read; breaks of the chain are findings."""
-        path = self._folder / FILE
+        path = self._folder / LEDGER_FILE
         if not path.is_file():
             raise ConfigError(f"no campaign in {self._folder}", "give the folder of a campaign, or a copy of it")
         data = path.read_bytes()

@@ -1,4 +1,4 @@
-"""``robot-runtime doctor``: libraries, permissions and devices of this computer, and a whole robot."""
+"""``robot-runtime doctor``: libraries, permissions and devices of this computer, and a complete robot."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from robot_runtime.cli import options
-from robot_runtime.cli.option_groups import grouped_options
+from robot_runtime.cli_options import options
+from robot_runtime.cli_options.option_groups import grouped_options
 
 if TYPE_CHECKING:
     from robot_runtime.common.host_checks import Finding
@@ -38,7 +38,7 @@ def doctor(
     referee: options.Referee = None,
     scene: options.Scene = "apartment",
 ) -> None:
-    """Look for what drivers need on this computer, or check a whole robot; say how to get what is missing.
+    """Check driver dependencies and suggest fixes, or check a complete robot with --robot.
 
     With --robot it connects every device and reads it: rates, battery, servos, images, poses, age of calibrations.
     Nothing moves. Exits with 7 if the robot, or a subject that was named, fails; without names, it only tells.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from robot_runtime.cli import completion, options
+from robot_runtime.cli_options import completion, options
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -98,9 +98,9 @@ def validate(
     min_ratio: Annotated[float | None, typer.Option(min=1, help="Geodesic over Euclidean, ObjectNav: 1.05.")] = None,
     examples: Annotated[int, typer.Option(min=1, help="How many to show of each finding.")] = 3,
     json: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the findings to this file.")] = None,
-    strict: Annotated[bool, typer.Option(help="Exit with 5 if anything is odd.")] = False,
+    strict: Annotated[bool, typer.Option(help="Exit with 5 if there is a problem.")] = False,
 ) -> None:
-    """List what is odd in an episode file: zero length, repeated ids, goals off the map, and more.
+    """Validate an episode file: zero length, repeated ids, goals off the map, and more.
 
     Examples:
         robot-runtime episodes validate FloorPlan_Val1_1.json.gz --task objectnav_robothor2021
@@ -121,7 +121,7 @@ def validate(
         MIN_RATIO if min_ratio is None else min_ratio,
         examples,
     )
-    console.print(f"{report.episodes} episodes, {'nothing odd' if not report.findings else 'odd:'}")
+    console.print(f"{report.episodes} episodes, {'no problems found' if not report.findings else 'problems:'}")
     if report.findings:
         console.print(_findings(report))
     if json is not None:

@@ -41,7 +41,7 @@ def info() -> None:
     from robot_runtime.common.provenance import git_commit
     from robot_runtime.common.version import VERSION
     from robot_runtime.policies import AGENTS
-    from robot_runtime.scenes.scene import SCENE_ENTRY_POINTS
+    from robot_runtime.scenes.scene import SCENES
 
     table = Table(show_header=False, box=None)
     table.add_row("robot-runtime", f"{VERSION} {git_commit() or ''}")
@@ -49,7 +49,7 @@ def info() -> None:
     table.add_row("libraries", ", ".join(f"{name} {_version(name)}" for name in _LIBRARIES))
     for folder in ("robots", "cameras", "localizers", "tasks"):
         table.add_row(folder, ", ".join(name for name, _ in config.presets(folder)))
-    table.add_row("scenes", ", ".join(sorted(ep.name for ep in metadata.entry_points(group=SCENE_ENTRY_POINTS))))
+    table.add_row("scenes", ", ".join(sorted(SCENES)))
     table.add_row("agents", ", ".join(AGENTS.names()) + ", module:Class")
     table.add_row("presets from", ", ".join(str(root) for root in config.preset_roots()))
     table.add_row("ROS 1", "rospy found" if importlib.util.find_spec("rospy") else "rospy not installed")

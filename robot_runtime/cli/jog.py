@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from robot_runtime.cli import options
-from robot_runtime.cli.option_groups import grouped_options
+from robot_runtime.cli_options import options
+from robot_runtime.cli_options.option_groups import grouped_options
 from robot_runtime.errors import ConfigError
 
 if TYPE_CHECKING:

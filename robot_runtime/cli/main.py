@@ -4,89 +4,25 @@ from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Sequence
-from importlib import metadata
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated
 
 import typer
 from typer.core import TyperGroup
 from typer.main import get_command_name
 
-from robot_runtime.cli import (
-    campaign,
-    campaign_evidence,
-    compare,
-    doctor,
-    episodes,
-    export,
-    forecast,
-    gap,
-    info,
-    jog,
-    judge,
-    old_spellings,
-    place,
-    policy,
-    preflight,
-    recover,
-    report,
-    run,
-    scene,
-    score,
-    serve,
-    teleop,
-    verdict,
-    view,
-)
+from robot_runtime.cli import old_spellings
+from robot_runtime.cli.groups import DEFAULT_COMMANDS, GROUPS, MOVED, HeadedGroup, make_groups
 from robot_runtime.common.console import error_console
+from robot_runtime.common.plugins import Registry
 from robot_runtime.common.signals import interrupted_by_signals
 from robot_runtime.common.version import VERSION
-from robot_runtime.errors import RuntimeFault
-from robot_runtime.estop import cli as estop
-from robot_runtime.task_kinds.eqa import cli as questions
+from robot_runtime.errors import PluginError, RuntimeFault
 
-COMMAND_ENTRY_POINTS = "robot_runtime.commands"
+COMMANDS: Registry[Callable[[dict[str, typer.Typer]], None]] = Registry("robot_runtime.commands", "command")
+"""Functions that add commands to the groups, by name; the first word is the command or the group that they add to."""
+
 INTERRUPTED_EXIT_CODE = 130
-
-_COMMANDS = (
-    run,
-    campaign,
-    campaign_evidence,
-    teleop,
-    estop,
-    place,
-    jog,
-    serve,
-    score,
-    compare,
-    gap,
-    report,
-    view,
-    verdict,
-    judge,
-    export,
-    recover,
-    info,
-    doctor,
-    forecast,
-    scene,
-    episodes,
-    policy,
-    preflight,
-    questions,
-)
-
-_GROUPS = {
-    "scene": "Make, import and inspect scenes.",
-    "episodes": "Generate, inspect, validate and convert episodes.",
-    "policy": "Inspect, validate, time and compare policies.",
-    "export": "Write logs in the formats of other software.",
-    "serve": "Let other software's clients drive the robot.",
-    "campaign": "Run a test plan that stops at its answer, and verify it.",
-    "calibrate": "Measure what a robot and its camera really are, and write it to a file.",
-    "hardware": "Set up the devices on the robot's ports, and read them.",
-}
-"""Name and help of the groups of commands; ``gap`` is one more, with a default command."""
 
 _HELP = """Run policies trained in simulation on a LoCoBot, real or simulated; log, score and replay every episode.
 
@@ -94,7 +30,7 @@ _HELP = """Run policies trained in simulation on a LoCoBot, real or simulated; l
 Start here:
   robot-runtime run            three PointNav episodes in the bundled apartment
   robot-runtime score logs/    success, SPL, ... with intervals, from logs alone
-  robot-runtime compare A B    whether two policies differ
+  robot-runtime compare A B    test whether two policies differ
   robot-runtime report logs/   one HTML page
 
 \b
@@ -108,46 +44,77 @@ Exit codes:
 def build_app(arguments: Sequence[str] = ()) -> TyperGroup:
     """Build the application with all commands, also those of other packages.
 
+    A package that cannot be used is named at the end of ``--help``, and stops no other command.
+
     Args:
         arguments: words of the command line. Once the command that they name is registered, no further package is
             loaded, so that a command does not import a simulator, calibration and drivers that it does not use.
+
+    Raises:
+        PluginError: the package of the command that the arguments name cannot be used.
     """
-    app = typer.Typer(help=_HELP, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
-    groups = {
-        name: typer.Typer(help=text, no_args_is_help=True, rich_markup_mode=None) for name, text in _GROUPS.items()
-    }
-    groups |= {"gap": gap.group(), "root": app}
+    groups = make_groups()
+    app = typer.Typer(
+        cls=HeadedGroup, help=_HELP, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False
+    )
     app.callback()(_global_options)
-    for module in _COMMANDS:
-        module.register(groups)
-    word = arguments[0] if arguments else ""
-    for entry_point in sorted(
-        metadata.entry_points(group=COMMAND_ENTRY_POINTS), key=lambda found: found.name.partition("-")[0] != word
-    ):
-        if _is_registered(groups, arguments):
-            break
-        entry_point.load()(groups)
-    for name in (*_GROUPS, "gap"):
-        app.add_typer(groups[name], name=name)
+    failures = _register_commands({**groups, "root": app}, arguments)
+    for name, group in groups.items():
+        app.add_typer(group, name=name)
     command = typer.main.get_command(app)
     assert isinstance(command, TyperGroup)
-    _mend_help(command)
+    if failures:
+        lines = (f"{name}: {error.message}" for name, error in failures.items())
+        command.epilog = "\n\n".join(["Commands that cannot be used:", *lines])
+    _fix_help(command)
     return command
+
+
+def _register_commands(groups: dict[str, typer.Typer], arguments: Sequence[str]) -> Mapping[str, PluginError]:
+    """Register commands until the one that the arguments name is there; return the errors of those that failed."""
+    word = arguments[0] if arguments else ""
+    failures: dict[str, PluginError] = {}
+    for named in (True, False):
+        for name in COMMANDS:
+            if (name.partition("-")[0] == word) is named:
+                try:
+                    _register(name, groups)
+                except PluginError as error:
+                    failures[name] = error
+        if _is_registered(groups, arguments):
+            return {}
+    for name, failure in failures.items():
+        if name.partition("-")[0] == word:
+            raise failure
+    return failures
+
+
+def _register(name: str, groups: dict[str, typer.Typer]) -> None:
+    register = COMMANDS.load(name)
+    try:
+        register(groups)
+    except Exception as error:  # a stranger's function may raise anything
+        raise PluginError(
+            f"the command {name!r} cannot be added: {type(error).__name__}: {error}",
+            "correct its package, install it again, or uninstall it",
+        ) from error
 
 
 def _is_registered(groups: dict[str, typer.Typer], arguments: Sequence[str]) -> bool:
     """Whether the groups have the command that a command line names."""
     group, words = groups["root"], list(arguments[:2])
-    if words and words[0] in groups and words[0] != "root":
+    default = None
+    if words and words[0] in GROUPS:
+        default = DEFAULT_COMMANDS.get(words[0])
         group = groups[words.pop(0)]
     names = {
         known.name or get_command_name(known.callback.__name__) for known in group.registered_commands if known.callback
     }
-    return bool(words) and words[0] in names
+    return bool(words) and (words[0] in names or default in names)
 
 
-def _mend_help(group: TyperGroup) -> None:
-    """List commands with their whole first sentence, and show examples as they are written.
+def _fix_help(group: TyperGroup) -> None:
+    """List commands with their complete first sentence, and show examples as they are written.
 
     By default typer cuts that sentence after 45 characters, and wraps the examples, which then cannot be copied.
     """
@@ -155,7 +122,7 @@ def _mend_help(group: TyperGroup) -> None:
         if command.help:
             command.short_help = " ".join(command.help.partition("\n\n")[0].split()).partition(". ")[0]
         if isinstance(command, TyperGroup):
-            _mend_help(command)
+            _fix_help(command)
         elif command.help and "\nExample" in command.help:
             text, _, examples = command.help.partition("\nExample")
             heading, *lines = [line.strip() for line in examples.splitlines() if line.strip()]
@@ -191,6 +158,10 @@ def run_command(arguments: list[str]) -> int:
     """Run one command and return its exit code; the only place where errors become text."""
     debug = "--debug" in arguments
     arguments = [argument for argument in arguments if argument != "--debug"]
+    if arguments and arguments[0] in MOVED:
+        old, new = arguments[0], MOVED[arguments[0]]
+        error_console.print(f"`robot-runtime {old}` is now `robot-runtime {' '.join(new)}`", soft_wrap=True)
+        arguments = [*new, *arguments[1:]]
     try:
         code = build_app(arguments).main(arguments, standalone_mode=False, prog_name="robot-runtime")
         if code == INTERRUPTED_EXIT_CODE:  # typer makes KeyboardInterrupt this
@@ -204,7 +175,7 @@ def run_command(arguments: list[str]) -> int:
     except typer.Exit as error:
         return error.exit_code
     except typer.TyperException as error:
-        if not arguments or arguments[-1] in (*_GROUPS, "gap"):  # a group alone: its message is the list of commands
+        if not arguments or arguments[-1] in GROUPS:  # a group alone: its message is the list of commands
             error_console.print(_escape(error.format_message()), soft_wrap=True)
             return error.exit_code
         _print_error(error.format_message(), _usage_remedy(error))

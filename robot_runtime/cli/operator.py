@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from robot_runtime.cli.addresses import check_token, reached_as
+from robot_runtime.cli_options.addresses import check_token, reached_as
 from robot_runtime.common.console import tell
 from robot_runtime.errors import ConfigError, DriverMissing, RuntimeFault
 

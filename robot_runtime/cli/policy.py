@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from robot_runtime.cli import completion, options
-from robot_runtime.cli.option_groups import grouped_options
 from robot_runtime.cli.policy_export import export
+from robot_runtime.cli_options import completion, options
+from robot_runtime.cli_options.option_groups import grouped_options
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -53,7 +53,7 @@ def register(groups: dict[str, typer.Typer]) -> None:
 
 def inspect(
     package: _Package,
-    json: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the whole manifest to this file.")] = None,
+    json: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the complete manifest to this file.")] = None,
 ) -> None:
     """Say what a package is, without running anything in it. Hashes are checked.
 
@@ -172,9 +172,9 @@ def diff(
 def _diff_logs(policy: Policy, paths: list[Path], as_logged: bool) -> bool:
     from robot_runtime.common.console import console, progress_bar
     from robot_runtime.policies.package.policy import PackagePolicy
+    from robot_runtime.recording.log_files import find_logs
     from robot_runtime.recording.reader import LogReader
     from robot_runtime.scoring.policy_agreement import logged_selection, open_loop
-    from robot_runtime.scoring.summary import find_logs
 
     logs = find_logs(paths)
     steps = same = 0

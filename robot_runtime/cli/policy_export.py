@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from robot_runtime.cli import completion
-from robot_runtime.cli.option_groups import grouped_options
+from robot_runtime.cli_options import completion
+from robot_runtime.cli_options.option_groups import grouped_options
 
 if TYPE_CHECKING:
     from robot_runtime.imaging.preprocess import Operation

@@ -1,4 +1,4 @@
-"""``robot-runtime recover``: repair of a log whose writer was killed."""
+"""``robot-runtime logs recover``: repair of a log whose writer was killed."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import typer
 
 def register(groups: dict[str, typer.Typer]) -> None:
     """Add the command."""
-    groups["root"].command("recover")(recover)
+    groups["logs"].command("recover")(recover)
 
 
 def recover(
     log: Annotated[Path, typer.Argument(help="A log whose writer was killed.")],
-    out: Annotated[Path, typer.Option(help="Where to write the mended copy.")],
+    out: Annotated[Path, typer.Option(help="File for the recovered log.")],
 ) -> None:
-    """Copy every intact message of a torn log into a whole one that any MCAP tool opens.
+    """Recover all intact messages of a truncated log, into a file that any MCAP tool opens.
 
     Example:
-        robot-runtime recover logs/run/0003_apartment_3.mcap --out mended.mcap
+        robot-runtime logs recover logs/run/0003_apartment_3.mcap --out recovered.mcap
     """
     from robot_runtime.common.console import console
     from robot_runtime.recording.recover import recover as repair

@@ -10,24 +10,22 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from robot_runtime.cli import completion, options
+from robot_runtime.cli.groups import headed_command
 from robot_runtime.cli.operator import Operation, OperatorOptions, press_key
-from robot_runtime.cli.option_groups import grouped_options
-from robot_runtime.cli.options import DEFAULT_TASK
+from robot_runtime.cli_options import completion, options
+from robot_runtime.cli_options.option_groups import grouped_options
+from robot_runtime.cli_options.options import DEFAULT_TASK
+from robot_runtime.cli_options.recorded_robot import recorded_robot
 from robot_runtime.common.console import tell
 from robot_runtime.errors import EpisodeAborted, EpisodeError, RecordingError, RuntimeFault
-from robot_runtime.estop.cli import stop_keys
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
     from robot_runtime.campaign.single_run import RunLedger
     from robot_runtime.env import Env
-    from robot_runtime.hal import Robot
     from robot_runtime.policy import Policy
-    from robot_runtime.recording.writer import Recorder
     from robot_runtime.records import EpisodeEnd, EpisodeHeader, StepRecord, Subscriber
-    from robot_runtime.robots.loader import RobotContext
     from robot_runtime.tasks.episode import Episode
     from robot_runtime.tasks.task import Task
 
@@ -48,10 +46,28 @@ Examples:
     robot-runtime run --robot my_robot.yaml --console 0.0.0.0:8900 --attended
 """
 
+HEADINGS = {
+    "Task and episodes": ("task", "sensor", "scene", "episodes", "count", "episode", "seed"),
+    "Policy": (
+        *("agent", "policy", "name", "agent_arg", "agent_python", "agent_timeout_s"),
+        *("detector", "answerer", "answerer_model", "answerer_timeout_s"),
+    ),
+    "Robot": (
+        *("robot", "camera", "camera_arg", "localizer", "referee"),
+        *("real_time", "localization_patience_s"),
+    ),
+    "Operator": (
+        *("attended", "gamepad", "console", "console_token", "console_certificate", "console_key"),
+        *("console_silence_s", "notify_desktop", "notify_hook"),
+    ),
+    "Logs": ("out", "overwrite", "resume", "keep_going"),
+}
+"""Headings of the help text, each with the names of its parameters."""
+
 
 def register(groups: dict[str, typer.Typer]) -> None:
     """Add the command."""
-    groups["root"].command("run", help=_HELP)(run)
+    groups["root"].command("run", cls=headed_command(HEADINGS), help=_HELP)(run)
 
 
 @dataclass(frozen=True)
@@ -130,7 +146,7 @@ def run(
     localization_patience_s: options.LocalizationPatience = 30.0,
     operator: OperatorOptions,
     keep_going: Annotated[
-        bool, typer.Option("--keep-going", help="After an episode that cannot be read or run, go on with the next.")
+        bool, typer.Option("--keep-going", help="Continue after an episode that cannot be read or run.")
     ] = False,
 ) -> None:
     """Run the command; its help is ``_HELP``."""
@@ -235,33 +251,6 @@ def run_policy(
     _print_outcome(folder, bar.begun, failures or [], len(ledger.left))
 
 
-@contextmanager
-def recorded_robot(
-    robot: options.RobotOptions, context: RobotContext, folder: Path, on_key: Callable[[str], object] | None = None
-) -> Iterator[tuple[Robot, Recorder]]:
-    """Connect a robot and record to a folder, whose name is printed at the end if a log is in it.
-
-    Args:
-        robot: robot to connect.
-        context: context of the robot.
-        folder: folder of the logs.
-        on_key: callback of :func:`~robot_runtime.estop.cli.stop_keys`.
-    """
-    from robot_runtime.common.console import error_console
-    from robot_runtime.recording.writer import Recorder
-
-    with ExitStack() as stack:
-        connected = stack.enter_context(robot.load(context))
-        stack.enter_context(stop_keys(connected, on_key))
-        recorder = Recorder(folder)
-        stack.callback(recorder.close)
-        try:
-            yield connected, recorder
-        finally:
-            if recorder.path is not None:
-                error_console.print(f"logs: {folder}", soft_wrap=True)
-
-
 class _EpisodeBar:
     """Progress over episodes, and over the steps of the current one; without a terminal, a line for each episode."""
 
@@ -350,8 +339,8 @@ def _print_outcome(folder: Path, begun: int, failures: Sequence[RuntimeFault], l
         failures: failures of episodes that could not be read or run.
         left: number of episodes without a log that counts.
     """
-    from robot_runtime.cli.score import print_scores
     from robot_runtime.common.console import console, error_console
+    from robot_runtime.scoring.cli.score import print_scores
 
     found = sum(1 for _ in folder.glob("*.mcap"))
     if found:

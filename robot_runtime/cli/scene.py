@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from robot_runtime.cli import completion
+from robot_runtime.cli_options import completion
 
 
 def register(groups: dict[str, typer.Typer]) -> None:

@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
-from robot_runtime.cli import options
 from robot_runtime.cli.operator import OperatorOptions
-from robot_runtime.cli.option_groups import grouped_options
 from robot_runtime.cli.run import TaskOptions, run_policy
+from robot_runtime.cli_options import options
+from robot_runtime.cli_options.option_groups import grouped_options
 from robot_runtime.errors import ConfigError
 
 _HELP = """Drive episodes by hand, from keyboard, gamepad or the console's page; each becomes a log as those of `run`.

@@ -22,11 +22,9 @@ tasks = _preset_completion("tasks")
 
 def scenes(incomplete: str) -> list[str]:
     """Bundled scenes."""
-    from importlib import metadata
+    from robot_runtime.scenes.scene import SCENES
 
-    from robot_runtime.scenes.scene import SCENE_ENTRY_POINTS
-
-    return _starting(incomplete, (entry_point.name for entry_point in metadata.entry_points(group=SCENE_ENTRY_POINTS)))
+    return _starting(incomplete, SCENES)
 
 
 def agents(incomplete: str) -> list[str]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
 import typer
 from typing_extensions import override
 
-from robot_runtime.cli import completion
+from robot_runtime.cli_options import completion
 from robot_runtime.common.clock import utc_now_iso
 from robot_runtime.errors import ConfigError, EpisodeError, RuntimeFault, writing
 
@@ -247,7 +247,7 @@ class EpisodeOptions:
 
         Args:
             seed: seed of generated episodes.
-            task: that they are for.
+            task: task of the episodes.
             scene: scene in which they are generated.
             unreadable: takes the errors of episodes that cannot be read; None to raise the first.
 
@@ -307,13 +307,13 @@ class LogOptions:
 
     def folder(self, agent: str, task: str) -> Path:
         """Return the folder, after deleting its logs if that is allowed. Raises ``ConfigError``."""
-        from robot_runtime.campaign.ledger import FILE
+        from robot_runtime.recording.log_files import LEDGER_FILE
 
         out = self.out
         if out is None:
             stamp = utc_now_iso().split("+")[0].replace(":", "").replace("-", "")
             out = Path("logs") / f"{stamp}-{re.sub(r'[:/]+', '.', agent)}-{task}"
-        present = [*sorted(out.glob("*.mcap")), *out.glob(FILE)] if out.is_dir() else []
+        present = [*sorted(out.glob("*.mcap")), *out.glob(LEDGER_FILE)] if out.is_dir() else []
         if present and not self.overwrite:
             raise ConfigError(f"{out}: already holds logs, {present[0].name} among them", self._remedy)
         for log in present:
@@ -323,12 +323,12 @@ class LogOptions:
 
 @dataclass(frozen=True)
 class ResumableLogOptions(LogOptions):
-    """Folder of logs of a run that can go on where it was."""
+    """Folder of logs of a run that can be resumed."""
 
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with the run in --out: its episodes without a log that counts.")
+        bool, typer.Option("--resume", help="Resume the run in --out: its episodes without a log that counts.")
     ] = False
-    _remedy: ClassVar[str] = "add --resume to go on, or --overwrite to begin anew, or choose another --out"
+    _remedy: ClassVar[str] = "add --resume to continue, or --overwrite to restart, or choose another --out"
 
     @override
     def folder(self, agent: str, task: str) -> Path:
@@ -368,9 +368,9 @@ class JournalOptions(WorkerOptions):
 
     ledger: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Keep each result here as it is made; the same command goes on from it."),
+        typer.Option(metavar="FILE", help="Keep each result here as it is made; the same command resumes from it."),
     ] = None
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Begin --ledger anew.")] = False
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Restart --ledger.")] = False
 
 
 def write_json(path: Path, document: Any) -> None:

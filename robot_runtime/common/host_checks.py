@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from importlib import metadata
 from pathlib import Path
 
-from robot_runtime.errors import ConfigError
-
-ENTRY_POINTS = "robot_runtime.doctor"
-"""Names of subjects (``azure-kinect``), each a :data:`Check`."""
+from robot_runtime.common.plugins import Registry
+from robot_runtime.errors import PluginError
 
 USB = Path("/sys/bus/usb/devices")
 
@@ -44,14 +41,25 @@ class Finding:
 Check = Callable[[], Sequence[Finding]]
 """Check of a subject; takes a few seconds at most, changes nothing and never raises for a missing thing."""
 
+CHECKS: Registry[Check] = Registry("robot_runtime.doctor", "subject of doctor")
+"""Checks by the name of their subject (``azure-kinect``)."""
+
 
 def examine(names: Sequence[str] = ()) -> dict[str, Sequence[Finding]]:
-    """The findings on these subjects, or on all. Raises ``ConfigError`` for an unknown subject."""
-    known = {entry_point.name: entry_point for entry_point in metadata.entry_points(group=ENTRY_POINTS)}
-    for name in names:
-        if name not in known:
-            raise ConfigError(f"doctor: there is no subject {name!r}", f"name some of {', '.join(sorted(known))}")
-    return {name: known[name].load()() for name in names or sorted(known)}
+    """The findings on these subjects, or on all; a package that cannot be used is a finding on its subject.
+
+    Raises:
+        ConfigError: nobody offers a subject of that name.
+    """
+    return {name: _findings(name) for name in names or sorted(CHECKS)}
+
+
+def _findings(name: str) -> Sequence[Finding]:
+    try:
+        check = CHECKS.load(name)
+    except PluginError as error:
+        return [Finding("package", Status.FAIL, error.message, error.remedy)]
+    return check()
 
 
 def usb_devices(vendor: str, products: Sequence[str], root: Path = USB) -> list[Path]:

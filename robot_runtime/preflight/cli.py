@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from robot_runtime.cli import completion, options
-from robot_runtime.cli.option_groups import grouped_options
+from robot_runtime.cli_options import completion, options
+from robot_runtime.cli_options.option_groups import grouped_options
 from robot_runtime.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def preflight(
     output: OutputOptions,
     seed: Annotated[int, typer.Option(min=0, help="Of simulated noise.")] = 0,
 ) -> None:
-    """Compare the robot, as it is calibrated and as it sees, with the camera and steps of a policy's training.
+    """Check the robot's calibration and camera against the policy's training setup.
 
     Nothing moves but the head. What differs beyond tolerance is refused with what it is expected to cost (exit code 9),
     and so is a battery that is too low (exit code 7).

@@ -18,7 +18,7 @@
 
 Chunks are compressed (Zstandard), and color is PNG. In the log of a stream (:func:`is_stream`) nothing after the header
 is compressed, and images have no checksum, which would take a fifth of the time: /step has digests of those that the
-policy was given. A copy by ``recover`` has compressed chunks with checksums.
+policy was given. A copy by ``logs recover`` has compressed chunks with checksums.
 
 Every chunk is written to the operating system as soon as it is complete. Images precede their step, so that each step
 in a log has its images, and have chunks of their own, so that a reader can skip them.

@@ -19,14 +19,15 @@ import difflib
 import hashlib
 import json
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from importlib import metadata
 from os.path import isfile  # which also answers for names that no file can have
 from pathlib import Path
 from typing import Literal
 
 from robot_runtime.common import config
 from robot_runtime.common.geometry import SE2
+from robot_runtime.common.plugins import Registry
 from robot_runtime.errors import SceneError
 from robot_runtime.scenes.objects import ObjectPose
 from robot_runtime.scenes.occupancy_map import OccupancyMap
@@ -265,24 +266,26 @@ class Scene:
         return min(around, key=lambda room: room.id, default=None)
 
 
-SCENE_ENTRY_POINTS = "robot_runtime.scenes"
+SCENES: Registry[Callable[[], Path]] = Registry("robot_runtime.scenes", "bundled scene")
+"""Bundled scenes by name: functions that return the scene's folder."""
 
 
 def find_scene(name_or_path: str) -> Path:
     """The folder of a scene, given its path or the name of a bundled one.
 
     Raises:
-        SceneError: naming the bundled scenes.
+        SceneError: no such folder or bundled scene; names the bundled ones.
+        PluginError: the package that offers the scene cannot be used.
     """
     path = Path(name_or_path)
     if path.is_dir():
         return path
-    bundled = {entry_point.name: entry_point for entry_point in metadata.entry_points(group=SCENE_ENTRY_POINTS)}
-    if name_or_path in bundled:
-        return Path(bundled[name_or_path].load()())
+    bundled = SCENES.find(name_or_path)
+    if bundled is not None:
+        return bundled()
     raise SceneError(
         f"{name_or_path}: no such scene folder",
-        f"give a folder, or one of the bundled scenes: {', '.join(sorted(bundled))}; "
+        f"give a folder, or one of the bundled scenes: {', '.join(sorted(SCENES))}; "
         "`robot-runtime scene generate` and `scene import` make new ones",
     )
 

@@ -135,24 +135,6 @@ class EpisodeScore:
         return split_of(self.dataset)
 
 
-def find_logs(paths: Iterable[Path]) -> list[Path]:
-    """The given files and every ``*.mcap`` below the given folders, sorted, without duplicates.
-
-    Raises:
-        RecordingError: a path does not exist, or a folder has no log.
-    """
-    found: dict[Path, Path] = {}
-    for path in paths:
-        if not path.exists():
-            raise RecordingError(f"{path}: no such file or folder", "give log files, or folders that hold them")
-        inside = sorted(path.rglob("*.mcap")) if path.is_dir() else [path]
-        if not inside:
-            raise RecordingError(f"{path}: holds no logs (*.mcap)", "give the folder that a run wrote")
-        for log in inside:
-            found.setdefault(log.resolve(), log)
-    return list(found.values())
-
-
 def score_logs(
     paths: Sequence[Path],
     rules: Rules | None = None,

@@ -11,9 +11,9 @@ from typing import Annotated
 
 import typer
 
-from robot_runtime.cli import completion, options
-from robot_runtime.cli.addresses import check_token, is_local, reached_as
-from robot_runtime.cli.option_groups import grouped_options
+from robot_runtime.cli_options import completion, options
+from robot_runtime.cli_options.addresses import check_token, is_local, reached_as
+from robot_runtime.cli_options.option_groups import grouped_options
 from robot_runtime.errors import ConfigError
 
 TOKEN_VARIABLE = "ROBOT_RUNTIME_TOKEN"
@@ -106,11 +106,11 @@ def robothor(
     client: ClientOptions,
 ) -> None:
     """Run the command; its help is ``_HELP``."""
-    from robot_runtime.cli.run import recorded_robot
-    from robot_runtime.cli.score import print_scores
+    from robot_runtime.cli_options.recorded_robot import recorded_robot
     from robot_runtime.common.console import console, error_console
     from robot_runtime.robots.loader import RobotContext
     from robot_runtime.scenes.scene import find_scene, load_scene
+    from robot_runtime.scoring.cli.score import print_scores
     from robot_runtime.servers.robothor import AGENT_NAME, RobothorServer
     from robot_runtime.tasks.task import load_task
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from robot_runtime.cli import completion
+from robot_runtime.cli_options import completion
 from robot_runtime.errors import ConfigError
 from sim_bridge.cli import next_steps, shown_progress
 
@@ -48,7 +48,7 @@ def from_log(
         robot-runtime scene from-log monday/ tuesday/0003.mcap --out scenes/lab --voxel-m 0.03 --poses smoothed
     """
     from robot_runtime.common.console import console
-    from robot_runtime.scoring.summary import find_logs
+    from robot_runtime.recording.log_files import find_logs
     from sim_bridge.reconstruction.build import FusionOptions, build_scene
     from sim_bridge.reconstruction.logged_frames import FrameSequence
     from sim_bridge.reconstruction.occupancy_mapping import MappingOptions
@@ -144,8 +144,8 @@ def diff(
     from rich.table import Table
 
     from robot_runtime.common.console import console
+    from robot_runtime.recording.log_files import find_logs
     from robot_runtime.scenes.scene import find_scene, load_scene
-    from robot_runtime.scoring.summary import find_logs
     from sim_bridge.reconstruction.change_detection import find_changes
     from sim_bridge.reconstruction.figures import COLUMNS, change_rows, draw_changes, write_changes_page
     from sim_bridge.reconstruction.logged_frames import FrameSequence

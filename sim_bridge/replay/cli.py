@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from robot_runtime.cli import completion, options
-from robot_runtime.cli.option_groups import grouped_options
+from robot_runtime.cli_options import completion, options
+from robot_runtime.cli_options.option_groups import grouped_options
 from robot_runtime.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ def replay(
         robot-runtime replay logs/real --into habitat --twin-arg scene=lab.glb
     """
     from robot_runtime.common.console import error_console, print_retry, progress_bar
-    from robot_runtime.scoring.summary import find_logs
+    from robot_runtime.recording.log_files import find_logs
     from sim_bridge.replay.batch import named, replay_logs, write_summaries
 
     simulator.check()

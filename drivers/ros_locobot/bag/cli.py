@@ -1,4 +1,4 @@
-"""The commands ``robot-runtime export bag`` and ``robot-runtime import``: logs to ROS 1 bags, and bags to logs."""
+"""The commands ``robot-runtime export bag`` and ``robot-runtime logs import``: logs to ROS 1 bags, and bags to logs."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from robot_runtime.cli import completion
-from robot_runtime.cli.export import write_each
-from robot_runtime.cli.option_groups import grouped_options
+from robot_runtime.cli_options import completion
+from robot_runtime.cli_options.option_groups import grouped_options
 from robot_runtime.errors import ConfigError, DriverMissing, EpisodeError, RecordingError
+from robot_runtime.export.cli.formats import write_each
 
 if TYPE_CHECKING:
     from drivers.ros_locobot.bag.episode_header import ImportOptions
@@ -59,9 +59,13 @@ class OptionalData(str, Enum):
 
 
 def register(groups: dict[str, typer.Typer]) -> None:
-    """Add the commands."""
+    """Add ``export bag``."""
     groups["export"].command("bag")(export_bag)
-    groups["root"].command("import")(import_)
+
+
+def register_import(groups: dict[str, typer.Typer]) -> None:
+    """Add ``logs import``."""
+    groups["logs"].command("import")(import_)
 
 
 def export_bag(
@@ -150,9 +154,9 @@ def import_(
     """Make an episode log of a ROS 1 bag: of a teleoperated drive, or of another stack's drive.
 
     Examples:
-        robot-runtime import --rosbag drive.bag --out logs/drive
-        robot-runtime import --rosbag drive.bag --robot my_locobot.yaml --poses odometry
-        robot-runtime import --rosbag drive.bag --task pointnav_habitat2020 --scene flat --episodes val.json.gz --stop
+        robot-runtime logs import --rosbag drive.bag --out logs/drive
+        robot-runtime logs import --rosbag drive.bag --robot my_locobot.yaml --poses odometry
+        robot-runtime logs import --rosbag drive.bag --task pointnav_habitat2020 --scene flat --episodes val.json --stop
     """
     _require_rosbags()
     from drivers.ros_locobot.bag.import_external import import_drive

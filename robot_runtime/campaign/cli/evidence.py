@@ -7,20 +7,14 @@ from typing import Annotated
 
 import typer
 
-from robot_runtime.cli import options
-from robot_runtime.cli.addresses import check_token, is_local
-from robot_runtime.cli.campaign import Campaign, PlanFile
-from robot_runtime.cli.serve import TOKEN_VARIABLE, Host
+from robot_runtime.campaign.cli.people import Campaign, PlanFile
+from robot_runtime.cli_options import options
+from robot_runtime.cli_options.addresses import check_token, is_local
 from robot_runtime.errors import ConfigError
+from robot_runtime.servers.cli import TOKEN_VARIABLE, Host
 
 FIRST_PORT = 8800
 KeyFile = Annotated[Path, typer.Option(metavar="FILE", help="Key file: who is who; for its holder's eyes only.")]
-
-
-def register(groups: dict[str, typer.Typer]) -> None:
-    """Add the commands."""
-    for command in (seal, serve, unblind, key, verify, report, rehearse):
-        groups["campaign"].command(command.__name__)(command)
 
 
 def seal(
@@ -190,3 +184,7 @@ def rehearse(
     campaign = rehearse_plan(load_plan(plan), out, robot, port, tell)
     write_report(campaign, out / "report")
     console.print(f"report: {out / 'report' / PAGE}", soft_wrap=True)
+
+
+COMMANDS = (seal, serve, unblind, key, verify, report, rehearse)
+"""Commands in the order of use."""

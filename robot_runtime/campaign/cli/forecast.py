@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from robot_runtime.cli import options
-from robot_runtime.cli.option_groups import grouped_options
+from robot_runtime.cli_options import options
+from robot_runtime.cli_options.option_groups import grouped_options
 
 
 def register(groups: dict[str, typer.Typer]) -> None:
@@ -50,13 +50,13 @@ def forecast(
     from dataclasses import asdict
 
     from robot_runtime.campaign.plan import load_plan
-    from robot_runtime.cli.score import score_with_progress
     from robot_runtime.common.console import console
+    from robot_runtime.recording.log_files import find_logs
+    from robot_runtime.scoring.cli.score import score_with_progress
     from robot_runtime.scoring.pilot import paired_differences, work_times
     from robot_runtime.scoring.report.forecast_table import table
     from robot_runtime.scoring.statistics.planner import DIFFERENCES, power_table
     from robot_runtime.scoring.statistics.sequential import Sides
-    from robot_runtime.scoring.summary import find_logs
 
     sides: Sides = "one" if one_sided else "two"
     usable = 0.65

@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
-from robot_runtime.cli import options
+from robot_runtime.cli_options import options
 
 
 def register(groups: dict[str, typer.Typer]) -> None:
     """Add the command."""
-    groups["root"].command("verdict")(verdict)
+    groups["verdict"].command("add")(verdict)
 
 
 def verdict(
@@ -50,8 +50,8 @@ def verdict(
     from robot_runtime.campaign.messages import give_verdict
     from robot_runtime.common.console import console
     from robot_runtime.errors import ConfigError
+    from robot_runtime.recording.log_files import find_logs
     from robot_runtime.recording.verdict_files import read_objects
-    from robot_runtime.scoring.summary import find_logs
     from robot_runtime.verdicts import EpisodeVerdict
 
     if sum((success is not None, invalid, intervention)) > 1:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from robot_runtime.cli.options import Logs
+from robot_runtime.cli_options.options import Logs
 from robot_runtime.errors import ConfigError, RecordingError
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ def steps(
     """
     from robot_runtime.common.console import console
     from robot_runtime.export.steps import rows, write_csv, write_parquet
+    from robot_runtime.recording.log_files import find_logs
     from robot_runtime.recording.reader import LogReader
-    from robot_runtime.scoring.summary import find_logs
 
     writers = {".csv": write_csv, ".parquet": write_parquet}
     if out.suffix not in writers:
@@ -79,7 +79,7 @@ def lerobot(
     """
     from robot_runtime.common.console import console, progress_bar
     from robot_runtime.export.lerobot import write_dataset
-    from robot_runtime.scoring.summary import find_logs
+    from robot_runtime.recording.log_files import find_logs
 
     paths = find_logs(logs)
     with progress_bar() as progress:
@@ -106,8 +106,8 @@ def write_each(
     """
     from robot_runtime.common.console import console, progress_bar
     from robot_runtime.errors import writing
+    from robot_runtime.recording.log_files import find_logs
     from robot_runtime.recording.reader import LogReader
-    from robot_runtime.scoring.summary import find_logs
 
     paths, one = find_logs(logs), out.suffix == suffix
     if one and len(paths) > 1:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from robot_runtime.cli.option_groups import grouped_options
+from robot_runtime.cli_options.option_groups import grouped_options
 from robot_runtime.errors import ConfigError
 
 POLL_S = 0.25
@@ -53,7 +53,7 @@ def view(
 
 
 def _newest(log: Path) -> Path:
-    from robot_runtime.scoring.summary import find_logs
+    from robot_runtime.recording.log_files import find_logs
 
     return max(find_logs([log]), key=lambda path: (path.stat().st_mtime_ns, path.name))
 

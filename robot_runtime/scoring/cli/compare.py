@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from robot_runtime.cli import options
-from robot_runtime.cli.option_groups import grouped_options
-from robot_runtime.cli.score import ClusterBy, CountFaults, policy_faults
+from robot_runtime.cli_options import options
+from robot_runtime.cli_options.option_groups import grouped_options
+from robot_runtime.scoring.cli.score import ClusterBy, CountFaults, policy_faults
 
 
 def register(groups: dict[str, typer.Typer]) -> None:
@@ -29,15 +29,15 @@ def compare(
     count_faults: CountFaults = False,
     parallel: options.JournalOptions,
 ) -> None:
-    """Say whether two policies differ on the episodes that both have run, and how many more would tell.
+    """Test whether two policies differ on their common episodes; estimate how many more are needed.
 
     Examples:
         robot-runtime compare logs/classical logs/goal-follower
         robot-runtime compare logs/a logs/b --json difference.json
     """
-    from robot_runtime.cli.score import score_with_progress
     from robot_runtime.common.console import console
     from robot_runtime.metrics.settings import Rules
+    from robot_runtime.scoring.cli.score import score_with_progress
     from robot_runtime.scoring.report.comparison_table import table
     from robot_runtime.scoring.report.terminal_table import noted
     from robot_runtime.scoring.statistics import comparison as comparing

@@ -3,41 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from typer.core import TyperGroup
-from typing_extensions import override
 
-from robot_runtime.cli import options
-from robot_runtime.cli.option_groups import grouped_options
-
-DEFAULT = "compare"
-
-
-class GapGroup(TyperGroup):
-    """A group with a default command: ``gap SIM REAL`` is ``gap compare SIM REAL``."""
-
-    @override
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        if args and args[0] != "--help" and args[0] not in self.commands:
-            args = [DEFAULT, *args]
-        return super().parse_args(ctx, args)
-
-
-def group() -> typer.Typer:
-    """The group, without commands."""
-    return typer.Typer(
-        cls=GapGroup,
-        help="Compare simulation with the robot: `gap SIM REAL`; or find the simulator's settings: `gap tune REAL`.",
-        no_args_is_help=True,
-        rich_markup_mode=None,
-    )
+from robot_runtime.cli_options import options
+from robot_runtime.cli_options.option_groups import grouped_options
 
 
 def register(groups: dict[str, typer.Typer]) -> None:
     """Add the command."""
-    groups["gap"].command(DEFAULT)(compare)
+    groups["gap"].command("compare")(compare)
 
 
 @grouped_options
@@ -56,8 +32,8 @@ def compare(
         robot-runtime gap logs/sim logs/real
         robot-runtime gap logs/sim logs/real --picture gap.png --html gap.html --json gap.json
     """
-    from robot_runtime.cli.score import score_with_progress
     from robot_runtime.common.console import console
+    from robot_runtime.scoring.cli.score import score_with_progress
     from robot_runtime.scoring.report.terminal_table import noted
     from robot_runtime.scoring.sim_to_real.gap import find_gap, write_gap
     from robot_runtime.scoring.sim_to_real.table import table

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from robot_runtime.cli import options
-from robot_runtime.cli.option_groups import grouped_options
-from robot_runtime.cli.score import ClusterBy, CountFaults, Referee, policy_faults
+from robot_runtime.cli_options import options
+from robot_runtime.cli_options.option_groups import grouped_options
+from robot_runtime.scoring.cli.score import ClusterBy, CountFaults, Referee, policy_faults
 
 
 def register(groups: dict[str, typer.Typer]) -> None:
@@ -40,10 +40,10 @@ def report(
     """
     from robot_runtime.common.console import console, print_retry, progress_bar
     from robot_runtime.metrics.settings import Rules
+    from robot_runtime.recording.log_files import find_logs
     from robot_runtime.scoring.report.pages import MOST_ON_ONE_PAGE, write_report
     from robot_runtime.scoring.report.png import write_picture
     from robot_runtime.scoring.report.terminal_table import not_scored, noted
-    from robot_runtime.scoring.summary import find_logs
 
     paths = find_logs(logs)
     out = out or Path("report.html" if len(paths) <= MOST_ON_ONE_PAGE else "report")

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from rich.console import Console
 
-from robot_runtime.cli import options
-from robot_runtime.cli.option_groups import grouped_options
+from robot_runtime.cli_options import options
+from robot_runtime.cli_options.option_groups import grouped_options
 from robot_runtime.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -251,8 +251,9 @@ def score_with_progress(
     from robot_runtime.common.console import error_console, print_retry, progress_bar
     from robot_runtime.metrics.settings import Rules
     from robot_runtime.parallel.map import LIMIT_S
+    from robot_runtime.recording.log_files import find_logs
     from robot_runtime.scoring.score_journal import score_journal
-    from robot_runtime.scoring.summary import find_logs, score_logs
+    from robot_runtime.scoring.summary import score_logs
 
     workers = parallel.counted(None)
     paths = [find_logs(logs) for logs in groups]

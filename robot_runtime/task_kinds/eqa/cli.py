@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from robot_runtime.cli.option_groups import grouped_options
+from robot_runtime.cli_options.option_groups import grouped_options
 
 if TYPE_CHECKING:
     from robot_runtime.scenes.scene import Scene

@@ -1,4 +1,4 @@
-"""``robot-runtime judge``: verdicts on visibility by a detector with known errors."""
+"""``robot-runtime verdict judge``: verdicts on visibility by a detector with known errors."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
-from robot_runtime.cli import options
+from robot_runtime.cli_options import options
 
 
 def register(groups: dict[str, typer.Typer]) -> None:
     """Add the command."""
-    groups["root"].command("judge")(judge)
+    groups["verdict"].command("judge")(judge)
 
 
 def judge(
@@ -32,8 +32,8 @@ def judge(
     unsure. Verdicts are written to NAME.evidence.yaml next to each log; verdicts of people take precedence.
 
     Examples:
-        robot-runtime judge logs/simulated --detector my_detector.yaml --out judge.yaml
-        robot-runtime judge logs/robot --detector my_detector.yaml --judge judge.yaml
+        robot-runtime verdict judge logs/simulated --detector my_detector.yaml --out judge.yaml
+        robot-runtime verdict judge logs/robot --detector my_detector.yaml --judge judge.yaml
         robot-runtime score logs/robot
     """
     import yaml
@@ -42,8 +42,8 @@ def judge(
     from robot_runtime.common.console import console
     from robot_runtime.errors import ConfigError, writing
     from robot_runtime.policies.detector import Detector
+    from robot_runtime.recording.log_files import find_logs
     from robot_runtime.recording.verdict_files import add_verdict
-    from robot_runtime.scoring.summary import find_logs
     from robot_runtime.task_kinds.objectnav.visibility_judge import JudgeFile, fit_judge, stop_facts
 
     if (judge is None) == (out is None):

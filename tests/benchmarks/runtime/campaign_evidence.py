@@ -9,12 +9,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from robot_runtime.campaign.ledger import FILE
 from robot_runtime.campaign.messages import send, take_alone
 from robot_runtime.campaign.plan import Plan
 from robot_runtime.campaign.state import State
 from robot_runtime.campaign.verification import Verification
 from robot_runtime.errors import RecordingError
+from robot_runtime.recording.log_files import LEDGER_FILE
 from tests.benchmarks.report import Row
 from tests.benchmarks.runtime.campaign_frauds import FRAUDS, is_found
 from tests.benchmarks.runtime.simulated_campaigns import (
@@ -84,7 +84,7 @@ def _honest_campaign(folder: Path, chance: random.Random) -> int:
         at = chance.randint(1, 12) if session < 3 and chance.random() < 0.6 else None
         crashes += _session(plan, campaign, at)
         if at is not None and chance.random() < 0.3:
-            with (campaign / FILE).open("ab") as file:
+            with (campaign / LEDGER_FILE).open("ab") as file:
                 file.write(b'{"n":99,"at":"20')
         _speak(campaign, judges, chance)
         if state_of(campaign).closed is not None:

@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from robot_runtime.campaign.facts import facts_of
-from robot_runtime.campaign.ledger import FILE, Entry, sha256_of
+from robot_runtime.campaign.ledger import Entry, sha256_of
 from robot_runtime.campaign.outcomes import VIEWS, answer, values
 from robot_runtime.campaign.plan import Plan
 from robot_runtime.campaign.state import State, stored_plan
 from robot_runtime.campaign.verification import Verification
 from robot_runtime.recording.chain import Chain
+from robot_runtime.recording.log_files import LEDGER_FILE
 from robot_runtime.recording.verdict_files import add_verdict
 from tests.benchmarks.runtime.log_edits import LogEdit
 
@@ -38,7 +39,7 @@ class Forger:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.lines: list[Line] = [json.loads(line) for line in (folder / FILE).read_bytes().splitlines()]
+        self.lines: list[Line] = [json.loads(line) for line in (folder / LEDGER_FILE).read_bytes().splitlines()]
 
     def write(self, number: bool = True) -> None:
         """Write the ledger with a chain that holds."""
@@ -46,7 +47,7 @@ class Forger:
         for n, line in enumerate(self.lines):
             content = {key: value for key, value in line.items() if key != "chain"} | ({"n": n} if number else {})
             data.append(chain.append(json.dumps(content, separators=(",", ":")).encode()) + b"\n")
-        (self.folder / FILE).write_bytes(b"".join(data))
+        (self.folder / LEDGER_FILE).write_bytes(b"".join(data))
 
     def of_kind(self, kind: str) -> list[Line]:
         """The lines of a kind."""
@@ -288,7 +289,7 @@ def _stop_early(forger: Forger) -> None:
 
 def _remove_help(forger: Forger) -> None:
     forger.lines.remove(forger.of_kind("event")[0])
-    (forger.folder / FILE).write_bytes(b"".join(json.dumps(line).encode() + b"\n" for line in forger.lines))
+    (forger.folder / LEDGER_FILE).write_bytes(b"".join(json.dumps(line).encode() + b"\n" for line in forger.lines))
 
 
 def _forge_everything(forger: Forger) -> None:

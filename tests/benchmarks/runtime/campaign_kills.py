@@ -12,7 +12,6 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from robot_runtime.campaign.ledger import FILE
 from robot_runtime.campaign.messages import send
 from robot_runtime.campaign.outcomes import VIEWS, values
 from robot_runtime.campaign.plan import Plan
@@ -21,6 +20,7 @@ from robot_runtime.campaign.state import State
 from robot_runtime.campaign.verification import Verification
 from robot_runtime.common.clock import Stopwatch, SystemClock
 from robot_runtime.errors import DeviceFault
+from robot_runtime.recording.log_files import LEDGER_FILE
 from tests.benchmarks.report import Row
 from tests.benchmarks.runtime.simulated_campaigns import ForkedRobot, in_child, run_campaign, state_of, write_plan
 
@@ -203,14 +203,14 @@ class Disturbed:
 
     def _answer(self) -> None:
         """Answer what the campaign asks for, as an operator who is in no hurry."""
-        if not (self._campaign_folder / FILE).exists() or self._chance.random() > 0.05:
+        if not (self._campaign_folder / LEDGER_FILE).exists() or self._chance.random() > 0.05:
             return
         for ask in state_of(self._campaign_folder).asks:
             send(self._campaign_folder, {"kind": "answer", "ask": ask, "by": "the bench"})
             self.done["answers"] += 1
 
     def _ledger(self) -> bytes:
-        path = self._campaign_folder / FILE
+        path = self._campaign_folder / LEDGER_FILE
         return path.read_bytes() if path.exists() else b""
 
     def _closed(self) -> bool:

@@ -20,11 +20,12 @@ from robot_runtime.actions.discrete import Action, Magnitudes
 from robot_runtime.common.clock import seconds_to_ns
 from robot_runtime.common.geometry import SE2
 from robot_runtime.hal import BaseState, Halt, HeadState, PoseEstimate, RgbdFrame, Velocity, Zone
+from robot_runtime.recording.log_files import find_logs
 from robot_runtime.recording.writer import Recorder
 from robot_runtime.records import ActionResult, EndReason, EpisodeEnd, EpisodeHeader, Outcome, StepRecord, StepTimes
 from robot_runtime.scenes.occupancy_map import Cell, OccupancyMap
 from robot_runtime.scenes.scene import Scene, SceneFile
-from robot_runtime.scoring.summary import find_logs, iter_scores
+from robot_runtime.scoring.summary import iter_scores
 from robot_runtime.tasks.episode import Episode, Goal
 from robot_runtime.tasks.task import Success, Task, TrainingCamera
 from tests.benchmarks.report import Row

@@ -10,15 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from robot_runtime.campaign.ledger import FILE, Ledger, is_running, parse_ledger, read_ledger
+from robot_runtime.campaign.ledger import Ledger, is_running, parse_ledger, read_ledger
 from robot_runtime.errors import ConfigError, RecordingError
+from robot_runtime.recording.log_files import LEDGER_FILE
 
 
 def written(folder: Path, lines: int = 4) -> bytes:
     with Ledger(folder) as ledger:
         for number in range(lines):
             ledger.append("event", number=number, text='ä \\ " \n')
-    return (folder / FILE).read_bytes()
+    return (folder / LEDGER_FILE).read_bytes()
 
 
 def test_lines_come_back_as_they_were_written(tmp_path: Path) -> None:
@@ -34,12 +35,12 @@ def test_a_line_that_was_cut_off_at_any_byte_is_removed_and_named(tmp_path: Path
     data = written(tmp_path)
     last = data.rstrip(b"\n").rfind(b"\n") + 1
     for length in range(last + 1, len(data), 7):
-        (tmp_path / FILE).write_bytes(data[:length])
+        (tmp_path / LEDGER_FILE).write_bytes(data[:length])
         assert [entry.n for entry in read_ledger(tmp_path)] == [0, 1, 2]
         with Ledger(tmp_path) as ledger:
             assert [entry.kind for entry in ledger.entries] == ["event"] * 3 + ["recovered"]
             assert ledger.entries[-1]["bytes"] == length - last
-    (tmp_path / FILE).write_bytes(data[:7])
+    (tmp_path / LEDGER_FILE).write_bytes(data[:7])
     with Ledger(tmp_path) as ledger:
         assert ledger.entries == []
 
@@ -50,12 +51,12 @@ def test_any_change_is_found(tmp_path_factory: pytest.TempPathFactory, place: in
     content = bytearray(written(folder, 2))
     content[place % (len(content) - 1)] ^= flipped  # the last line's end is another test's
     with pytest.raises(RecordingError, match="altered"):
-        parse_ledger(folder / FILE, bytes(content))
+        parse_ledger(folder / LEDGER_FILE, bytes(content))
 
 
 def test_a_removed_line_is_found(tmp_path: Path) -> None:
     lines = written(tmp_path).splitlines(keepends=True)
-    (tmp_path / FILE).write_bytes(b"".join(lines[:1] + lines[2:]))
+    (tmp_path / LEDGER_FILE).write_bytes(b"".join(lines[:1] + lines[2:]))
     with pytest.raises(RecordingError, match="line 2"):
         Ledger(tmp_path)
 

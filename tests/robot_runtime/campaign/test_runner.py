@@ -12,11 +12,12 @@ from pathlib import Path
 import pytest
 from small_campaign import write_plan
 
-from robot_runtime.campaign.ledger import FILE, Ledger, read_ledger
+from robot_runtime.campaign.ledger import Ledger, read_ledger
 from robot_runtime.campaign.outcomes import values
 from robot_runtime.campaign.state import State, stored_plan
 from robot_runtime.common.clock import SystemClock, wait_for
 from robot_runtime.errors import ConfigError
+from robot_runtime.recording.log_files import LEDGER_FILE
 
 pytestmark = pytest.mark.slow  # each starts the processes of a campaign and of its robot
 
@@ -31,7 +32,7 @@ def finish(process: subprocess.Popen[str]) -> str:
 
 
 def wait_for_lines(folder: Path, kind: str, count: int) -> None:
-    path = folder / "campaigns" / "small" / FILE
+    path = folder / "campaigns" / "small" / LEDGER_FILE
 
     def there() -> bool | None:
         found = path.is_file() and path.read_bytes().count(f'"kind":"{kind}"'.encode()) >= count

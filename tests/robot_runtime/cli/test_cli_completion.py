@@ -27,7 +27,9 @@ def offered(line: str) -> list[str]:
 @pytest.mark.parametrize(
     ("line", "some"),
     [
-        ("robot-runtime r", {"run", "report", "recover"}),
+        ("robot-runtime r", {"run", "report", "replay"}),
+        ("robot-runtime logs ", {"import", "recover"}),
+        ("robot-runtime verdict ", {"add", "judge"}),
         ("robot-runtime scene ", {"info", "generate", "import"}),
         ("robot-runtime run --agent-", {"--agent-arg"}),
         ("robot-runtime run --agent ", {"random", "forward-only", "goal-follower", "oracle", "classical"}),

@@ -126,7 +126,7 @@ def run_fake(room: Path, out: Path, *more: str) -> list[str]:
 @pytest.mark.parametrize("group", [[], ["scene"], ["episodes"]])
 def test_lists_of_commands_break_off_nowhere(capsys: pytest.CaptureFixture[str], group: list[str]) -> None:
     assert run_command([*group, "--help"]) == 0
-    listed = capsys.readouterr().out.partition("Commands:")[2]
+    listed = capsys.readouterr().out.partition("--help")[2].partition(":\n")[2]
     assert listed.strip()
     assert "..." not in listed
 
@@ -153,16 +153,16 @@ def test_unknown_command_is_a_usage_error(capsys: pytest.CaptureFixture[str]) ->
         (["calibrate", "intrinsics", "--out", "b", "--time-limit-s", "1"], "--timeout-s"),
         (["tags", "make", "--size", "0.16"], "--tag-m"),
         (["export", "bag", "a", "--rosbag", "b.bag"], "--out"),
-        (["import", "--rosbag", "b.bag", "--min-rest", "1"], "--min-rest-s"),
-        (["recover", "a.mcap", "b.mcap"], "--out"),
+        (["logs", "import", "--rosbag", "b.bag", "--min-rest", "1"], "--min-rest-s"),
+        (["logs", "recover", "a.mcap", "b.mcap"], "--out"),
         (["scene", "generate", "flat"], "--out"),
         (["scene", "import", "a.glb", "b"], "--out"),
         (["scene", "noise", "a.png"], "--out"),
         (["episodes", "generate", "a.json.gz"], "--out"),
         (["episodes", "convert", "a", "b"], "--out"),
         (["episodes", "validate", "a.json", "--json"], "--json"),
-        (["judge", "logs", "--detector", "d.yaml", "--by", "judge.yaml"], "write --judge"),
-        (["judge", "logs", "--detector", "d.yaml", "--judge", "judge.yaml", "--calibrate"], "write --out"),
+        (["verdict", "judge", "logs", "--detector", "d.yaml", "--by", "judge.yaml"], "write --judge"),
+        (["verdict", "judge", "logs", "--detector", "d.yaml", "--judge", "judge.yaml", "--calibrate"], "write --out"),
         (["campaign", "report", "plan.yaml", "--to", "report"], "write --out"),
     ],
 )
@@ -192,7 +192,7 @@ def _has_present_meaning(path: str, name: str) -> bool:
     """Whether the option is not the old spelling: names that other commands still have."""
     return name in ("--by", "--episodes", "--count") or (path, name) in (
         ("robot-runtime scene generate", "--size"),
-        ("robot-runtime import", "--rosbag"),
+        ("robot-runtime logs import", "--rosbag"),
     )
 
 

@@ -13,7 +13,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.testing import CliRunner
 
 from robot_runtime.cli.main import build_app
-from robot_runtime.cli.option_groups import grouped_options
+from robot_runtime.cli_options.option_groups import grouped_options
 
 MAX_LINES = 60
 

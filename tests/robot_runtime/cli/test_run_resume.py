@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 from small_campaign import write_light_task
 
-from robot_runtime.campaign.ledger import FILE, Ledger
+from robot_runtime.campaign.ledger import Ledger
 from robot_runtime.campaign.single_run import RunLedger
 from robot_runtime.cli.main import run_command
 from robot_runtime.errors import ConfigError, RecordingError
+from robot_runtime.recording.log_files import LEDGER_FILE
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import EndReason
 from tests.benchmarks.runtime.simulated_campaigns import in_child
@@ -75,7 +76,7 @@ def test_a_log_that_is_torn_or_gone_does_not_count_and_one_of_another_run_is_ref
 
     with opened() as run:
         assert run.left == [0, 1]
-        assert not (tmp_path / FILE).exists()
+        assert not (tmp_path / LEDGER_FILE).exists()
         with run.episode(0):
             (tmp_path / "0000_a.mcap").write_bytes(b"torn")
         with pytest.raises(KeyboardInterrupt), run.episode(1):  # before the log was begun

@@ -35,7 +35,7 @@ HERE = Path("memory.json")
 
 
 def good(**changes: Any) -> Episode:
-    """A PointNav episode in the small flat with nothing odd about it."""
+    """A PointNav episode in the small flat without a problem."""
     path = ((0.5, 2.5), (2.5, 3.5), (3.5, 3.5), (4.0, 2.0))
     length_m = sum(math.dist(a, b) for a, b in pairwise(path))
     episode = Episode("0", "small_flat", SE2(0.5, 2.5), (Goal(4.0, 2.0),), shortest_path_m=length_m, shortest_path=path)
@@ -223,7 +223,7 @@ def test_the_command_reads_yaml_and_a_clean_file_passes_strictly(
     record = pointnav_record(info={"geodesic_distance": 20.0})
     write_json(tmp_path / "clean.json", {"episodes": [record]})
     assert run_command(["episodes", "validate", str(tmp_path / "clean.json"), "--strict"]) == 0
-    assert "nothing odd" in capsys.readouterr().out
+    assert "no problems found" in capsys.readouterr().out
 
 
 def test_a_file_that_cannot_be_read_at_all_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

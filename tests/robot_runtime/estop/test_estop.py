@@ -18,7 +18,7 @@ from terminals import LIMIT_S, read_until, start
 
 from drivers.fake.base import FakeBase
 from robot_runtime.cli.main import run_command
-from robot_runtime.cli.options import DEFAULT_TASK
+from robot_runtime.cli_options.options import DEFAULT_TASK
 from robot_runtime.common.config import find_preset
 from robot_runtime.env import Env
 from robot_runtime.errors import DeviceFault, EpisodeError

@@ -18,7 +18,6 @@ from raw_source import NARROW, RawSource
 
 from robot_runtime.actions.discrete import Magnitudes
 from robot_runtime.cli.main import run_command
-from robot_runtime.cli.preflight import print_modes
 from robot_runtime.common.geometry import optical_axes
 from robot_runtime.errors import DeviceFault, PolicyMismatch
 from robot_runtime.hal import HeadState, Intrinsics, Robot
@@ -34,6 +33,7 @@ from robot_runtime.preflight.checks import (
     cost_of_tilt,
     findings,
 )
+from robot_runtime.preflight.cli import print_modes
 from robot_runtime.preflight.figure import draw, expected_view
 from robot_runtime.preflight.observe import observe_start, open_start_pose
 from robot_runtime.robots.action_errors import ActionError, ActuationModel

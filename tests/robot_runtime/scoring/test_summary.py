@@ -17,11 +17,12 @@ from robot_runtime.errors import RecordingError
 from robot_runtime.metrics.measures import COMMON
 from robot_runtime.metrics.settings import Rules
 from robot_runtime.parallel.map import Workers
+from robot_runtime.recording.log_files import find_logs
 from robot_runtime.recording.writer import Recorder
 from robot_runtime.records import EndReason, EpisodeEnd, EpisodeHeader, StepRecord
 from robot_runtime.scoring.groups import summarize_groups
 from robot_runtime.scoring.statistics.intervals import wilson
-from robot_runtime.scoring.summary import EpisodeScore, find_logs, score_log, score_logs
+from robot_runtime.scoring.summary import EpisodeScore, score_log, score_logs
 
 GOOD = [FORWARD] * 12 + [STOP]
 

@@ -16,7 +16,7 @@ import pytest
 from raising import raises_naming
 from robothor_rig import LIMIT_S, Wire
 
-from robot_runtime.cli.addresses import check_token
+from robot_runtime.cli_options.addresses import check_token
 from robot_runtime.errors import ConfigError
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import EndReason

@@ -24,13 +24,13 @@ from robot_runtime.actions.discrete import Action
 from robot_runtime.cli.main import run_command
 from robot_runtime.common.geometry import SE2
 from robot_runtime.env import Env
+from robot_runtime.recording.log_files import find_logs
 from robot_runtime.recording.writer import Recorder
 from robot_runtime.records import Outcome
 from robot_runtime.robots.action_errors import MOVES, load_actuation
 from robot_runtime.robots.loader import RobotContext, load_robot, read_robot_file
 from robot_runtime.scenes.scene import Scene
 from robot_runtime.scoring.statistics.intervals import Interval
-from robot_runtime.scoring.summary import find_logs
 from robot_runtime.tasks.episode import Episode, Goal
 from robot_runtime.tasks.task import load_task
 

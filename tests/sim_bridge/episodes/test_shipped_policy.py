@@ -8,7 +8,7 @@ import pytest
 from log_records import records
 
 from robot_runtime.cli.main import run_command
-from robot_runtime.cli.options import default_agent
+from robot_runtime.cli_options.options import default_agent
 from robot_runtime.errors import PolicyMismatch
 from robot_runtime.policies import load_policy
 from robot_runtime.policies.package.policy import PackagePolicy

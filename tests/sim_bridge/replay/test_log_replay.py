@@ -109,7 +109,7 @@ def test_a_log_without_steps_or_without_a_header_has_nothing_to_replay(log: Path
 
 
 def test_steps_that_were_lost_end_the_replay_before_them(log: Path, room: Scene) -> None:
-    """As in a log that ``recover`` has mended."""
+    """As in a log that ``logs recover`` has repaired."""
     with LogReader(log) as reader, factory("sim")(reader.header, room, False, {}, "test") as simulator:
         whole = list(reader.steps(images=False))
         action, notes = replay_actions(reader, [*whole[:4], *whole[6:]], simulator)

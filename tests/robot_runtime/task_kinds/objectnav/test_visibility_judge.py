@@ -60,7 +60,7 @@ def test_scores_say_who_judged_and_are_corrected(
 ) -> None:
     logs = [str(record(synthetic.header(synthetic.objectnav_task("visible")), actions)) for actions in (NEAR, [STOP])]
     by = judge_file(tmp_path, detector)
-    assert run_command(["judge", *logs, "--detector", str(detector), "--judge", str(by)]) == 0
+    assert run_command(["verdict", "judge", *logs, "--detector", str(detector), "--judge", str(by)]) == 0
     assert "visible in 2, not in 0, left open 0" in capsys.readouterr().out
     assert run_command(["score", *logs, "--json", str(tmp_path / "s.json")]) == 0
     said = " ".join(capsys.readouterr().out.split())
@@ -77,7 +77,7 @@ def test_a_person_overrules_a_judge(record, detector: Path, tmp_path: Path) -> N
     log = record(synthetic.header(synthetic.objectnav_task("visible")), NEAR)
     add_verdict(log, "Ada", visible=False)
     by = judge_file(tmp_path, detector)
-    assert run_command(["judge", str(log), "--detector", str(detector), "--judge", str(by)]) == 0
+    assert run_command(["verdict", "judge", str(log), "--detector", str(detector), "--judge", str(by)]) == 0
     assert run_command(["score", str(log), "--json", str(tmp_path / "s.json")]) == 0
     content = json.loads((tmp_path / "s.json").read_text())
     assert content["groups"][0]["judged"] == []
@@ -89,14 +89,14 @@ def test_another_detector_is_refused(
 ) -> None:
     log, by = record(synthetic.header(synthetic.objectnav_task("visible")), NEAR), judge_file(tmp_path, detector)
     detector.write_text(detector.read_text() + "min_score: 0.7\n")
-    assert run_command(["judge", str(log), "--detector", str(detector), "--judge", str(by)]) != 0
+    assert run_command(["verdict", "judge", str(log), "--detector", str(detector), "--judge", str(by)]) != 0
     assert "another detector" in capsys.readouterr().err
 
 
 def test_a_judge_is_calibrated_or_judges(
     record, detector: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    arguments = ["judge", str(record(synthetic.header(synthetic.objectnav_task("visible")), NEAR))]
+    arguments = ["verdict", "judge", str(record(synthetic.header(synthetic.objectnav_task("visible")), NEAR))]
     arguments += ["--detector", str(detector)]
     both = ["--judge", str(judge_file(tmp_path, detector)), "--out", str(tmp_path / "made.yaml")]
     for given in ([], both):

@@ -1,0 +1,1 @@
+"""Commands that show logs and write them in other formats."""

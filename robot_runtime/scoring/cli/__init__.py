@@ -1,0 +1,1 @@
+"""Commands that score and compare logs."""
