@@ -184,12 +184,12 @@ def test_only_the_first_examples_are_kept() -> None:
 # --- the command ----------------------------------------------------------------------------------------------------
 
 
-def test_the_command_lists_what_is_odd_and_still_succeeds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_lists_problems_and_still_succeeds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     records = [pointnav_record(), pointnav_record(), pointnav_record(episode_id="bad", goals=[])]
     write_json(tmp_path / "x.json", {"episodes": records})
     assert run_command(["episodes", "validate", str(tmp_path / "x.json")]) == 0
     out = " ".join(capsys.readouterr().out.split())
-    assert "3 episodes, odd:" in out
+    assert "3 episodes, problems:" in out
     assert "repeated id" in out
     assert "unreadable" in out
     assert run_command(["episodes", "validate", str(tmp_path / "x.json"), "--strict"]) == 5
