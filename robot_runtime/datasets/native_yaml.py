@@ -38,10 +38,11 @@ Heights that are left out are on the floor. An object's rotation is ``yaw_deg`` 
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 import yaml
 from pydantic import ConfigDict, Field, JsonValue, TypeAdapter
@@ -49,18 +50,16 @@ from typing_extensions import NotRequired, TypedDict
 
 from robot_runtime.common.config import SHORT_FLOAT, read_yaml
 from robot_runtime.common.geometry import SE2
-from robot_runtime.datasets.io import Finite, Quaternion, Vector3, checked, episode_at
+from robot_runtime.datasets.io import Finite, Vector3, checked, episode_at
 from robot_runtime.errors import ConfigError, EpisodeError
-from robot_runtime.scenes.objects import ObjectPose
-from robot_runtime.task_kinds.eqa.task import Inquiry, Question
-from robot_runtime.task_kinds.rearrangement.task import Layout
-from robot_runtime.task_kinds.vln.task import Instruction, Route
-from robot_runtime.tasks.episode import Episode, EpisodeDetails, Goal, RearrangedObject
-from robot_runtime.tasks.goal_program import read_program
+from robot_runtime.tasks import payloads
+from robot_runtime.tasks.episode import Episode, EpisodeDetails, Goal
 
 SUFFIXES = (".yaml", ".yml")
 
-_CLOSED = ConfigDict(extra="forbid", strict=True)
+CLOSED = ConfigDict(extra="forbid", strict=True)
+"""Strict types; unknown fields are refused."""
+
 PointOrFloor = Annotated[list[Finite], Field(min_length=2, max_length=3)]
 Point2 = Annotated[list[Finite], Field(min_length=2, max_length=2)]
 
@@ -68,63 +67,17 @@ Point2 = Annotated[list[Finite], Field(min_length=2, max_length=2)]
 class GoalRecord(TypedDict):
     """A goal; ``view_points`` are [x, y, heading in degrees]."""
 
-    __pydantic_config__ = _CLOSED  # type: ignore[misc]
+    __pydantic_config__ = CLOSED  # type: ignore[misc]
 
     position: PointOrFloor
     object: NotRequired[str]
     view_points: NotRequired[list[Vector3]]
 
 
-class InstructionRecord(TypedDict):
-    """See :class:`Instruction`."""
-
-    __pydantic_config__ = _CLOSED  # type: ignore[misc]
-
-    text: str
-    tokens: NotRequired[list[int]]
-    language: NotRequired[str]
-    trajectory_id: NotRequired[str]
-
-
-class QuestionRecord(TypedDict):
-    """See :class:`Question`."""
-
-    __pydantic_config__ = _CLOSED  # type: ignore[misc]
-
-    text: str
-    answer: str
-    type: str
-    tokens: NotRequired[list[int]]
-    answer_token: NotRequired[int]
-
-
-class PoseRecord(TypedDict):
-    """See :class:`ObjectPose`."""
-
-    __pydantic_config__ = _CLOSED  # type: ignore[misc]
-
-    position: PointOrFloor
-    yaw_deg: NotRequired[Finite]
-    quaternion: NotRequired[Quaternion]
-    openness: NotRequired[Annotated[Finite, Field(ge=0, le=1)]]
-
-
-class ObjectRecord(TypedDict):
-    """See :class:`RearrangedObject`."""
-
-    __pydantic_config__ = _CLOSED  # type: ignore[misc]
-
-    id: str
-    start: PoseRecord
-    goal: NotRequired[PoseRecord]
-    category: NotRequired[str]
-    template: NotRequired[str]
-
-
 class Record(TypedDict):
-    """One episode."""
+    """One episode, without the fields of its kind (:meth:`EpisodeDetails.from_yaml`)."""
 
-    __pydantic_config__ = _CLOSED  # type: ignore[misc]
+    __pydantic_config__ = CLOSED  # type: ignore[misc]
 
     id: str
     start: Vector3
@@ -135,18 +88,13 @@ class Record(TypedDict):
     goals: NotRequired[list[GoalRecord]]
     shortest_path_m: NotRequired[Annotated[Finite, Field(ge=0)]]
     shortest_path: NotRequired[list[Point2]]
-    instruction: NotRequired[InstructionRecord]
-    reference_path: NotRequired[list[PointOrFloor]]
-    question: NotRequired[QuestionRecord]
-    objects: NotRequired[list[ObjectRecord]]
-    program: NotRequired[Any]
     info: NotRequired[dict[str, JsonValue]]
 
 
 class Document(TypedDict):
     """The whole file; its episodes are validated one by one."""
 
-    __pydantic_config__ = _CLOSED  # type: ignore[misc]
+    __pydantic_config__ = CLOSED  # type: ignore[misc]
 
     schema: Literal[1]
     scene: NotRequired[str]
@@ -155,7 +103,6 @@ class Document(TypedDict):
 
 _SCHEMA = TypeAdapter(Record)
 _DOCUMENT_SCHEMA = TypeAdapter(Document)
-_QUATERNION_NORM = 1e-3
 
 
 def load(path: Path) -> list[Episode]:
@@ -216,7 +163,10 @@ def _document(path: Path) -> Any:
 
 def _episode(item: Any, shared_scene: str | None, path: Path, index: int) -> Episode:
     where = episode_at(index, item, "id")
-    record = checked(item, _SCHEMA, path, where)
+    names = {field.name for details_type in Episode.inlined_types() for field in dataclasses.fields(details_type)}
+    own = {name: value for name, value in item.items() if name in names} if isinstance(item, dict) else {}
+    common = {name: value for name, value in item.items() if name not in names} if isinstance(item, dict) else item
+    record = checked(common, _SCHEMA, path, where)
     scene = record.get("scene", shared_scene)
     if scene is None:
         raise EpisodeError(f"{path}: {where}field 'scene': is missing, here and for all", "state the scene")
@@ -232,70 +182,37 @@ def _episode(item: Any, shared_scene: str | None, path: Path, index: int) -> Epi
         shortest_path_m=record.get("shortest_path_m"),
         shortest_path=tuple((x_m, y_m) for x_m, y_m in record.get("shortest_path", ())),
         info=dict(record.get("info", {})),
-        details=_details(record, f"{path}: {where}"),
+        details=_details(own, path, where),
     )
 
 
-def _details(record: Record, where: str) -> EpisodeDetails | None:
-    if "instruction" in record or "reference_path" in record:
-        return Route(
-            _instruction(record["instruction"]) if "instruction" in record else None,
-            tuple(_point(point) for point in record.get("reference_path", ())),
+def _details(fields: Mapping[str, Any], path: Path, where: str) -> EpisodeDetails | None:
+    if not fields:
+        return None
+    details_type = cast("type[EpisodeDetails] | None", payloads.details_type(fields))
+    if details_type is None:
+        raise EpisodeError(
+            f"{path}: {where}no kind of task has episodes with the fields {', '.join(fields)}",
+            "leave out those that do not belong together",
         )
-    if "question" in record:
-        return Inquiry(_question(record["question"]))
-    if "objects" in record or "program" in record:
-        objects = record.get("objects", ())
-        return Layout(
-            tuple(_object(item, f"{where}field 'objects.{number}.") for number, item in enumerate(objects)),
-            read_program(record["program"], f"{where}program") if "program" in record else None,
-        )
-    return None
+    try:
+        return details_type.from_yaml(fields, path, where)
+    except ConfigError as error:
+        raise EpisodeError(error.message, error.remedy) from error
 
 
 def _pose(numbers: Sequence[float]) -> SE2:
     return SE2(numbers[0], numbers[1], math.radians(numbers[2]))
 
 
-def _point(numbers: Sequence[float]) -> tuple[float, float, float]:
+def point(numbers: Sequence[float]) -> tuple[float, float, float]:
+    """A point of a file, on the floor if it has no height."""
     return numbers[0], numbers[1], numbers[2] if len(numbers) == 3 else 0.0
 
 
 def _goal(record: GoalRecord) -> Goal:
     views = tuple(_pose(view) for view in record.get("view_points", ()))
-    return Goal(*_point(record["position"]), object_id=record.get("object"), view_points=views)
-
-
-def _instruction(record: InstructionRecord) -> Instruction:
-    return Instruction(
-        record["text"], tuple(record.get("tokens", ())), record.get("language"), record.get("trajectory_id")
-    )
-
-
-def _question(record: QuestionRecord) -> Question:
-    return Question(
-        record["text"], record["answer"], record["type"], tuple(record.get("tokens", ())), record.get("answer_token")
-    )
-
-
-def _object(record: ObjectRecord, where: str) -> RearrangedObject:
-    return RearrangedObject(
-        id=record["id"],
-        start=_object_pose(record["start"], f"{where}start'"),
-        goal=_object_pose(record["goal"], f"{where}goal'") if "goal" in record else None,
-        category=record.get("category"),
-        template=record.get("template"),
-    )
-
-
-def _object_pose(record: PoseRecord, where: str) -> ObjectPose:
-    if "quaternion" in record and "yaw_deg" in record:
-        raise EpisodeError(f"{where}: has both 'yaw_deg' and 'quaternion'", "leave one of them out")
-    half_rad = math.radians(record.get("yaw_deg", 0.0)) / 2
-    w, x, y, z = record.get("quaternion", (math.cos(half_rad), 0.0, 0.0, math.sin(half_rad)))
-    if abs(math.hypot(w, x, y, z) - 1) > _QUATERNION_NORM:
-        raise EpisodeError(f"{where}: 'quaternion' does not have length 1", "give a unit quaternion w, x, y, z")
-    return ObjectPose(_point(record["position"]), (w, x, y, z), record.get("openness"))
+    return Goal(*point(record["position"]), object_id=record.get("object"), view_points=views)
 
 
 # --- writing --------------------------------------------------------------------------------------------------------
@@ -309,17 +226,12 @@ def _record(episode: Episode, shared_scene: str | None) -> dict[str, Any]:
         record["start_z"] = episode.start_z_m
     if episode.start_tilt_rad is not None:
         record["start_tilt_deg"] = degrees(episode.start_tilt_rad)
-    route, question, layout = Route.of(episode), Inquiry.of(episode).question, Layout.of(episode)
     optional = {
         "category": episode.category,
         "goals": [_goal_record(goal) for goal in episode.goals] or None,
         "shortest_path_m": episode.shortest_path_m,
-        "shortest_path": [list(point) for point in episode.shortest_path] or None,
-        "instruction": route.instruction and _without_defaults(vars(route.instruction)),
-        "reference_path": [_point_numbers(point) for point in route.reference_path] or None,
-        "question": question and _without_defaults(vars(question)),
-        "objects": [_object_record(item) for item in layout.objects] or None,
-        "program": None if layout.program is None else layout.program.to_document(),
+        "shortest_path": [list(place) for place in episode.shortest_path] or None,
+        **(episode.details.to_yaml() if episode.details else {}),
         "info": episode.info or None,
     }
     return record | {name: value for name, value in optional.items() if value is not None}
@@ -338,46 +250,18 @@ def _pose_numbers(pose: SE2) -> list[float]:
     return [pose.x_m, pose.y_m, degrees(pose.yaw_rad)]
 
 
-def _point_numbers(point: tuple[float, float, float]) -> list[float]:
-    return list(point if point[2] else point[:2])
+def point_numbers(place: tuple[float, float, float]) -> list[float]:
+    """The reverse of :func:`point`."""
+    return list(place if place[2] else place[:2])
 
 
 def _goal_record(goal: Goal) -> dict[str, Any]:
-    record: dict[str, Any] = {"position": _point_numbers((goal.x_m, goal.y_m, goal.z_m))}
+    record: dict[str, Any] = {"position": point_numbers((goal.x_m, goal.y_m, goal.z_m))}
     if goal.object_id is not None:
         record["object"] = goal.object_id
     if goal.view_points:
         record["view_points"] = [_pose_numbers(pose) for pose in goal.view_points]
     return record
-
-
-def _object_record(item: RearrangedObject) -> dict[str, Any]:
-    stated = _without_defaults({"id": item.id, "category": item.category, "template": item.template})
-    goal = {} if item.goal is None else {"goal": _object_pose_record(item.goal)}
-    return {**stated, "start": _object_pose_record(item.start), **goal}
-
-
-def _object_pose_record(pose: ObjectPose) -> dict[str, Any]:
-    record: dict[str, Any] = {"position": _point_numbers(pose.position)}
-    if pose.quaternion != (1.0, 0.0, 0.0, 0.0):
-        record |= _rotation(pose.quaternion)
-    return record if pose.openness is None else {**record, "openness": pose.openness}
-
-
-def _rotation(quaternion: tuple[float, float, float, float]) -> dict[str, Any]:
-    """The rotation as a yaw where that is exact, else as a quaternion."""
-    w, _, _, z = quaternion
-    yaw_deg = degrees(2 * math.atan2(z, w))
-    half_rad = math.radians(yaw_deg) / 2
-    if quaternion == (math.cos(half_rad), 0.0, 0.0, math.sin(half_rad)):
-        return {"yaw_deg": yaw_deg}
-    return {"quaternion": list(quaternion)}
-
-
-def _without_defaults(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that are neither None nor empty; tuples as lists."""
-    as_lists = {name: list(value) if isinstance(value, tuple) else value for name, value in fields.items()}
-    return {name: value for name, value in as_lists.items() if value not in (None, [])}
 
 
 class _Dumper(yaml.SafeDumper):

@@ -13,14 +13,11 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
+from robot_runtime.datasets.findings import Problem, all_findings, mapping, sequence
 from robot_runtime.datasets.validate_scene import SceneChecks
 from robot_runtime.errors import EpisodeError
 from robot_runtime.scenes.scene import Scene
-from robot_runtime.task_kinds.eqa.task import Inquiry
-from robot_runtime.task_kinds.rearrangement.settings import Rearrangement
-from robot_runtime.task_kinds.rearrangement.task import Layout
-from robot_runtime.task_kinds.vln.task import Route
-from robot_runtime.tasks.episode import Episode
+from robot_runtime.tasks.episode import Episode, EpisodeDetails
 from robot_runtime.tasks.task import Task
 
 MIN_RATIO = 1.05
@@ -37,9 +34,6 @@ and lengths that were solved on a map are a little shorter than the path that wa
 
 EXAMPLES = 3
 
-Problem = tuple[str, str]
-"""The check's name and the finding."""
-
 CHECKS: dict[str, str] = {
     "unreadable": "cannot be read: a field is missing or wrong",
     "repeated id": "its id is another episode's too; tell them apart by key",
@@ -55,24 +49,24 @@ CHECKS: dict[str, str] = {
     "iou above 1": "a view point's iou, a fraction of the image, is above 1",
     "best view point is the start": "its info names the start as the best view point, which says nothing",
     "unknown category": "its category is not among the task's or the file's",
-    "empty instruction": "has an instruction without words",
-    "no ground truth": "others of its dataset have a ground-truth path, it has none",
-    "answer not in vocabulary": "its answer is not among the file's answers",
-    "nothing to rearrange": "every object is already where it belongs, and no program asks for more",
-    "object twice": "names an object twice",
-    "too many objects": "wants more objects moved than the task shows",
-    "no program": "has no program, and the task's goals are predicates",
-    "program is wrong": "has a program that cannot be evaluated in its scene",
+}
+"""Meaning of the findings about an episode by itself that all kinds of tasks have."""
+
+SCENE_CHECKS: dict[str, str] = {
     "other scene": "belongs to another scene than the one given",
     "start off the map": "starts where the map has no room for the robot",
     "goal off the map": "no goal lies in navigable space",
     "unreachable goal": "no way leads from the start to a goal",
     "unknown object": "names an object that the scene does not have",
-    "object cannot be moved": "wants an object moved that the scene holds fast",
-    "object off the map": "an object starts, or is to go, where the map has no floor",
-    "out of reach": "the task's crosshair meets an object from nowhere, at its start or at its goal",
 }
-"""Meaning of every check's finding."""
+"""Meaning of the findings on a scene's map that all kinds of tasks have."""
+
+
+def all_checks() -> dict[str, str]:
+    """Meaning of every check's finding, those of all installed kinds of tasks included, in the order of reports."""
+    kinds = all_findings()
+    tables = (CHECKS, *(kind.checks for kind in kinds), SCENE_CHECKS, *(kind.scene_checks for kind in kinds))
+    return {name: meaning for table in tables for name, meaning in table.items()}
 
 
 @dataclass(frozen=True)
@@ -92,21 +86,17 @@ class Example:
 
 @dataclass
 class Finding:
-    """The result of one check: number of episodes and the first few."""
+    """The result of one check: its meaning, the number of episodes and the first few."""
 
     check: str
+    meaning: str
     count: int = 0
     examples: list[Example] = field(default_factory=list)
-
-    @property
-    def meaning(self) -> str:
-        """Meaning of the finding."""
-        return CHECKS[self.check]
 
 
 @dataclass(frozen=True)
 class Report:
-    """The findings of a dataset, in the order of ``CHECKS``, without empty ones."""
+    """The findings of a dataset, in the order of :func:`all_checks`, without empty ones."""
 
     episodes: int
     findings: tuple[Finding, ...]
@@ -145,18 +135,18 @@ def validate(
         min_ratio: for episodes with a goal category.
         examples: number of examples of each finding.
     """
-    found = {name: Finding(name) for name in CHECKS}
+    found = {name: Finding(name, meaning) for name, meaning in all_checks().items()}
+    kinds = [findings(task, scene) for findings in all_findings()]
     checks: list[Callable[[Episode], Iterator[Problem]]] = [
         _Repeats(),
         _path,
         lambda episode: _ratio(episode, min_ratio),
         _goals,
         lambda episode: _category(episode, task),
-        lambda episode: _rearrangement(episode, task),
-        _Words(),
+        *(findings.of_episode for findings in kinds),
     ]
     if scene is not None:
-        checks.append(SceneChecks(scene, task))
+        checks.append(SceneChecks(scene, task, kinds))
     count = 0
     for index, episode in enumerate(episodes):
         count += 1
@@ -192,7 +182,7 @@ class _Repeats:
 
 def _path(episode: Episode) -> Iterator[Problem]:
     stated_m, points = episode.shortest_path_m, episode.shortest_path
-    if stated_m is None and not Layout.of(episode).objects:
+    if stated_m is None and not EpisodeDetails.of(episode).objects_to_move:
         yield "no length", "no geodesic distance or shortest path length"
     elif stated_m == 0:
         yield "zero length", "0 m"
@@ -228,7 +218,7 @@ def _straight_m(episode: Episode) -> float | None:
     views = [(pose.x_m, pose.y_m) for goal in episode.goals for pose in goal.view_points]
     if views:
         return min(math.dist(start, view) for view in views)
-    stated = _mapping(episode.info.get("info")).get("euclidean_distance")
+    stated = mapping(episode.info.get("info")).get("euclidean_distance")
     if isinstance(stated, (int, float)):
         return float(stated)
     if episode.shortest_path:
@@ -245,45 +235,18 @@ def _goals(episode: Episode) -> Iterator[Problem]:
         unseen = [goal.object_id for goal in episode.goals if with_views and not goal.view_points]
         if unseen:
             yield "no view points", f"object {unseen[0]}"
-    ious = [_mapping(view).get("iou") for goal in _extras(episode) for view in _sequence(goal.get("view_points"))]
+    ious = [mapping(view).get("iou") for goal in _extras(episode) for view in sequence(goal.get("view_points"))]
     worst = max((iou for iou in ious if isinstance(iou, (int, float))), default=0.0)
     if worst > 1:
         yield "iou above 1", f"{worst:.3f}"
-    best = _mapping(episode.info.get("info")).get("best_viewpoint_position")
+    best = mapping(episode.info.get("info")).get("best_viewpoint_position")
     if isinstance(best, list) and _habitat_start(episode) == best:
         yield "best view point is the start", str(best)
-    layout = Layout.of(episode)
-    if layout.objects and not layout.program and all(item.goal in (None, item.start) for item in layout.objects):
-        yield "nothing to rearrange", f"{len(layout.objects)} objects"
-    names = [item.id for item in layout.objects]
-    if len(set(names)) < len(names):
-        yield "object twice", max(names, key=names.count)
-
-
-def _rearrangement(episode: Episode, task: Task | None) -> Iterator[Problem]:
-    """Comparison with the limits and requirements of the task."""
-    if task is None or not isinstance(task.settings, Rearrangement):
-        return
-    layout, most = Layout.of(episode), task.settings.max_objects
-    count = sum(item.goal not in (None, item.start) for item in layout.objects)
-    if count > most:
-        yield "too many objects", f"{count}, task {task.name} shows {most}"
-    if task.settings.goal == "predicate" and layout.program is None:
-        yield "no program", f"task {task.name} asks for one"
 
 
 def _extras(episode: Episode) -> list[dict[str, Any]]:
     """The goals' fields in the file."""
-    return [_mapping(extra) for extra in _sequence(episode.info.get("goals"))]
-
-
-def _mapping(value: Any) -> dict[str, Any]:
-    """The value if it is a mapping: unmodeled fields may have any type."""
-    return value if isinstance(value, dict) else {}
-
-
-def _sequence(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
+    return [mapping(extra) for extra in sequence(episode.info.get("goals"))]
 
 
 def _habitat_start(episode: Episode) -> list[float]:
@@ -293,32 +256,8 @@ def _habitat_start(episode: Episode) -> list[float]:
 
 def _category(episode: Episode, task: Task | None) -> Iterator[Problem]:
     if episode.category is None:
-        if task is not None and task.kind == "objectnav":
-            yield "unknown category", f"none, and task {task.name} asks for one"
         return
-    listed = _mapping(episode.info.get("dataset")).get("category_to_task_category_id")
-    known = task.categories if task else _mapping(listed)
+    listed = mapping(episode.info.get("dataset")).get("category_to_task_category_id")
+    known = task.categories if task else mapping(listed)
     if known and episode.category not in known:
         yield "unknown category", episode.category
-
-
-class _Words:
-    """Instructions, questions, and the presence of ground truth."""
-
-    def __init__(self) -> None:
-        self._some_have_truth = False
-
-    def __call__(self, episode: Episode) -> Iterator[Problem]:
-        instruction, question = Route.of(episode).instruction, Inquiry.of(episode).question
-        if instruction is not None:
-            if not instruction.text.strip():
-                yield "empty instruction", repr(instruction.text)
-            has_truth = "ground_truth" in episode.info
-            self._some_have_truth |= has_truth
-            if self._some_have_truth and not has_truth:
-                yield "no ground truth", "not in the _gt file"
-        if question is not None:
-            vocabulary = _mapping(_mapping(episode.info.get("dataset")).get("answer_vocab"))
-            words = _sequence(vocabulary.get("word_list"))
-            if words and question.answer not in words:
-                yield "answer not in vocabulary", question.answer

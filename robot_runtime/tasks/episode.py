@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import PlainValidator
 from typing_extensions import Self
 
+from robot_runtime.common import config
 from robot_runtime.common.geometry import SE2
 from robot_runtime.scenes.objects import ObjectPose
 from robot_runtime.tasks import payloads
@@ -56,6 +59,25 @@ class EpisodeDetails:
 
     A subclass is a frozen dataclass whose fields all have defaults; in files they stand beside the episode's.
     """
+
+    @classmethod
+    def from_yaml(cls, fields: Mapping[str, Any], path: Path, where: str) -> Self:
+        """The details of an episode in the runtime's own YAML; by default, its fields are those of the class.
+
+        Args:
+            fields: fields of the details that the file states, as YAML's values; at least one.
+            path: path of the file, for messages.
+            where: place of the episode in the file, for messages: ``"episode 2 (id 'x'): "``.
+
+        Raises:
+            ConfigError: a field is missing, unknown, or of another type.
+            EpisodeError: the fields contradict each other.
+        """
+        return config.parse(dict(fields), cls, f"{path}: {where}".removesuffix(": "))
+
+    def to_yaml(self) -> dict[str, Any]:
+        """The fields that :meth:`from_yaml` reads as the same details, as YAML's values, without defaults."""
+        return payloads.details_document(self)
 
     @classmethod
     def of(cls, episode: Episode) -> Self:

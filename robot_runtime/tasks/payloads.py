@@ -82,6 +82,13 @@ def read_details(document: Any) -> object:
     return _adapter(cls).validate_json(json.dumps(document, default=str), strict=True)
 
 
+def details_document(details: object) -> dict[str, Any]:
+    """The fields of an episode's details that differ from their defaults, as values of JSON's types."""
+    cls: Any = type(details)
+    document: dict[str, Any] = _adapter(cls).dump_python(details, mode="json", exclude_defaults=True)
+    return document
+
+
 @cache
 def _adapter(cls: Any) -> TypeAdapter[Any]:
     return TypeAdapter(cls)

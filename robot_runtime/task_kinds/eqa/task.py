@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from typing_extensions import override
 
+from robot_runtime.common import config
 from robot_runtime.errors import EpisodeError
 from robot_runtime.scenes.scene import Room, Scene
 from robot_runtime.tasks.categories import object_goal
@@ -30,6 +31,8 @@ class Question:
     type: str
     tokens: tuple[int, ...] = ()
     answer_token: int | None = None
+
+    __pydantic_config__ = config.STRICT
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Room rearrangement in iTHOR (ai2thor-rearrangement, data of 2021 to 2023), converted from pickle.
 
 The published ``val.pkl.gz`` is a pickle of ``{scene: [episode]}``. ``robot-runtime episodes convert`` converts it in a
-sandbox (:mod:`robot_runtime.datasets.convert_pickle`) to the JSON of this module: ``format``, ``stage`` and
+sandbox (:mod:`robot_runtime.datasets.pickle_reading`) to the JSON of this module: ``format``, ``stage`` and
 ``episodes``, each with the original fields and ``scene``, ``index`` and ``unique_id`` (``scene__stage__index``, the
 challenge's key for scores).
 

@@ -7,7 +7,10 @@ and, unless its program alone decides, its goal; with a program, goals are one w
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +45,19 @@ class Layout(EpisodeDetails):
 
     objects: tuple[RearrangedObject, ...] = ()
     program: Program | None = None
+
+    @classmethod
+    @override
+    def from_yaml(cls, fields: Mapping[str, Any], path: Path, where: str) -> Layout:
+        from robot_runtime.task_kinds.rearrangement import yaml_fields  # needs this class; no run needs it
+
+        return yaml_fields.read(fields, path, where)
+
+    @override
+    def to_yaml(self) -> dict[str, Any]:
+        from robot_runtime.task_kinds.rearrangement import yaml_fields
+
+        return yaml_fields.write(self)
 
     @property
     @override

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
-from typing_extensions import override
+from typing_extensions import Self, override
 
+from robot_runtime.common import config
 from robot_runtime.errors import EpisodeError
 from robot_runtime.scenes.scene import Scene
 from robot_runtime.tasks.episode import Episode, EpisodeDetails, Goal
@@ -28,6 +32,8 @@ class Instruction:
     language: str | None = None
     trajectory_id: str | None = None
 
+    __pydantic_config__ = config.STRICT
+
 
 @dataclass(frozen=True)
 class Route(EpisodeDetails):
@@ -40,6 +46,22 @@ class Route(EpisodeDetails):
 
     instruction: Instruction | None = None
     reference_path: tuple[tuple[float, float, float], ...] = ()
+
+    __pydantic_config__ = config.STRICT
+
+    @classmethod
+    @override
+    def from_yaml(cls, fields: Mapping[str, Any], path: Path, where: str) -> Self:
+        points = fields.get("reference_path", [])
+        if isinstance(points, list):  # points without height are on the floor
+            points = [[*point, 0.0] if isinstance(point, list) and len(point) == 2 else point for point in points]
+        return super().from_yaml({**fields, "reference_path": points}, path, where)
+
+    @override
+    def to_yaml(self) -> dict[str, Any]:
+        record = super().to_yaml()
+        points = [list(point if point[2] else point[:2]) for point in self.reference_path]
+        return {**record, "reference_path": points} if points else record
 
     @property
     @override

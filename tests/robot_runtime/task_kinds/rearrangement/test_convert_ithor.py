@@ -19,11 +19,12 @@ from raising import raises_naming
 
 from robot_runtime.cli.main import run_command
 from robot_runtime.datasets import load_episodes
-from robot_runtime.datasets.convert_pickle import convert, read_pickle
 from robot_runtime.datasets.io import read_json
+from robot_runtime.datasets.pickle_reading import read_pickle
 from robot_runtime.datasets.pickle_sandbox import PlainDataCheck, Refused, unpickle
 from robot_runtime.errors import EpisodeError
 from robot_runtime.task_kinds.rearrangement import format_ithor as ithor_rearrangement
+from robot_runtime.task_kinds.rearrangement.convert_ithor import convert
 
 
 def pickled(path: Path, value: Any, protocol: int = 4) -> Path:

@@ -1,0 +1,29 @@
+"""Findings about questions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import ClassVar
+
+from typing_extensions import override
+
+from robot_runtime.datasets.findings import Findings, Problem, mapping, sequence
+from robot_runtime.task_kinds.eqa.task import Inquiry
+from robot_runtime.tasks.episode import Episode
+
+
+class QuestionFindings(Findings):
+    """Findings about episodes with questions."""
+
+    checks: ClassVar[Mapping[str, str]] = {
+        "answer not in vocabulary": "its answer is not among the file's answers",
+    }
+    rank = 20
+
+    @override
+    def of_episode(self, episode: Episode) -> Iterator[Problem]:
+        question = Inquiry.of(episode).question
+        if question is not None:
+            words = sequence(mapping(mapping(episode.info.get("dataset")).get("answer_vocab")).get("word_list"))
+            if words and question.answer not in words:
+                yield "answer not in vocabulary", question.answer

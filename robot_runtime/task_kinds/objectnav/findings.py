@@ -1,0 +1,29 @@
+"""Findings about episodes for tasks of object navigation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from typing_extensions import override
+
+from robot_runtime.datasets.findings import Findings, Problem
+from robot_runtime.scenes.scene import Scene
+from robot_runtime.task_kinds.objectnav import task as objectnav
+from robot_runtime.tasks.episode import Episode
+
+
+class ObjectFindings(Findings):
+    """Findings about the category that a task asks for, in episodes of any origin."""
+
+    rank = 0
+
+    @override
+    def of_episode(self, episode: Episode) -> Iterator[Problem]:
+        if self.task is not None and self.task.kind == "objectnav" and episode.category is None:
+            yield "unknown category", f"none, and task {self.task.name} asks for one"
+
+    @override
+    def targets(self, episode: Episode, scene: Scene) -> list[tuple[float, float]] | None:
+        if self.task is None or self.task.kind != "objectnav":
+            return None
+        return objectnav.targets(self.task, objectnav.resolve_goals(self.task, scene, episode), scene)

@@ -1,0 +1,115 @@
+"""Fields of rearrangement episodes in the runtime's own YAML; an object's rotation is a yaw or a quaternion."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field, TypeAdapter
+from typing_extensions import NotRequired, TypedDict
+
+from robot_runtime.datasets.io import Finite, Quaternion, checked
+from robot_runtime.datasets.native_yaml import CLOSED, PointOrFloor, degrees, point, point_numbers
+from robot_runtime.errors import EpisodeError
+from robot_runtime.scenes.objects import ObjectPose
+from robot_runtime.task_kinds.rearrangement.task import Layout
+from robot_runtime.tasks.episode import RearrangedObject
+from robot_runtime.tasks.goal_program import read_program
+
+
+class PoseRecord(TypedDict):
+    """See :class:`ObjectPose`."""
+
+    __pydantic_config__ = CLOSED  # type: ignore[misc]
+
+    position: PointOrFloor
+    yaw_deg: NotRequired[Finite]
+    quaternion: NotRequired[Quaternion]
+    openness: NotRequired[Annotated[Finite, Field(ge=0, le=1)]]
+
+
+class ObjectRecord(TypedDict):
+    """See :class:`RearrangedObject`."""
+
+    __pydantic_config__ = CLOSED  # type: ignore[misc]
+
+    id: str
+    start: PoseRecord
+    goal: NotRequired[PoseRecord]
+    category: NotRequired[str]
+    template: NotRequired[str]
+
+
+class LayoutRecord(TypedDict):
+    """See :class:`Layout`."""
+
+    __pydantic_config__ = CLOSED  # type: ignore[misc]
+
+    objects: NotRequired[list[ObjectRecord]]
+    program: NotRequired[Any]
+
+
+_SCHEMA = TypeAdapter(LayoutRecord)
+_QUATERNION_NORM = 1e-3
+
+
+def read(fields: Mapping[str, Any], path: Path, where: str) -> Layout:
+    """The layout of an episode; see :meth:`EpisodeDetails.from_yaml`."""
+    record = checked(dict(fields), _SCHEMA, path, where)
+    objects = record.get("objects", ())
+    return Layout(
+        tuple(_object(item, f"{path}: {where}field 'objects.{number}.") for number, item in enumerate(objects)),
+        read_program(record["program"], f"{path}: {where}program") if "program" in record else None,
+    )
+
+
+def write(layout: Layout) -> dict[str, Any]:
+    """The fields of a layout; see :meth:`EpisodeDetails.to_yaml`."""
+    objects = {"objects": [_object_record(item) for item in layout.objects]} if layout.objects else {}
+    return objects if layout.program is None else {**objects, "program": layout.program.to_document()}
+
+
+def _object(record: ObjectRecord, where: str) -> RearrangedObject:
+    return RearrangedObject(
+        id=record["id"],
+        start=_object_pose(record["start"], f"{where}start'"),
+        goal=_object_pose(record["goal"], f"{where}goal'") if "goal" in record else None,
+        category=record.get("category"),
+        template=record.get("template"),
+    )
+
+
+def _object_pose(record: PoseRecord, where: str) -> ObjectPose:
+    if "quaternion" in record and "yaw_deg" in record:
+        raise EpisodeError(f"{where}: has both 'yaw_deg' and 'quaternion'", "leave one of them out")
+    half_rad = math.radians(record.get("yaw_deg", 0.0)) / 2
+    w, x, y, z = record.get("quaternion", (math.cos(half_rad), 0.0, 0.0, math.sin(half_rad)))
+    if abs(math.hypot(w, x, y, z) - 1) > _QUATERNION_NORM:
+        raise EpisodeError(f"{where}: 'quaternion' does not have length 1", "give a unit quaternion w, x, y, z")
+    return ObjectPose(point(record["position"]), (w, x, y, z), record.get("openness"))
+
+
+def _object_record(item: RearrangedObject) -> dict[str, Any]:
+    names = {"id": item.id, "category": item.category, "template": item.template}
+    stated = {name: value for name, value in names.items() if value is not None}
+    goal = {} if item.goal is None else {"goal": _object_pose_record(item.goal)}
+    return {**stated, "start": _object_pose_record(item.start), **goal}
+
+
+def _object_pose_record(pose: ObjectPose) -> dict[str, Any]:
+    record: dict[str, Any] = {"position": point_numbers(pose.position)}
+    if pose.quaternion != (1.0, 0.0, 0.0, 0.0):
+        record |= _rotation(pose.quaternion)
+    return record if pose.openness is None else {**record, "openness": pose.openness}
+
+
+def _rotation(quaternion: tuple[float, float, float, float]) -> dict[str, Any]:
+    """The rotation as a yaw where that is exact, else as a quaternion."""
+    w, _, _, z = quaternion
+    yaw_deg = degrees(2 * math.atan2(z, w))
+    half_rad = math.radians(yaw_deg) / 2
+    if quaternion == (math.cos(half_rad), 0.0, 0.0, math.sin(half_rad)):
+        return {"yaw_deg": yaw_deg}
+    return {"quaternion": list(quaternion)}
