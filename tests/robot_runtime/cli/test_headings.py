@@ -1,4 +1,4 @@
-"""Headings of help texts, old spellings of commands, and command packages that cannot be used."""
+"""Headings of help texts, old spellings of commands, and packages that cannot be used."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ import pytest
 from robot_runtime.cli.groups import HEADINGS, MOVED
 from robot_runtime.cli.main import build_app, run_command
 from robot_runtime.cli.run import HEADINGS as RUN_HEADINGS
+from robot_runtime.common.host_checks import Status, examine
+from robot_runtime.errors import PluginError
+from robot_runtime.scenes.scene import find_scene
 
 GROUP = "robot_runtime.commands"
 
@@ -76,3 +79,20 @@ def test_a_broken_package_stops_its_own_command_alone(
     assert "fall" in capsys.readouterr().err
     assert run_command(["--help"]) == 0
     assert "'fall'" in capsys.readouterr().out
+
+
+def test_a_broken_check_is_a_finding_on_its_subject_alone(site: Path) -> None:
+    offers = {"robot_runtime.doctor": {"wings": "checks_broken:check"}}
+    outside_packages.install(site, "checks_broken", offers, "import no_such_module_here")
+    (finding,) = examine(["wings"])["wings"]
+    assert finding.status is Status.FAIL
+    assert "checks_broken" in finding.detail
+    assert all(found.what != finding.what for found in examine(["hardware"])["hardware"])
+
+
+def test_a_scene_of_a_broken_package_is_an_error_where_it_is_asked_for(site: Path) -> None:
+    offers = {"robot_runtime.scenes": {"cloud": "scenes_broken:cloud"}}
+    outside_packages.install(site, "scenes_broken", offers, "import no_such_module_here")
+    assert find_scene("apartment").is_dir()
+    with pytest.raises(PluginError, match="scenes_broken"):
+        find_scene("cloud")
