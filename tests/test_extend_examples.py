@@ -9,11 +9,14 @@ from types import SimpleNamespace
 import numpy as np
 import outside_packages
 import pytest
+from raising import raises_naming
 
 from robot_runtime.actions.discrete import Action
 from robot_runtime.cli.main import build_app
 from robot_runtime.common import host_checks
-from robot_runtime.policies import load_policy
+from robot_runtime.errors import PolicyError
+from robot_runtime.policies import check_source, load_policy
+from robot_runtime.policy import PolicySource
 from robot_runtime.scenes.scene import find_scene
 from robot_runtime.tasks.registry import sensor_of
 from robot_runtime.tasks.task import load_task
@@ -22,6 +25,7 @@ EXAMPLES = Path(__file__).resolve().parents[1] / "docs" / "examples" / "extend"
 OFFERS = {
     "robot_runtime.sensors": {"clearance": "extend_examples.clearance:CLEARANCE"},
     "robot_runtime.agents": {"gate-follower": "extend_examples.gate_agent:GateFollower"},
+    "robot_runtime.policy_openers": {"gates": "extend_examples.gate_opener:OPENER"},
     "robot_runtime.commands": {"gates": "extend_examples.gate_cli:register"},
     "robot_runtime.scenes": {"gate-hall": "extend_examples.gate_scenes:gate_hall"},
     "robot_runtime.doctor": {"pebble": "extend_examples.device_check:check"},
@@ -58,6 +62,14 @@ def test_an_agent_turns_to_the_gate_and_stops_there(gate: tuple[float, float], a
     agent = load_policy("gate-follower", near_m=0.15)
     agent.reset(load_task("pointnav_gps_compass"), seed=0)
     assert agent.act({"gate": np.array(gate, np.float32)}) is action
+
+
+def test_an_opener_takes_its_scheme() -> None:
+    agent = load_policy("gates:0.3")
+    agent.reset(load_task("pointnav_gps_compass"), seed=0)
+    assert agent.act({"gate": np.array((0.25, 0.0), np.float32)}) is Action.STOP
+    with raises_naming(PolicyError, "gates:near"):
+        check_source(PolicySource("gates:near"))
 
 
 def test_a_command_stands_among_the_others() -> None:

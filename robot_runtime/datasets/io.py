@@ -89,9 +89,9 @@ def checked(value: Any, schema: TypeAdapter[T], path: Path, where: str = "") -> 
     """Validate a value of a file.
 
     Args:
-        value: to validate.
-        schema: of the value.
-        path: of the file.
+        value: value to validate.
+        schema: schema of the value.
+        path: path of the file.
         where: position in the file, as by :func:`episode_at`; empty for the whole document.
 
     Raises:

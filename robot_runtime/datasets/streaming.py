@@ -51,7 +51,7 @@ def records(path: Path, in_list: bool) -> Iterator[Any]:
     """The episodes of a file, one at a time.
 
     Args:
-        path: of the file.
+        path: path of the file.
         in_list: whether the document is a list, rather than an object with ``episodes``.
 
     Raises:

@@ -129,10 +129,10 @@ def validate(
     """Check a dataset in one pass; memory grows by an id and a hash per episode.
 
     Args:
-        episodes: as by ``iter_readable``: an error stands for an episode that cannot be read.
-        task: for its categories and the robot's radius; None for the file's own categories and a LoCoBot.
-        scene: for checks that need a map; None to omit them.
-        min_ratio: for episodes with a goal category.
+        episodes: result of ``iter_readable``: an error stands for an episode that cannot be read.
+        task: task with the categories and the robot's radius; None for the file's own categories and a LoCoBot.
+        scene: scene for checks that need a map; None to omit them.
+        min_ratio: smallest ratio of episodes with a goal category.
         examples: number of examples of each finding.
     """
     found = {name: Finding(name, meaning) for name, meaning in all_checks().items()}

@@ -71,5 +71,5 @@ MEASURES = {
     ),
     "guard": Measure("written-out callers of the Guard", 1, 2, _listed(guard_callers)),
     "lines": Measure("product lines", 120_000, 124_500, lambda: Value(sum(map(lines_of, product_files())))),
-    "language": Measure("documented parameters that are fragments", 20, 241, _listed(fragments)),
+    "language": Measure("documented parameters that are fragments", 20, 20, _listed(fragments)),
 }
