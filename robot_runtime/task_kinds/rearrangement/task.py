@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from typing_extensions import override
+from typing_extensions import Self, override
 
 from robot_runtime.errors import EpisodeError
 from robot_runtime.scenes.objects import ObjectPose
@@ -48,16 +48,16 @@ class Layout(EpisodeDetails):
 
     @classmethod
     @override
-    def from_yaml(cls, fields: Mapping[str, Any], path: Path, where: str) -> Layout:
-        from robot_runtime.task_kinds.rearrangement import yaml_fields  # needs this class; no run needs it
+    def from_yaml(cls, fields: Mapping[str, Any], path: Path, where: str) -> Self:
+        from robot_runtime.task_kinds.rearrangement import yaml_fields  # readers of files, which runs need not load
 
-        return yaml_fields.read(fields, path, where)
+        return cls(*yaml_fields.read(fields, path, where))
 
     @override
     def to_yaml(self) -> dict[str, Any]:
         from robot_runtime.task_kinds.rearrangement import yaml_fields
 
-        return yaml_fields.write(self)
+        return yaml_fields.write(self.objects, self.program)
 
     @property
     @override

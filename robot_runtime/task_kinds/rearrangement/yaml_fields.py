@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,9 +14,8 @@ from robot_runtime.datasets.io import Finite, Quaternion, checked
 from robot_runtime.datasets.native_yaml import CLOSED, PointOrFloor, degrees, point, point_numbers
 from robot_runtime.errors import EpisodeError
 from robot_runtime.scenes.objects import ObjectPose
-from robot_runtime.task_kinds.rearrangement.task import Layout
 from robot_runtime.tasks.episode import RearrangedObject
-from robot_runtime.tasks.goal_program import read_program
+from robot_runtime.tasks.goal_program import Program, read_program
 
 
 class PoseRecord(TypedDict):
@@ -43,7 +42,7 @@ class ObjectRecord(TypedDict):
 
 
 class LayoutRecord(TypedDict):
-    """See :class:`Layout`."""
+    """Fields of the details of an episode."""
 
     __pydantic_config__ = CLOSED  # type: ignore[misc]
 
@@ -55,20 +54,20 @@ _SCHEMA = TypeAdapter(LayoutRecord)
 _QUATERNION_NORM = 1e-3
 
 
-def read(fields: Mapping[str, Any], path: Path, where: str) -> Layout:
-    """The layout of an episode; see :meth:`EpisodeDetails.from_yaml`."""
+def read(fields: Mapping[str, Any], path: Path, where: str) -> tuple[tuple[RearrangedObject, ...], Program | None]:
+    """The objects and the program of an episode; see :meth:`EpisodeDetails.from_yaml`."""
     record = checked(dict(fields), _SCHEMA, path, where)
     objects = record.get("objects", ())
-    return Layout(
+    return (
         tuple(_object(item, f"{path}: {where}field 'objects.{number}.") for number, item in enumerate(objects)),
         read_program(record["program"], f"{path}: {where}program") if "program" in record else None,
     )
 
 
-def write(layout: Layout) -> dict[str, Any]:
-    """The fields of a layout; see :meth:`EpisodeDetails.to_yaml`."""
-    objects = {"objects": [_object_record(item) for item in layout.objects]} if layout.objects else {}
-    return objects if layout.program is None else {**objects, "program": layout.program.to_document()}
+def write(objects: Sequence[RearrangedObject], program: Program | None) -> dict[str, Any]:
+    """The fields of objects and a program; see :meth:`EpisodeDetails.to_yaml`."""
+    record: dict[str, Any] = {"objects": [_object_record(item) for item in objects]} if objects else {}
+    return record if program is None else {**record, "program": program.to_document()}
 
 
 def _object(record: ObjectRecord, where: str) -> RearrangedObject:
