@@ -16,10 +16,10 @@ from robot_runtime.common import config
 from robot_runtime.common.clock import Clock
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import NotConnected, StaleData
-from robot_runtime.hal import Arrivals, Localizer, LocalizerInfo, PoseEstimate, Velocity
+from robot_runtime.hal import LocalizerInfo, PoseEstimate, Velocity
 from robot_runtime.hal.events import Event
 from robot_runtime.hal.lens import Lens
-from robot_runtime.hal.pose_history import PoseHistory
+from robot_runtime.hal.pose_history import BufferedLocalizer, PoseHistory
 from robot_runtime.hal.simulation import Simulation, Subscription
 from robot_runtime.hal.streams import STREAMS
 from robot_runtime.imaging.tag_detector import Detection, TagDetector
@@ -72,7 +72,7 @@ class RobotState:
     velocity: Velocity = field(default_factory=Velocity)
 
 
-class TagLocalizer(Localizer):
+class TagLocalizer(BufferedLocalizer):
     """Poses in ``map`` from images of known tags.
 
     Images come periodically, and on request for a pose newer than the last image. Missing poses are reported by the
@@ -103,11 +103,12 @@ class TagLocalizer(Localizer):
         remedy: str,
         simulation: Simulation | None = None,
     ) -> None:
-        self._info, self._clock, self._source, self._detector = info, clock, source, detector
+        # Linear between two images: a robot that brakes in between is millimeters off the line.
+        max_gap_s = max(STREAMS["pose"].max_age_s, 1.5 / info.rate_hz)
+        super().__init__(info, clock, PoseHistory(info.name, info.frame, max_gap_s=max_gap_s), 1 / info.rate_hz)
+        self._source, self._detector = source, detector
         self._tags, self._robot_state, self._accuracy, self._simulation = dict(tags), robot_state, accuracy, simulation
         self._remedy = remedy
-        # Linear between two images: a robot that brakes in between is millimeters off the line.
-        self._history = PoseHistory(info.name, info.frame, max_gap_s=max(STREAMS["pose"].max_age_s, 1.5 / info.rate_hz))
         self._lock = threading.Lock()
         self._placed: Subscription | None = None
         self._connected = False
@@ -121,10 +122,6 @@ class TagLocalizer(Localizer):
         self._captured_ns = -1
         self._has_fix: bool | None = None
         self._trouble = "no image has come"
-
-    @property
-    def info(self) -> LocalizerInfo:
-        return self._info
 
     def connect(self) -> None:
         if self._connected:
@@ -150,7 +147,7 @@ class TagLocalizer(Localizer):
         if max_age_s >= 0 and (newest is None or now_ns - newest.stamp_ns > max_age_s * 1e9):
             self._capture(now_ns, CAPTURE_S)
         try:
-            return self._history.latest(self._clock.now_ns, max_age_s)
+            return super().latest(max_age_s)
         except StaleData as error:
             raise self._with_reason(error) from error
 
@@ -163,10 +160,6 @@ class TagLocalizer(Localizer):
         if estimate is None:
             raise self._with_reason(StaleData(f"{self._info.name}: no pose of the instant asked for", ""))
         return estimate
-
-    def arrivals(self, after: int = 0) -> Arrivals:
-        self._require_connected()
-        return self._history.arrivals(after)
 
     def expect(self, pose: SE2, std_m: float, std_rad: float) -> None:
         """Set the pose that distinguishes a tag's two solutions from the start, if it is accurate enough."""

@@ -22,9 +22,9 @@ from drivers.serial_wire.reader import Link, ThreadLink
 from robot_runtime.common import config
 from robot_runtime.common.clock import Clock, seconds_to_ns
 from robot_runtime.errors import DeviceFault, NotConnected, StaleData
-from robot_runtime.hal import Arrivals, Localizer, LocalizerInfo, PoseEstimate, Robot
+from robot_runtime.hal import Localizer, LocalizerInfo, PoseEstimate, Robot
 from robot_runtime.hal.events import Event
-from robot_runtime.hal.pose_history import PoseHistory, pose_at
+from robot_runtime.hal.pose_history import BufferedLocalizer, PoseHistory
 from robot_runtime.hal.simulation import Simulation, Subscription
 from robot_runtime.robots.loader import RobotContext
 
@@ -47,7 +47,7 @@ def make_localizer(robot: Robot, context: RobotContext, options: Mapping[str, An
     return MarvelmindLocalizer(robot.clock, chosen, mounting, link, simulation)
 
 
-class MarvelmindLocalizer(Localizer):
+class MarvelmindLocalizer(BufferedLocalizer):
     """Localizer by a hedgehog, or a pair, on the robot, in ``map``, or in ``beacons`` without an alignment.
 
     Without a heading (of a single hedgehog, or a pair that has lost it) the yaw's variance is infinite and the position
@@ -69,11 +69,11 @@ class MarvelmindLocalizer(Localizer):
         link: Link,
         simulation: Simulation | None = None,
     ) -> None:
-        self._clock, self._options, self._mounting = clock, options, mounting
-        self._link, self._simulation = link, simulation
         frame = "beacons" if options.unaligned else "map"
-        self._info = LocalizerInfo(f"marvelmind on {options.port}", frame, options.rate_hz, mounting.lever_m)
-        self._history = PoseHistory(self._info.name, self._info.frame)
+        info = LocalizerInfo(f"marvelmind on {options.port}", frame, options.rate_hz, mounting.lever_m)
+        super().__init__(info, clock, PoseHistory(info.name, frame), POLL_S)
+        self._options, self._mounting = options, mounting
+        self._link, self._simulation = link, simulation
         self._lock = threading.Lock()
         self._placed: Subscription | None = None
         self._connected = False
@@ -89,10 +89,6 @@ class MarvelmindLocalizer(Localizer):
         self._fault: DeviceFault | None = None
         self._trouble = ""
         """Reason why there is no new pose; empty while there is one."""
-
-    @property
-    def info(self) -> LocalizerInfo:
-        return self._info
 
     def connect(self) -> None:
         if self._connected:
@@ -112,25 +108,19 @@ class MarvelmindLocalizer(Localizer):
         self._connected = False
 
     def latest(self, max_age_s: float) -> PoseEstimate:
-        self._require_working()
         try:
-            return self._history.latest(self._clock.now_ns, max_age_s)
+            return super().latest(max_age_s)
         except StaleData as error:
             raise self._with_reason(error) from error
 
     def at(self, stamp_ns: int, timeout_s: float) -> PoseEstimate:
-        self._require_working()
         try:
-            return pose_at(self._history, self._clock, stamp_ns, timeout_s, POLL_S)
+            return super().at(stamp_ns, timeout_s)
         except StaleData as error:
             self._link.check()
             raise self._with_reason(error) from error
 
-    def arrivals(self, after: int = 0) -> Arrivals:
-        self._require_working()
-        return self._history.arrivals(after)
-
-    def _require_working(self) -> None:
+    def _require_connected(self) -> None:
         if not self._connected:
             raise NotConnected(f"{self._info.name}: is not connected", "call connect() before using it")
         self._link.check()

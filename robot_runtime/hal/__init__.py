@@ -58,33 +58,17 @@ __all__ = [
     "Zone",
 ]
 
-_MODULES = {
-    "Arrivals": "localizer",
-    "Base": "base",
-    "BaseInfo": "wheels",
-    "BaseState": "base",
-    "Camera": "camera",
-    "CameraInfo": "camera",
-    "Device": "device",
-    "Halt": "wheels",
-    "Head": "head",
-    "HeadLimits": "head",
-    "HeadState": "head",
-    "Intrinsics": "camera",
-    "Localizer": "localizer",
-    "LocalizerInfo": "localizer",
-    "Manipulator": "manipulation",
-    "Mount": "camera",
-    "ObjectTracker": "manipulation",
-    "Placer": "robot",
-    "PoseEstimate": "localizer",
-    "PoseStatus": "localizer",
-    "RgbdFrame": "camera",
-    "Robot": "robot",
-    "TrackerInfo": "manipulation",
-    "Velocity": "wheels",
-    "Zone": "wheels",
+_EXPORTS = {
+    "localizer": ("Arrivals", "Localizer", "LocalizerInfo", "PoseEstimate", "PoseStatus"),
+    "base": ("Base", "BaseState"),
+    "wheels": ("BaseInfo", "Halt", "Velocity", "Zone"),
+    "camera": ("Camera", "CameraInfo", "Intrinsics", "Mount", "RgbdFrame"),
+    "device": ("Device",),
+    "head": ("Head", "HeadLimits", "HeadState"),
+    "manipulation": ("Manipulator", "ObjectTracker", "TrackerInfo"),
+    "robot": ("Placer", "Robot"),
 }
+_MODULES = {name: module for module, names in _EXPORTS.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:

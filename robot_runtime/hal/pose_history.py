@@ -7,12 +7,15 @@ that they do not support is refused. Nothing is extrapolated.
 from __future__ import annotations
 
 import threading
+from abc import abstractmethod
 from bisect import bisect_left
 from collections.abc import Callable
 
+from typing_extensions import override
+
 from robot_runtime.common.clock import Clock, ns_to_seconds, seconds_to_ns, wait_for
 from robot_runtime.errors import StaleData
-from robot_runtime.hal import Arrivals, PoseEstimate, PoseStatus
+from robot_runtime.hal import Arrivals, Localizer, LocalizerInfo, PoseEstimate, PoseStatus
 from robot_runtime.hal.events import Event
 from robot_runtime.hal.streams import STREAMS, fresh
 
@@ -208,3 +211,41 @@ def _between(before: PoseEstimate, after: PoseEstimate, stamp_ns: int) -> PoseEs
         covariance=(1 - fraction) * before.covariance + fraction * after.covariance,
         status=after.status if before.status is PoseStatus.OK else before.status,
     )
+
+
+class BufferedLocalizer(Localizer):
+    """A localizer that answers from a history, which its subclass fills.
+
+    Args:
+        info: name, frame and rate of the source.
+        clock: clock of the robot.
+        history: history in the frame of ``info``.
+        poll_s: interval at which :meth:`at` checks for a late measurement.
+    """
+
+    def __init__(self, info: LocalizerInfo, clock: Clock, history: PoseHistory, poll_s: float) -> None:
+        self._info, self._clock, self._history, self._poll_s = info, clock, history, poll_s
+
+    @abstractmethod
+    def _require_connected(self) -> None:
+        """Raise ``NotConnected``, or the fault that has broken the connection."""
+
+    @property
+    @override
+    def info(self) -> LocalizerInfo:
+        return self._info
+
+    @override
+    def latest(self, max_age_s: float) -> PoseEstimate:
+        self._require_connected()
+        return self._history.latest(self._clock.now_ns, max_age_s)
+
+    @override
+    def at(self, stamp_ns: int, timeout_s: float) -> PoseEstimate:
+        self._require_connected()
+        return pose_at(self._history, self._clock, stamp_ns, timeout_s, self._poll_s)
+
+    @override
+    def arrivals(self, after: int = 0) -> Arrivals:
+        self._require_connected()
+        return self._history.arrivals(after)

@@ -14,8 +14,8 @@ from robot_runtime.hal.base import Base, BaseState
 from robot_runtime.hal.camera import Camera, CameraInfo, RgbdFrame
 from robot_runtime.hal.device import Device
 from robot_runtime.hal.head import Head, HeadLimits, HeadState
-from robot_runtime.hal.localizer import Arrivals, Localizer, LocalizerInfo, PoseEstimate
-from robot_runtime.hal.pose_history import PoseHistory, pose_at
+from robot_runtime.hal.localizer import LocalizerInfo
+from robot_runtime.hal.pose_history import BufferedLocalizer, PoseHistory
 from robot_runtime.hal.streams import fresh
 from robot_runtime.hal.wheels import BaseInfo, Velocity
 
@@ -126,34 +126,14 @@ class MissingCamera(_ConnectedFlag, Camera):
         raise self._missing()
 
 
-class HistoryLocalizer(_ConnectedFlag, Localizer):
+class HistoryLocalizer(_ConnectedFlag, BufferedLocalizer):
     """A localizer over a history of poses that another device fills, for instance a base its odometry.
 
     Args:
         info: name, frame and rate of the source.
-        clock: the robot's.
+        clock: clock of the robot.
         history: history in the frame of ``info``.
     """
 
     def __init__(self, info: LocalizerInfo, clock: Clock, history: PoseHistory) -> None:
-        self._info, self._clock, self._history = info, clock, history
-
-    @property
-    @override
-    def info(self) -> LocalizerInfo:
-        return self._info
-
-    @override
-    def latest(self, max_age_s: float) -> PoseEstimate:
-        self._require_connected()
-        return self._history.latest(self._clock.now_ns, max_age_s)
-
-    @override
-    def at(self, stamp_ns: int, timeout_s: float) -> PoseEstimate:
-        self._require_connected()
-        return pose_at(self._history, self._clock, stamp_ns, timeout_s, poll_s=1 / (2 * self._info.rate_hz))
-
-    @override
-    def arrivals(self, after: int = 0) -> Arrivals:
-        self._require_connected()
-        return self._history.arrivals(after)
+        super().__init__(info, clock, history, poll_s=1 / (2 * info.rate_hz))

@@ -15,8 +15,8 @@ from robot_runtime.common import config
 from robot_runtime.common.clock import Clock, ns_to_seconds, seconds_to_ns
 from robot_runtime.common.config import NonNegative, Positive
 from robot_runtime.common.geometry import SE2, wrap_angle
-from robot_runtime.hal import Arrivals, Localizer, LocalizerInfo, PoseEstimate
-from robot_runtime.hal.pose_history import PoseHistory, pose_at
+from robot_runtime.hal import LocalizerInfo, PoseEstimate
+from robot_runtime.hal.pose_history import BufferedLocalizer, PoseHistory
 from sim_bridge.robot.device import SimDevice
 
 
@@ -43,7 +43,7 @@ class LocalizerOptions:
     __pydantic_config__ = config.STRICT
 
 
-class SimLocalizer(SimDevice, Localizer):
+class SimLocalizer(SimDevice, BufferedLocalizer):
     """A localizer that samples a pose.
 
     Args:
@@ -55,12 +55,11 @@ class SimLocalizer(SimDevice, Localizer):
     """
 
     def __init__(self, name: str, frame: str, clock: Clock, read: Callable[[], SE2], options: LocalizerOptions) -> None:
-        super().__init__(name)
-        self._clock = clock
+        SimDevice.__init__(self, name)
+        info = LocalizerInfo(name, frame, options.rate_hz)
+        BufferedLocalizer.__init__(self, info, clock, PoseHistory(name, frame), 1 / options.rate_hz)
         self._read = read
         self._options = options
-        self._info = LocalizerInfo(name, frame, options.rate_hz)
-        self._history = PoseHistory(name, frame)
         self._random = np.random.default_rng(0)
         self._noise_rad = math.radians(options.noise_deg)
         variances = (options.noise_m**2, options.noise_m**2, self._noise_rad**2)
@@ -71,26 +70,10 @@ class SimLocalizer(SimDevice, Localizer):
         self._next_ns = 0
         self._lost_until_ns = 0
 
-    @property
-    def info(self) -> LocalizerInfo:
-        return self._info
-
     def connect(self) -> None:
         if not self._connected:
             super().connect()
             self._reset()
-
-    def latest(self, max_age_s: float) -> PoseEstimate:
-        self._require_connected()
-        return self._history.latest(self._clock.now_ns, max_age_s)
-
-    def at(self, stamp_ns: int, timeout_s: float) -> PoseEstimate:
-        self._require_connected()
-        return pose_at(self._history, self._clock, stamp_ns, timeout_s, poll_s=1 / self._options.rate_hz)
-
-    def arrivals(self, after: int = 0) -> Arrivals:
-        self._require_connected()
-        return self._history.arrivals(after)
 
     def restart(self, random: np.random.Generator) -> None:
         """Clear the history after the robot was placed, and draw errors from ``random``."""
