@@ -43,7 +43,8 @@ SUCCESS_RULES = frozenset(("distance", "visible", "room", "answer", "objects"))
 def comparisons() -> list[str]:
     """Lines outside ``task_kinds`` that compare the kind of a task with a name or a group of names.
 
-    Two tasks may be compared with each other: that names no kind.
+    Two tasks may be compared with each other, and a task with the ``kinds`` that an object declares: that names no
+    kind.
     """
     places = set()
     for path, node in nodes(list(filter(outside_kinds, product_files()))):
@@ -104,7 +105,7 @@ def _kind_of_task(node: ast.expr) -> bool:
 
 
 def _is_kind(node: ast.expr) -> bool:
-    return isinstance(node, ast.Attribute) and node.attr == "kind"
+    return isinstance(node, ast.Attribute) and node.attr in ("kind", "kinds")
 
 
 def _words(node: ast.expr) -> set[str]:

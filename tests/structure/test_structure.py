@@ -34,6 +34,7 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("same = self._task.kind == 'eqa'", 1),
         ("same = header.task.kind not in GROUP", 1),
         ("same = own.task.kind == other.task.kind", 0),
+        ("same = task.kind in self.kinds", 0),
         ("same = stream.kind == 'depth'", 0),
     ],
 )
