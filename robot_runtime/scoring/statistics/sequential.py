@@ -230,39 +230,3 @@ def stopping_times(
         if better.all():
             break
     return pairs, better
-
-
-def unpaired_stopping_times(
-    a: ArrayLike, b: ArrayLike, alpha: float = 0.05
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Episodes per policy until B is found better by successes alone, without pairs: the comparison for pairs.
-
-    The E-variable of two binomial samples by Turner and Grünwald (2023): predicted rates of both against the nearest
-    pair of equal rates, with Beta(1, 2) and Beta(2, 1) priors of A and B.
-
-    Args:
-        a: successes of A, 0 or 1, shape (campaigns, max_episodes).
-        b: successes of B, 0 or 1, shape (campaigns, max_episodes).
-        alpha: probability of a wrong decision.
-
-    Returns:
-        Episodes used of each policy, and whether B was found better; both of shape (campaigns,).
-    """
-    won_a, won_b = np.asarray(a, bool), np.asarray(b, bool)
-    campaigns, most = won_a.shape
-    episodes = np.full(campaigns, most)
-    found = np.zeros(campaigns, bool)
-    log_e = np.zeros(campaigns)
-    sum_a, sum_b = np.zeros(campaigns), np.zeros(campaigns)
-    for number in range(most):
-        rate_a, rate_b = (sum_a + 1) / (number + 3), (sum_b + 2) / (number + 3)
-        middle = (rate_a + rate_b) / 2
-        null_a, null_b = np.where(rate_b > rate_a, (middle, middle), (rate_a, rate_b))
-        for won, rate, null in ((won_a[:, number], rate_a, null_a), (won_b[:, number], rate_b, null_b)):
-            log_e += np.log(np.where(won, rate / null, (1 - rate) / (1 - null)))
-        sum_a += won_a[:, number]
-        sum_b += won_b[:, number]
-        now = ~found & (log_e >= -math.log(alpha))
-        episodes[now] = number + 1
-        found |= now
-    return episodes, found

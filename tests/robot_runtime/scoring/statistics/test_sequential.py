@@ -11,12 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from robot_runtime.errors import ConfigError
-from robot_runtime.scoring.statistics.sequential import (
-    BettingProcess,
-    SequentialPairedTest,
-    stopping_times,
-    unpaired_stopping_times,
-)
+from robot_runtime.scoring.statistics.sequential import BettingProcess, SequentialPairedTest, stopping_times
+from tests.benchmarks.runtime.campaign_statistics import unpaired_stopping_times
 
 bounded = st.floats(-0.9, 0.9)
 
