@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import resource
 import shutil
 import signal
 from collections.abc import Callable, Iterator
@@ -22,6 +23,41 @@ settings.load_profile("ci" if os.environ.get("CI") else "runtime")
 # A shell starts the background jobs of a script with SIGINT ignored, and so do these tests the programs that they stop.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+SLOW_CPU_S = 2.0
+"""CPU seconds of a test's own call, children included, above which it is marked ``slow``: the one definition."""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _warm_up() -> None:
+    """Load what the first test to use it would pay for: compiled kernels and the libraries of most tests."""
+    import small_flat
+
+    from robot_runtime.metrics.functional.distances import Euclidean
+    from robot_runtime.metrics.functional.dtw import dtw_alignment
+    from robot_runtime.scenes.geodesic import GeodesicMap
+
+    GeodesicMap(small_flat.flat().map, 0.18).field([(1.0, 2.0)]).path(5.0, 2.0)
+    dtw_alignment([(0.0, 0.0), (1.0, 0.0)], [(0.0, 0.0), (1.0, 1.0)], Euclidean((0, 1)))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """Fail a test without a mark that takes more CPU time than :data:`SLOW_CPU_S`."""
+    began_s = _cpu_s()
+    yield
+    used_s = _cpu_s() - began_s
+    if os.environ.get("CPU_LOG"):
+        with open(os.environ["CPU_LOG"], "a") as log: log.write(f"{used_s:.3f} {item.nodeid}\n")
+    marked = any(item.get_closest_marker(name) for name in ("slow", "exhaustive"))
+    if used_s > SLOW_CPU_S and not marked:
+        pytest.fail(f"took {used_s:.1f} s of CPU: shorten it, or mark it slow (above {SLOW_CPU_S:g} s)", pytrace=False)
+
+
+def _cpu_s() -> float:
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(part.ru_utime + part.ru_stime for part in used)
 
 
 @pytest.fixture(scope="session")
