@@ -48,8 +48,6 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     began_s = _cpu_s()
     yield
     used_s = _cpu_s() - began_s
-    if os.environ.get("CPU_LOG"):
-        with open(os.environ["CPU_LOG"], "a") as log: log.write(f"{used_s:.3f} {item.nodeid}\n")
     marked = any(item.get_closest_marker(name) for name in ("slow", "exhaustive"))
     if used_s > SLOW_CPU_S and not marked:
         pytest.fail(f"took {used_s:.1f} s of CPU: shorten it, or mark it slow (above {SLOW_CPU_S:g} s)", pytrace=False)

@@ -112,12 +112,12 @@ class OperatorOptions(ConsoleOptions):
         Raises:
             RuntimeFault: a device or an address is not available.
         """
-        from robot_runtime.policies.human.gamepad import Gamepad, find_gamepad
-        from robot_runtime.policies.human.human import Human
-
         self.check()
         with ExitStack() as stack:
             if self.gamepad is not None:
+                from robot_runtime.policies.human.gamepad import Gamepad, find_gamepad
+                from robot_runtime.policies.human.human import Human
+
                 if not isinstance(policy, Human):
                     raise ConfigError("--gamepad drives a robot without a policy", "add --agent human")
                 path = find_gamepad() if str(self.gamepad) == "auto" else self.gamepad
@@ -171,6 +171,8 @@ class Operation:
 
 def press_key(policy: Policy) -> Callable[[str], object] | None:
     """Function for the keys of the terminal: for a person as agent, one press is one action; None for other agents."""
+    if policy.name != "human":
+        return None
     from robot_runtime.policies.human.human import Human
     from robot_runtime.policies.human.inbox import Choice
     from robot_runtime.policies.human.keys import HELP, KEYS

@@ -13,7 +13,6 @@ from typing import Any
 from robot_runtime.actions.discrete import Action
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import RecordingError, UnreachableGoal
-from robot_runtime.localization.smoother import smoother_name
 from robot_runtime.metrics.functional.collisions import collisions
 from robot_runtime.metrics.functional.path import path_length
 from robot_runtime.metrics.functional.spl import soft_spl, spl
@@ -162,7 +161,7 @@ class EpisodeScorer(Subscriber):
         return {
             "scorer": SCORER_VERSION,
             **({"success_by": "a person's verdict"} if self._told is not None else {}),
-            **({"smoother": smoother_name()} if self._rules.referee == "smoothed" else {}),
+            **_smoother(self._rules),
             "sampling": "referee pose at the start and at the end of each action",
             "path_length": "planar (x, y), straight between samples",
             "distance": "geodesic on the map inflated by the robot's radius, fast marching",
@@ -210,3 +209,12 @@ class EpisodeScorer(Subscriber):
     @property
     def _has_stopped(self) -> bool:
         return self._stopped and (self._end is None or self._end.reason is EndReason.STOP)
+
+
+def _smoother(rules: Rules) -> dict[str, str]:
+    """The smoother of the referee's poses, if the rules ask for one."""
+    if rules.referee != "smoothed":
+        return {}
+    from robot_runtime.localization.smoother import smoother_name
+
+    return {"smoother": smoother_name()}

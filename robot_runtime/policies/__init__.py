@@ -12,16 +12,16 @@ import difflib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from robot_runtime.common.plugins import Registry
 from robot_runtime.errors import ConfigError, PolicyChanged, PolicyError
-from robot_runtime.policies.agents.process import TIME_LIMIT_S, Isolation
 from robot_runtime.policies.openers import OPENERS, opener_of, python_file
-from robot_runtime.policies.package.files import is_package, read_manifest, read_manifest_bytes
-from robot_runtime.policies.package.policy import load_package_policy
 from robot_runtime.policies.python_agent import check_agent, check_python, load_python, make_agent
 from robot_runtime.policy import Policy, PolicySource, digest_of
+
+if TYPE_CHECKING:
+    from robot_runtime.policies.agents.process import Isolation
 
 AGENTS: Registry[Callable[..., Any]] = Registry("robot_runtime.agents", "agent")
 """The agents that installed packages offer: name -> class or factory of the policy, which takes its arguments."""
@@ -63,7 +63,11 @@ def load_policy(name: str, isolation: Isolation | None = None, /, **arguments: A
         return opener.open(name, isolation, arguments)
     if name in AGENTS:
         return make_agent(name, lambda: AGENTS.load(name), arguments)
+    from robot_runtime.policies.package.files import is_package, read_manifest_bytes
+
     if is_package(path := Path(name)):
+        from robot_runtime.policies.package.policy import load_package_policy
+
         return load_package_policy(path, **arguments)
     if ":" in name:
         return load_python(name, **arguments)
@@ -82,9 +86,13 @@ def check_source(source: PolicySource) -> None:
     name, opener = source.spec, opener_of(source.spec)
     if name in AGENTS:
         check_agent(name, lambda: AGENTS.load(name), source.values())
-    elif opener is not None:
+        return
+    if opener is not None:
         opener.check(name)
-    elif ":" in name and not is_package(Path(name)):
+        return
+    from robot_runtime.policies.package.files import is_package, read_manifest
+
+    if ":" in name and not is_package(Path(name)):
         check_python(name, source.values())
     elif is_package(path := Path(name)) or path.suffix == ".zip" or len(path.parts) > 1:
         read_manifest(path)
@@ -125,6 +133,8 @@ def load_source(source: PolicySource) -> Policy:
         )
     isolation = None
     if source.python is not None or source.timeout_s is not None:
+        from robot_runtime.policies.agents.process import TIME_LIMIT_S, Isolation
+
         python = None if source.python is None else Path(source.python)
         isolation = Isolation(python, TIME_LIMIT_S if source.timeout_s is None else source.timeout_s)
     policy = load_policy(source.spec, isolation, **source.values())
@@ -135,8 +145,11 @@ def load_source(source: PolicySource) -> Policy:
 def _digest(source: PolicySource) -> str | None:
     """Digest of the source's files; of a package that of its manifest, which holds the hashes of its other files."""
     path = _file_of(source.spec)
-    package = path is not None and is_package(path)
-    return digest_of(read_manifest_bytes(path) if path is not None and package else path, source.arguments)
+    if path is None:
+        return digest_of(None, source.arguments)
+    from robot_runtime.policies.package.files import is_package, read_manifest_bytes
+
+    return digest_of(read_manifest_bytes(path) if is_package(path) else path, source.arguments)
 
 
 def _file_of(name: str) -> Path | None:

@@ -10,23 +10,15 @@ A package adds a scheme by an entry point of its name, whose object is an instan
 
 from __future__ import annotations
 
-import inspect
 from abc import ABC, abstractmethod
 from pathlib import Path
-from typing import Any, ClassVar
-
-from typing_extensions import override
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from robot_runtime.common.plugins import Registry
-from robot_runtime.errors import ConfigError, PolicyError
-from robot_runtime.policies.agents.function import FunctionInterface
-from robot_runtime.policies.agents.gym import GymInterface
-from robot_runtime.policies.agents.habitat import Habitat2019Interface, HabitatInterface
-from robot_runtime.policies.agents.interface import Interface
-from robot_runtime.policies.agents.policy import AgentPolicy
-from robot_runtime.policies.agents.process import Isolation
-from robot_runtime.policies.agents.robothor import RobothorInterface
 from robot_runtime.policy import Policy
+
+if TYPE_CHECKING:
+    from robot_runtime.policies.agents.process import Isolation
 
 
 class PolicyOpener(ABC):
@@ -59,60 +51,7 @@ class PolicyOpener(ABC):
         return None
 
 
-class AgentOpener(PolicyOpener):
-    """Opener of unmodified agents of other projects, each in its own process.
-
-    Args:
-        interface: runtime's side of this sort of agent, whose ``kind`` is the scheme.
-    """
-
-    own_process: ClassVar[bool] = True
-
-    def __init__(self, interface: type[Interface]) -> None:
-        self.interface = interface
-
-    @override
-    def open(self, spec: str, isolation: Isolation | None, arguments: dict[str, Any]) -> Policy:
-        return AgentPolicy(self.interface, spec.partition(":")[2], arguments, isolation)
-
-    @override
-    def check(self, spec: str) -> None:
-        if (file := self.file(spec)) is not None and not file.is_file():
-            raise PolicyError(f"agent {spec!r}: {file}: no such file", "check the path before the colon")
-
-    @override
-    def file(self, spec: str) -> Path | None:
-        return python_file(spec)
-
-
-class ServerOpener(PolicyOpener):
-    """Opener of policies on another machine (:mod:`robot_runtime.policies.remote`)."""
-
-    @override
-    def open(self, spec: str, isolation: Isolation | None, arguments: dict[str, Any]) -> Policy:
-        try:
-            from robot_runtime.policies.remote.client import RemotePolicy
-        except ModuleNotFoundError as error:
-            raise ConfigError(
-                f"{spec}: remote policies need {error.name!r}", "pip install 'robot-runtime[remote]'"
-            ) from error
-        known = list(inspect.signature(RemotePolicy).parameters)[1:]
-        unknown = [name for name in arguments if name not in known]
-        if unknown:
-            raise ConfigError(
-                f"{spec}: a remote policy has no argument {', '.join(unknown)}", f"use {', '.join(known)}"
-            )
-        return RemotePolicy(spec, **arguments)
-
-
 OPENERS: Registry[PolicyOpener] = Registry("robot_runtime.policy_openers", "scheme of policies", PolicyOpener)
-
-HABITAT = AgentOpener(HabitatInterface)
-HABITAT_2019 = AgentOpener(Habitat2019Interface)
-ROBOTHOR = AgentOpener(RobothorInterface)
-GYM = AgentOpener(GymInterface)
-FUNCTION = AgentOpener(FunctionInterface)
-SERVER = ServerOpener()
 
 
 def opener_of(spec: str) -> PolicyOpener | None:

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from robot_runtime.errors import RecordingError
 from robot_runtime.hal import PoseEstimate
-from robot_runtime.localization.smoother import Trajectory, smooth, smoother_name
 from robot_runtime.metrics.settings import RefereeRule
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import StepRecord
+
+if TYPE_CHECKING:
+    from robot_runtime.localization.smoother import Trajectory
 
 MAP_FRAME = "map"
 
@@ -22,6 +25,8 @@ MAP_FRAME = "map"
 def check_rule(rule: RefereeRule) -> None:
     """Raise ``ConfigError`` if smoothing is asked for and GTSAM is missing; called before the first log."""
     if rule == "smoothed":
+        from robot_runtime.localization.smoother import smoother_name
+
         smoother_name()
 
 
@@ -71,4 +76,6 @@ def smoothed(log: LogReader, records: Sequence[StepRecord], role: str) -> Trajec
     ]
     given = records[0].referee if role == "referee" else records[0].pose
     start = given.pose if given.frame == MAP_FRAME else log.header.episode.start
+    from robot_runtime.localization.smoother import smooth
+
     return smooth(odometry, absolute, [record.referee.stamp_ns for record in records], start)

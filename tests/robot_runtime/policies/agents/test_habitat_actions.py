@@ -25,7 +25,8 @@ from robot_runtime.actions.discrete import HABITAT_2020, HABITAT_2023, Action, D
 from robot_runtime.errors import PolicyError, RuntimeFault, UnknownAction
 from robot_runtime.policies.agents import worker
 from robot_runtime.policies.agents.habitat import Habitat2019Interface, HabitatInterface
-from robot_runtime.policies.openers import OPENERS, AgentOpener
+from robot_runtime.policies.agents.opener import AgentOpener
+from robot_runtime.policies.openers import OPENERS
 from robot_runtime.tasks.task import Task, load_task
 
 IN_2022, IN_2023 = load_task("objectnav_hm3d2022"), load_task("objectnav_hm3d2023")

@@ -1,0 +1,36 @@
+"""Opener of policies on another machine."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from typing_extensions import override
+
+from robot_runtime.errors import ConfigError
+from robot_runtime.policies.agents.process import Isolation
+from robot_runtime.policies.openers import PolicyOpener
+from robot_runtime.policy import Policy
+
+
+class ServerOpener(PolicyOpener):
+    """Opener of policies on another machine (:mod:`robot_runtime.policies.remote`)."""
+
+    @override
+    def open(self, spec: str, isolation: Isolation | None, arguments: dict[str, Any]) -> Policy:
+        try:
+            from robot_runtime.policies.remote.client import RemotePolicy
+        except ModuleNotFoundError as error:
+            raise ConfigError(
+                f"{spec}: remote policies need {error.name!r}", "pip install 'robot-runtime[remote]'"
+            ) from error
+        known = list(inspect.signature(RemotePolicy).parameters)[1:]
+        unknown = [name for name in arguments if name not in known]
+        if unknown:
+            raise ConfigError(
+                f"{spec}: a remote policy has no argument {', '.join(unknown)}", f"use {', '.join(known)}"
+            )
+        return RemotePolicy(spec, **arguments)
+
+
+SERVER = ServerOpener()
