@@ -148,7 +148,7 @@ class EmulatedServo:
             watchdog = protocol.WATCHDOG_TRIPPED
             self.set(protocol.BUS_WATCHDOG, watchdog)
         if watchdog == protocol.WATCHDOG_TRIPPED:
-            # The manual does not say what becomes of the goal: once it is cleared, this servo goes on, the worst case.
+            # The manual does not say what becomes of the goal: once cleared, this servo continues, the worst case.
             self.aim, self._speed = self.angle, 0.0
             return
         goal = self.get(protocol.GOAL_POSITION)

@@ -28,7 +28,7 @@ FIRST_STATE_S = 4.0
 POLL_S = 0.02
 
 PAUSE_S = 1.0
-"""Rest after which a motion begins anew, as far as a critical battery is concerned; after a stop it does at once."""
+"""Rest after which a motion counts as new, as far as a critical battery is concerned; after a stop it does at once."""
 
 log = logging.getLogger(__name__)
 
@@ -194,7 +194,7 @@ class GuardProcessBase(Base):
     def _on_trouble(self, trouble: Trouble) -> None:
         with self._lock:
             before, self._trouble = self._trouble, trouble
-        if trouble.message and (before is None or before.message != trouble.message):  # each try to open it fails anew
+        if trouble.message and (before is None or before.message != trouble.message):  # each attempt fails again
             log.error("%s", trouble.message)
 
     def _note(self, answer: Answer) -> None:

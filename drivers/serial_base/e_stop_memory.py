@@ -1,6 +1,6 @@
 """Memory of the emergency stop across guard processes: a file that exists while it is engaged.
 
-Without it, whoever starts the runtime anew after a crash would release a stop that somebody has engaged at the robot.
+Without it, whoever restarts the runtime after a crash would release a stop that somebody has engaged at the robot.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ HANDOVER_S = 2.0
 """Time for which the port may still be held at the start: the guard process of a runtime that was killed lingers."""
 
 GREET_S, CALL_S = 0.5, 0.1
-"""Silence after which a base is greeted anew, and for how long it may take to change its baud rate."""
+"""Silence after which a base is greeted again, and for how long it may take to change its baud rate."""
 
 TICK_S = 0.005
 """Longest pause between two looks at the clock."""
@@ -222,7 +222,7 @@ class GuardProcess:
             self._tell(Trouble.of(fault, final=False))
 
     def _look_after_silence(self, now_ns: int) -> None:
-        """Greet a silent base anew: it was switched on, or restarted, or talks at another baud rate."""
+        """Greet a silent base again: it was switched on, or restarted, or talks at another baud rate."""
         guard = self._guard
         if self._opened_ns is None or self._silent_ns is None:
             self._opened_ns = self._silent_ns = now_ns

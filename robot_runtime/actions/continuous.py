@@ -187,5 +187,5 @@ def check_command(command: Command, control: Control | None, task: str) -> None:
         if not math.isfinite(value):
             raise UnknownAction(
                 f"the policy asked for {command.action} with {field.name} = {value}",
-                "mend the policy: it must return finite numbers",
+                "correct the policy: it must return finite numbers",
             )

@@ -115,7 +115,7 @@ def _read(plan: Plan, log: LogReader) -> Facts:
         if isinstance(operator, dict) and operator.get("intervention"):
             taken.append(record.index)
     if first is None or last is None:
-        return Facts(None, "the log holds no step", "killed", map=header.scene.digest)
+        return Facts(None, "the log has no steps", "killed", map=header.scene.digest)
     end = log.end
     kind = "killed" if end is None else kind_of(end)
     degrees = None if placed is None or placed.error_rad is None else abs(math.degrees(placed.error_rad))

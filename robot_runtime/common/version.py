@@ -1,3 +1,3 @@
 """Version of this package, for everything that writes it into a file; ``pyproject.toml`` reads it from here."""
 
-VERSION = "0.1.0"
+VERSION = "0.2.0"

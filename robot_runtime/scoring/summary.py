@@ -230,7 +230,7 @@ def score_steps(
     if log.end is not None:
         scorer.on_end(log.end)
     if not scorer.poses:
-        raise RecordingError(f"{log.path}: holds no step", "record the episode again")
+        raise RecordingError(f"{log.path}: has no steps", "record the episode again")
     return scorer
 
 

@@ -10,8 +10,8 @@ from robot_runtime.errors import ConfigError
 FAULTS = {
     "camera_silent": "no image, no camera_info",
     "camera_frozen": "the same image forever, with fresh stamps",
-    "rgb_silent": "no color; depth goes on",
-    "depth_silent": "no depth; color goes on",
+    "rgb_silent": "no color; depth continues",
+    "depth_silent": "no depth; color continues",
     "camera_unpaired": "depth is stamped half a period after its color image",
     "depth_32fc1": "depth as 32FC1 in meters, as from some other drivers: valid, but another encoding",
     "depth_mislabelled": "depth labeled 16UC1 with values in meters",

@@ -87,7 +87,7 @@ def make_guard(options: GuardOptions) -> GuardNode:
 
 
 def _file_of_this_simulation(timeout_s: float) -> str:
-    """Return a file for the emergency stop that no later simulation finds: it has another master, or the same anew."""
+    """Return a file for the emergency stop that no later simulation finds: another master, or a restarted one."""
     master = Master(rosgraph.get_master_uri().rstrip("/"), timeout_s)
     run = re.sub(r"\W+", "-", f"{rospy.get_name().strip('/')} {master.uri} {master.identity()}")
     return f"{rospkg.get_log_dir()}/{run}.e_stop"

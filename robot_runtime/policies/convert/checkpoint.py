@@ -95,7 +95,7 @@ def tensors_in(path: Path, found: Any, where: str) -> dict[str, Array]:
         CheckpointError: it is no such mapping, or a tensor contradicts its storage or holds NaN or infinity.
     """
     if not isinstance(found, Mapping) or not found:
-        raise CheckpointError(f"{path}: {where} holds no tensors", "check that the checkpoint is of this framework")
+        raise CheckpointError(f"{path}: {where} has no tensors", "check that the checkpoint is of this framework")
     arrays = {}
     for name, value in found.items():
         if not isinstance(name, str) or not isinstance(value, StoredTensor):

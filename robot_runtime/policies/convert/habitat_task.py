@@ -41,7 +41,7 @@ def habitat_task(
     """
     base = options.task
     if facts.dialect is None and base is None:
-        raise CheckpointError(f"{path}: holds no configuration", "give its task with --task PRESET")
+        raise CheckpointError(f"{path}: has no configuration", "give its task with --task PRESET")
     kind: str = "objectnav" if "objectgoal" in network.sensors else "pointnav"
     if facts.task_type is not None and _KINDS.get(facts.task_type) != kind:
         raise CheckpointError(

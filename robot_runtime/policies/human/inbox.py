@@ -1,6 +1,6 @@
 """The action that a person asks for, between the thread that reads a device and the thread of the robot.
 
-Nothing is queued: what is pressed while the robot still moves is dropped, so that a robot never goes on after the last
+Nothing is queued: what is pressed while the robot still moves is dropped, so that a robot never moves on after the last
 key. A device that reports releases (a page, a gamepad) holds an action instead, which is repeated until it is released.
 """
 

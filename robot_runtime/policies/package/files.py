@@ -57,7 +57,7 @@ def read_manifest(path: Path) -> Manifest:
     """The manifest of a package.
 
     Raises:
-        PackageError: there is no such package, or it holds no readable manifest.
+        PackageError: there is no such package, or its manifest cannot be read.
         ConfigError: the manifest is invalid; names the field.
     """
     with _open(path) as container:

@@ -34,7 +34,7 @@ Disc = tuple[float, float, float]
 
 
 class PathFollower:
-    """Follows the shortest plan of discrete actions to the nearest of some places, and plans anew where it strays.
+    """Follows the shortest plan of discrete actions to the nearest of some places, and replans where it strays.
 
     Call :meth:`observe` with each new pose and :meth:`acted` with each action that is carried out.
 

@@ -36,7 +36,7 @@ def client_context(certificate: str | Path | None) -> ssl.SSLContext:
     """The TLS context of a client that trusts the system's certificates, or only those in a file (PEM).
 
     Raises:
-        ConfigError: the file cannot be read, or holds no certificates.
+        ConfigError: the file cannot be read, or has no certificates.
     """
     if certificate is None:
         return ssl.create_default_context()
@@ -45,7 +45,7 @@ def client_context(certificate: str | Path | None) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=str(certificate))
     except ssl.SSLError as error:
         raise ConfigError(
-            f"{certificate}: holds no certificates: {error}", "give the file that the server's --certificate names"
+            f"{certificate}: has no certificates: {error}", "give the file that the server's --certificate names"
         ) from error
 
 

@@ -97,7 +97,7 @@ def decision_from_message(message: Mapping[Any, Any], task: Task, name: str) -> 
     """The decision in an answer, in the form of :func:`decision_to_message` or of the Habitat challenges.
 
     Raises:
-        PolicyError: the answer holds no decision.
+        PolicyError: the answer has no decision.
         UnknownAction: the task does not have the action.
     """
     action, numbers = message.get("action"), message.get("command")
