@@ -47,7 +47,7 @@ def _listed(items: Callable[[], list[str]]) -> Callable[[], Value]:
 
 
 MEASURES = {
-    "comparisons": Measure("task.kind compared outside task_kinds", 0, 4, _listed(comparisons)),
+    "comparisons": Measure("task.kind compared outside task_kinds", 0, 0, _listed(comparisons)),
     "other-comparisons": Measure("names of kinds compared with anything else", 0, 0, _listed(other_comparisons)),
     "tables": Measure("closed tables of kinds, sensors, formats, agents", 0, 0, _listed(closed_tables)),
     "env-modules": Measure(
@@ -70,6 +70,6 @@ MEASURES = {
         lambda: Value(reach.lines(reach.loaded_by_run()), sorted(reach.loaded_by_run())),
     ),
     "guard": Measure("written-out callers of the Guard", 1, 1, _listed(guard_callers)),
-    "lines": Measure("product lines", 120_000, 125_000, lambda: Value(sum(map(lines_of, product_files())))),
+    "lines": Measure("product lines", 120_000, 125_600, lambda: Value(sum(map(lines_of, product_files())))),
     "language": Measure("documented parameters that are fragments", 20, 20, _listed(fragments)),
 }
