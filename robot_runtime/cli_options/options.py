@@ -203,7 +203,6 @@ class PolicyOptions:
         """Load the policy, by default the task's; the caller closes it. Raises ``RuntimeFault``."""
         from robot_runtime.policies import AGENTS
         from robot_runtime.policies.openers import opener_of
-        from robot_runtime.policies.package.files import read_manifest
 
         if self.agent is not None and self.policy is not None:
             raise ConfigError("--agent and --policy are two policies", "give one of them")
@@ -211,6 +210,8 @@ class PolicyOptions:
             raise ConfigError(f"--policy {self.policy} is an agent that ships", f"write --agent {self.policy}")
         own_process = options.agent_python is not None or options.agent_timeout_s is not None
         if self.policy is not None and not own_process and opener_of(self.policy) is None:
+            from robot_runtime.policies.package.files import read_manifest
+
             options.source(self.policy)  # first, because it checks the options
             read_manifest(Path(self.policy))  # raises for a path that is no package
         return options.load(self.policy or self.agent or default_agent(task))

@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from robot_runtime.errors import ConfigError
-from robot_runtime.parallel.process_pool import ProcessPool
 from robot_runtime.parallel.result_journal import ResultJournal
-from robot_runtime.parallel.scheduler import Scheduler
 from robot_runtime.parallel.workers import Function, R, T, WorkerLoss, WorkerPool, available_cores
 
 BATCH_SIZE = 16
@@ -130,6 +128,8 @@ def map_in_order(
     if workers.ray is None and (len(items) <= serial_up_to or (workers.count or available_cores()) == 1):
         yield from function(iter(items))
         return
+    from robot_runtime.parallel.scheduler import Scheduler
+
     with _pool(function, workers, required_paths) as pool:
         batch_size = max(1, min(batch_size, len(items) // (_MIN_BATCHES * pool.size)))
         yield from Scheduler(pool, items, lost_result, batch_size, limit_s, retries, on_retry).results()
@@ -139,6 +139,8 @@ def _pool(
     function: Function[T, R], workers: Workers, required_paths: Callable[[T], Iterable[Path]] | None
 ) -> WorkerPool[T, R]:
     if workers.ray is None:
+        from robot_runtime.parallel.process_pool import ProcessPool
+
         return ProcessPool(function, workers.count or available_cores())
     from robot_runtime.parallel.ray_pool import RayPool
 

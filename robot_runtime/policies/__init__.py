@@ -12,16 +12,14 @@ import difflib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from robot_runtime.common.plugins import Registry
 from robot_runtime.errors import ConfigError, PolicyChanged, PolicyError
+from robot_runtime.policies.isolation import TIME_LIMIT_S, Isolation
 from robot_runtime.policies.openers import OPENERS, opener_of, python_file
 from robot_runtime.policies.python_agent import check_agent, check_python, load_python, make_agent
 from robot_runtime.policy import Policy, PolicySource, digest_of
-
-if TYPE_CHECKING:
-    from robot_runtime.policies.agents.process import Isolation
 
 AGENTS: Registry[Callable[..., Any]] = Registry("robot_runtime.agents", "agent")
 """The agents that installed packages offer: name -> class or factory of the policy, which takes its arguments."""
@@ -133,8 +131,6 @@ def load_source(source: PolicySource) -> Policy:
         )
     isolation = None
     if source.python is not None or source.timeout_s is not None:
-        from robot_runtime.policies.agents.process import TIME_LIMIT_S, Isolation
-
         python = None if source.python is None else Path(source.python)
         isolation = Isolation(python, TIME_LIMIT_S if source.timeout_s is None else source.timeout_s)
     policy = load_policy(source.spec, isolation, **source.values())

@@ -12,13 +12,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from robot_runtime.common.plugins import Registry
+from robot_runtime.policies.isolation import Isolation
 from robot_runtime.policy import Policy
-
-if TYPE_CHECKING:
-    from robot_runtime.policies.agents.process import Isolation
 
 
 class PolicyOpener(ABC):

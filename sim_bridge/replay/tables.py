@@ -13,7 +13,7 @@ from rich.text import Text
 
 from robot_runtime.records import StepRecord
 from robot_runtime.scoring.report.terminal_table import columns, episode_cell
-from sim_bridge.replay.page import text
+from sim_bridge.replay import text
 from sim_bridge.replay.results import (
     ActionReplay,
     ActionStep,

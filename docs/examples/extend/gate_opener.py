@@ -4,7 +4,7 @@ from typing import Any
 
 from robot_runtime.errors import PolicyError
 from robot_runtime.policies import load_policy
-from robot_runtime.policies.agents.process import Isolation
+from robot_runtime.policies.isolation import Isolation
 from robot_runtime.policies.openers import PolicyOpener
 from robot_runtime.policy import Policy
 

@@ -13,8 +13,8 @@ from robot_runtime.policies.agents.gym import GymInterface
 from robot_runtime.policies.agents.habitat import Habitat2019Interface, HabitatInterface
 from robot_runtime.policies.agents.interface import Interface
 from robot_runtime.policies.agents.policy import AgentPolicy
-from robot_runtime.policies.agents.process import Isolation
 from robot_runtime.policies.agents.robothor import RobothorInterface
+from robot_runtime.policies.isolation import Isolation
 from robot_runtime.policies.openers import PolicyOpener, python_file
 from robot_runtime.policy import Policy
 

@@ -9,7 +9,8 @@ from typing_extensions import override
 from robot_runtime.actions.continuous import Decision
 from robot_runtime.errors import PolicyError
 from robot_runtime.policies.agents.interface import Interface
-from robot_runtime.policies.agents.process import AgentProcess, Isolation, split
+from robot_runtime.policies.agents.process import AgentProcess, split
+from robot_runtime.policies.isolation import Isolation
 from robot_runtime.policy import Answer, Observation, Policy, World
 from robot_runtime.tasks.task import Task
 

@@ -19,27 +19,19 @@ import threading
 import uuid
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from robot_runtime.common.clock import Stopwatch
-from robot_runtime.errors import ConfigError, PolicyError
+from robot_runtime.errors import PolicyError
 from robot_runtime.policies.agents import descendants, worker
+from robot_runtime.policies.isolation import MEMORY_SHARE, Isolation
 
 LOAD_S = 300.0
 """Time limit (s) for the import and construction of an agent: a large network on a slow disk."""
 
-TIME_LIMIT_S = 30.0
-"""Default time limit (s) for one answer: a first decision may compile code."""
-
-MEMORY_SHARE = 0.75
-"""Default memory limit of an agent, of the computer's: the rest is for the runtime and the robot's drivers."""
-
-_LEAST_MEMORY_BYTES = 1 << 28
 _MAX_ANSWER_BYTES = 1 << 20
 _MAX_OUTPUT_BYTES = 8192
 _SHOWN_LINES = 8
@@ -50,43 +42,6 @@ _REMEDIES = {
 _LOG = logging.getLogger(__name__)
 _GRACE_S = 2.0
 _BUFFER_BYTES = 1 << 20
-
-
-@dataclass(frozen=True)
-class Isolation:
-    """Settings of an agent's process.
-
-    Attributes:
-        python: its interpreter, or a virtual environment's folder; None for the runtime's own.
-        time_limit_s: time limit for each of its answers.
-        memory_bytes: private memory that it can have, and each of its children; None for ``MEMORY_SHARE`` of the
-            computer's.
-    """
-
-    python: Path | None = None
-    time_limit_s: float = TIME_LIMIT_S
-    memory_bytes: int | None = None
-
-    def __post_init__(self) -> None:
-        if not 0 < self.time_limit_s <= 3600:
-            raise ConfigError(f"an agent's time limit is {self.time_limit_s} s", "choose more than 0 and at most 3600")
-        if self.memory_bytes is not None and self.memory_bytes < _LEAST_MEMORY_BYTES:
-            raise ConfigError(
-                f"an agent's memory is {self.memory_bytes} bytes", f"choose at least {_LEAST_MEMORY_BYTES}"
-            )
-
-    @property
-    def interpreter(self) -> str:
-        """The program to run. Raises ``ConfigError`` if there is none."""
-        if self.python is None:
-            return sys.executable
-        candidates = (self.python, self.python / "bin" / "python")
-        for candidate in candidates:
-            if candidate.is_file() and os.access(candidate, os.X_OK):
-                return str(candidate.absolute())
-        raise ConfigError(
-            f"{self.python}: no Python interpreter", "name one, or a virtual environment's folder: venv/bin/python"
-        )
 
 
 class AgentProcess:

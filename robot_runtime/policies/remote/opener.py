@@ -8,7 +8,7 @@ from typing import Any
 from typing_extensions import override
 
 from robot_runtime.errors import ConfigError
-from robot_runtime.policies.agents.process import Isolation
+from robot_runtime.policies.isolation import Isolation
 from robot_runtime.policies.openers import PolicyOpener
 from robot_runtime.policy import Policy
 

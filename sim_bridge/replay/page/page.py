@@ -25,9 +25,9 @@ from robot_runtime.records import EpisodeHeader, StepRecord
 from robot_runtime.scoring.report.charts import WIDTH, element, points
 from robot_runtime.scoring.report.map_drawing import circle, map_box, scene_shapes, unit_of
 from robot_runtime.scoring.report.rendering import render
-from sim_bridge.replay import tables
+from sim_bridge.replay import tables, text
 from sim_bridge.replay.action_replay import known_pose
-from sim_bridge.replay.page import replay_charts, text
+from sim_bridge.replay.page import replay_charts
 from sim_bridge.replay.page.thumbnails import Gallery, StepImages
 from sim_bridge.replay.results import Divergence, Replay
 

@@ -29,8 +29,8 @@ from robot_runtime.scenes.scene import find_scene, load_scene
 from sim_bridge.replay.backends.base import UnsupportedBySimulator
 from sim_bridge.replay.backends.habitat import HabitatBackend, make_backend
 from sim_bridge.replay.camera_pose import logged_camera
-from sim_bridge.replay.page.text import scene_sentence
 from sim_bridge.replay.results import read_replay
+from sim_bridge.replay.text import scene_sentence
 
 F, L, R, U, D = synthetic.FORWARD, synthetic.LEFT, synthetic.RIGHT, synthetic.UP, synthetic.DOWN
 Make = Callable[..., HabitatBackend]
