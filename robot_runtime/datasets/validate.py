@@ -227,7 +227,7 @@ def _straight_m(episode: Episode) -> float | None:
 
 
 def _goals(episode: Episode) -> Iterator[Problem]:
-    has_other_end = episode.category or episode.details
+    has_other_end = episode.category or (episode.details and episode.details.has_end)
     if not episode.goals and not has_other_end:
         yield "no goal", "neither goals, category, question, objects nor reference path"
     if episode.category is not None:

@@ -95,6 +95,11 @@ class EpisodeDetails:
         return ""
 
     @property
+    def has_end(self) -> bool:
+        """Whether they state where the episode ends or what is to be reached, in place of goals."""
+        return True
+
+    @property
     def path_end(self) -> tuple[float, float, float] | None:
         """Last point (x, y, z in map) of a path that the episode states; None if it states none."""
         return None

@@ -70,6 +70,11 @@ class Route(EpisodeDetails):
 
     @property
     @override
+    def has_end(self) -> bool:
+        return bool(self.reference_path)
+
+    @property
+    @override
     def trajectory(self) -> str:
         return (self.instruction.trajectory_id or "") if self.instruction else ""
 

@@ -63,6 +63,7 @@ def test_a_good_episode_has_nothing_odd() -> None:
         ([good(shortest_path_m=2.0, shortest_path=())], {"shorter than straight"}),
         ([good(start=SE2(0.5, 2.498))], {"start is not the path's"}),
         ([good(goals=())], {"no goal"}),
+        ([good(goals=(), details=Route(instruction=Instruction("Go on.")))], {"no goal"}),
         ([good(goals=(), category="chair")], set()),
         ([good(shortest_path=(), shortest_path_m=3.6, category="chair")], {"ratio below threshold"}),
         ([good(details=Route(instruction=Instruction(" ")))], {"empty instruction"}),
