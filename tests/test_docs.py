@@ -57,6 +57,7 @@ def test_the_program_in_the_readme_runs(tmp_path: Path) -> None:
     assert done.stdout.startswith(("reached", "contact"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", EXAMPLES, ids=lambda program: program.name)
 def test_an_example_program_runs(program: Path, tmp_path: Path) -> None:
     done = subprocess.run(

@@ -186,7 +186,9 @@ class Task:
     def arrange(cls, document: dict[str, Any]) -> dict[str, Any]:
         """Collect the kind's settings, which have a name of their own in files (``config.INLINED``)."""
         kind = payloads.KINDS.find(str(document.get("kind")))
-        field = kind.settings_field if kind is not None else ""
+        if kind is None:  # of an unknown kind, no field can be told from a misspelling
+            return {name: value for name, value in document.items() if name in cls.__dataclass_fields__}
+        field = kind.settings_field
         common = {name: value for name, value in document.items() if name != field}
         if common.get(_EMPTY_SETTINGS, ...) is None:
             del common[_EMPTY_SETTINGS]

@@ -193,6 +193,7 @@ def test_the_first_episode_waits_too_for_a_stop_that_was_engaged_before(
     assert not list((tmp_path / "logs").glob("*.mcap"))
 
 
+@pytest.mark.slow
 def test_no_episode_begins_with_a_low_battery(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     driver, options = "drivers.fake.driver.make_robot", {"battery_fraction": 0.15}
     robot = tmp_path / "robot.yaml"

@@ -169,6 +169,7 @@ def fit_of(logs: Path) -> RobotFit:
     return fit_robot(*of_one_robot(episodes, None), unused, max_frames=1)
 
 
+@pytest.mark.slow
 def test_a_robot_simulated_by_the_fit_errs_as_the_logs_do(fitted: Path, room: Scene, tmp_path: Path) -> None:
     first = load_actuation(fitted / "actuation.yaml")
     second = fit_of(campaign(tmp_path / "again", room, fitted / "robot.yaml", 4, 36, 9, (16, 12)))
@@ -222,6 +223,7 @@ def test_the_motion_controllers_chain_of_headings_is_followed(room: Scene, tmp_p
     assert max(abs(trial_of(logged).error[2]) for logged in ahead) < 1e-5
 
 
+@pytest.mark.slow
 def test_torn_logs_count_as_far_as_they_go_and_others_say_why_not(sliding: Path, tmp_path: Path) -> None:
     logs = tmp_path / "logs"
     shutil.copytree(sliding, logs)

@@ -82,6 +82,7 @@ def world(folder: Path, content: str) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_includes_that_multiply(tmp_path: Path) -> None:
     """Ten in each of seven levels: ten million models."""
     for level in range(8):
