@@ -57,7 +57,8 @@ from robot_runtime.scenes.geodesic import GeodesicMap
 from robot_runtime.scenes.scene import Scene
 from robot_runtime.sensors import ObservationBuilder, check_camera, observations_of
 from robot_runtime.tasks.episode import Episode
-from robot_runtime.tasks.registry import check_episode, kind_of
+from robot_runtime.tasks.episode_check import check_episode
+from robot_runtime.tasks.registry import kind_of
 from robot_runtime.tasks.task import Task
 
 MAP_FRAME = "map"

@@ -19,7 +19,7 @@ from robot_runtime.robots.loader import DeviceOverrides, read_robot_file
 from robot_runtime.scenes.geodesic import GeodesicMap
 from robot_runtime.scenes.scene import find_scene, load_scene
 from robot_runtime.tasks.episode import Episode
-from robot_runtime.tasks.registry import check_episode
+from robot_runtime.tasks.episode_check import check_episode
 
 CAMPAIGNS = Path("campaigns")
 

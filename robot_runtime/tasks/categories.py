@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from robot_runtime.errors import EpisodeError
-from robot_runtime.scenes.scene import Scene, SceneObject
 from robot_runtime.tasks.episode import Episode, Goal
 from robot_runtime.tasks.sensor import Bound, Sensor, goal_of
 from robot_runtime.tasks.task import Category, Task
+
+if TYPE_CHECKING:
+    from robot_runtime.scenes.scene import Scene, SceneObject
 
 
 @dataclass(frozen=True, slots=True)

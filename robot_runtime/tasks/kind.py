@@ -7,18 +7,20 @@ has groups of their own, under the same name: measures, generators, oracles, rep
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from robot_runtime.actions.continuous import Decision
 from robot_runtime.actions.discrete import Action
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import EpisodeError
-from robot_runtime.scenes.scene import Scene
 from robot_runtime.tasks.episode import Episode
 from robot_runtime.tasks.sensor import Sensor
 from robot_runtime.tasks.session import TaskSession
 from robot_runtime.tasks.state import StateFormat
 from robot_runtime.tasks.task import Task
+
+if TYPE_CHECKING:
+    from robot_runtime.scenes.scene import Scene
 
 
 class TaskKind:

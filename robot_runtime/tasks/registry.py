@@ -1,15 +1,9 @@
-"""Kinds and sensors of tasks by name, and the check of an episode before it is run."""
+"""Kinds and sensors of tasks by name."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from robot_runtime.common.plugins import Registry
-from robot_runtime.errors import EpisodeError, InvalidStart, UnreachableGoal
-from robot_runtime.scenes.geodesic import GeodesicMap
-from robot_runtime.scenes.scene import Scene
 from robot_runtime.tasks import payloads
-from robot_runtime.tasks.episode import Episode
 from robot_runtime.tasks.kind import TaskKind
 from robot_runtime.tasks.sensor import Sensor
 from robot_runtime.tasks.task import Task
@@ -31,45 +25,3 @@ def has_sensor(task: Task, name: str) -> bool:
 def sensor_of(task: Task, name: str) -> Sensor:
     """A sensor that a task may have. Raises ``ConfigError`` if there is no such sensor for this kind."""
     return kind_of(task).sensors.get(name) or SENSORS.load(name)
-
-
-def check_episode(task: Task, scene: Scene, episode: Episode, geodesic: GeodesicMap) -> Episode:
-    """The episode with resolved goals, if it can be run: the robot fits at the start and a way leads to a goal.
-
-    Args:
-        task: task of the episode.
-        scene: scene of the episode.
-        episode: episode as read from its file.
-        geodesic: distances on the scene's map for the task's robot radius.
-
-    Raises:
-        InvalidStart: the start is off the map, in an obstacle, or too near one.
-        UnreachableGoal: no target is navigable, or no way leads to one.
-        EpisodeError: it belongs to another scene, or its goals cannot be resolved.
-    """
-    if Path(episode.scene).stem != scene.name:
-        raise EpisodeError(
-            f"episode {episode.id!r} belongs to scene {episode.scene!r}, and scene {scene.name!r} was loaded",
-            "give that scene, or generate episodes for this one with `robot-runtime episodes generate`",
-        )
-    start = episode.start
-    place = f"({start.x_m:.3f}, {start.y_m:.3f})"
-    remedy = f"correct the episode, or generate others for {scene.folder} with `robot-runtime episodes generate`"
-    if not scene.map.contains(start.x_m, start.y_m):
-        raise InvalidStart(f"episode {episode.id!r}: start {place} is off the map of scene {scene.name!r}", remedy)
-    if not geodesic.is_navigable(start.x_m, start.y_m):
-        row, column = scene.map.to_cell(start.x_m, start.y_m)
-        clearance_m = float(scene.map.clearance_m()[row, column])
-        raise InvalidStart(
-            f"episode {episode.id!r}: start {place} is {clearance_m:.3f} m from an obstacle of scene {scene.name!r}, "
-            f"but the robot's radius is {geodesic.radius_m:.3f} m",
-            remedy,
-        )
-    kind = kind_of(task)
-    resolved = kind.resolve_goals(task, scene, episode)
-    field = geodesic.field(kind.targets(task, resolved, scene))
-    if not len(field.targets):
-        raise UnreachableGoal(f"episode {episode.id!r}: no goal lies in navigable space of {scene.name!r}", remedy)
-    if field.at(start.x_m, start.y_m) == float("inf"):
-        raise UnreachableGoal(f"episode {episode.id!r}: no way leads from start {place} to a goal", remedy)
-    return resolved

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import ConfigError, EpisodeError
 from robot_runtime.hal import RgbdFrame
-from robot_runtime.scenes.scene import Room
 from robot_runtime.tasks.task import Task
+
+if TYPE_CHECKING:
+    from robot_runtime.scenes.scene import Room
 
 T = TypeVar("T")
 Bound = float | tuple[float, ...]

@@ -40,7 +40,7 @@ from robot_runtime.scoring.reference_poses import MAP_FRAME
 from robot_runtime.scoring.summary import score_log
 from robot_runtime.sensors import observations_of
 from robot_runtime.tasks.episode import Episode
-from robot_runtime.tasks.registry import check_episode
+from robot_runtime.tasks.episode_check import check_episode
 from sim_bridge.replay.action_replay import MOVED_M, decision_of, recorded_start, second_start
 from sim_bridge.replay.backends.base import SimulatedStep, SimulatorBackend, UnsupportedBySimulator
 from sim_bridge.replay.backends.external import ExternalBackend

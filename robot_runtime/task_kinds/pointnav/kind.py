@@ -5,18 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
 from robot_runtime.common.geometry import SE2, polar_goal
-from robot_runtime.scenes.scene import Scene
 from robot_runtime.tasks.episode import Episode
 from robot_runtime.tasks.kind import TaskKind
 from robot_runtime.tasks.sensor import Moment, Sensor, goal_of
 from robot_runtime.tasks.task import Task
+
+if TYPE_CHECKING:
+    from robot_runtime.scenes.scene import Scene
 
 _UNBOUNDED = float(np.finfo(np.float32).max)
 _PI = float(np.float32(math.pi))

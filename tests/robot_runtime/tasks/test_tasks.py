@@ -25,7 +25,7 @@ from robot_runtime.task_kinds.pointnav.kind import PointGoal
 from robot_runtime.tasks import categories
 from robot_runtime.tasks.categories import category_of
 from robot_runtime.tasks.episode import Episode, Goal
-from robot_runtime.tasks.registry import check_episode
+from robot_runtime.tasks.episode_check import check_episode
 from robot_runtime.tasks.task import Success, Task, load_task, with_sensors
 
 PRESETS = (
