@@ -67,7 +67,8 @@ class Registry(Generic[T]):
         if offers is None:
             return None
         entry_point = offers[0]
-        if len(offers) > 1:
+        # A package that was installed over itself may offer the same object twice.
+        if len({(_package(offer), offer.value) for offer in offers}) > 1:
             owners = " and ".join(_described(offer) for offer in offers)
             raise PluginError(f"the {self.noun} {name!r} is offered twice, by {owners}", "uninstall one of them")
         if entry_point not in self._loaded:

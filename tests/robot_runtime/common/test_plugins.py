@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from pathlib import Path
 
@@ -76,6 +77,12 @@ def test_two_owners_are_named_and_other_names_go_on(site: Path) -> None:
     assert "shapes_first" in raised.value.message
     assert "shapes_second" in raised.value.message
     assert shapes.load("other").corners == 4
+
+
+def test_a_package_that_was_installed_twice_is_one_owner(site: Path) -> None:
+    install(site, "shapes_again", {"square": "shapes_again:SQUARE"}, SQUARE)
+    shutil.copytree(site / "shapes_again-1.0.dist-info", site / "Shapes.Again-0.9.dist-info")
+    assert Registry(GROUP, "shape", Shape).load("square").corners == 4
 
 
 @pytest.mark.parametrize(
