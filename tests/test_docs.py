@@ -49,6 +49,7 @@ def test_commands_of_a_page_run(page: Path, tmp_path: Path) -> None:
     run_page(page, steps(page), tmp_path, [Path(sys.executable).parent])
 
 
+@pytest.mark.slow
 def test_the_program_in_the_readme_runs(tmp_path: Path) -> None:
     (code,) = re.findall(r"^```python\n(.*?)^```$", (ROOT / "README.md").read_text(encoding="utf-8"), re.M | re.S)
     command = [sys.executable, "-c", code]

@@ -30,6 +30,7 @@ def complaints(group: str, count: int, seed: int, folder: Path) -> str:
     return written.read_text() if written.exists() else f"status {done.returncode}: {done.stderr}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("group", GROUPS)
 def test_a_mutated_file_ends_in_a_result_or_a_typed_error(group: str, tmp_path: Path) -> None:
     found = complaints(group, FEW // len(GROUPS), 0, tmp_path)

@@ -198,6 +198,7 @@ def test_a_raw_pose_that_is_not_finite_is_left_out_of_the_report(tmp_path: Path)
     assert episode.pose_tracks
 
 
+@pytest.mark.slow
 def test_500_mutated_logs(tmp_path: Path) -> None:
     check_all(tmp_path, range(FEW))
 

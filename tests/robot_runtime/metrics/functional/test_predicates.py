@@ -143,6 +143,7 @@ def test_distance_of_corners() -> None:
     assert predicates.distance_m(a, Box.between((0.5, 0.5, 0.5), (2, 2, 2))) == pytest.approx(0, abs=1e-9)
 
 
+@pytest.mark.slow
 @given(boxes(), boxes())
 @settings(max_examples=40, deadline=None)
 def test_distance_is_the_least_of_all(a: Box, b: Box) -> None:
