@@ -14,7 +14,6 @@ logs contain the objects' own numbers. Worked numbers are in ``tests/robot_runti
 from __future__ import annotations
 
 import json
-import math
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,12 +27,10 @@ from robot_runtime.scenes.scene import Room, Scene
 from robot_runtime.tasks.categories import category_bounds, object_category_ids
 from robot_runtime.tasks.episode import Episode
 from robot_runtime.tasks.registry import kind_of, sensor_of
-from robot_runtime.tasks.sensor import Bound, Moment, Sensor, image_shape, text_sensor
+from robot_runtime.tasks.sensor import PI, UNBOUNDED, Bound, Moment, Sensor, image_shape, text_sensor
 from robot_runtime.tasks.task import HEIGHT_TOLERANCE_M, HFOV_TOLERANCE_DEG, Task
 
 _NO_CATEGORY = np.int32(-1)
-_UNBOUNDED = float(np.finfo(np.float32).max)
-_PI = float(np.float32(math.pi))
 
 
 def _depth_bounds(task: Task) -> tuple[Bound, Bound]:
@@ -81,14 +78,14 @@ GPS = Sensor(
     doc="[forward, right] in the start frame, m; with the task's gps_dimensions 3, [right, up, backward]",
     dtype=np.float32,
     shape=lambda task: (task.gps_dimensions,),
-    bounds=lambda _: (-_UNBOUNDED, _UNBOUNDED),
+    bounds=lambda _: (-UNBOUNDED, UNBOUNDED),
     value=lambda moment: gps(moment.start, moment.pose, moment.task.gps_dimensions).astype(np.float32),
 )
 COMPASS = Sensor(
     doc="heading relative to the start's, rad, counter-clockwise positive, in (-pi, pi]",
     dtype=np.float32,
     shape=lambda _: (1,),
-    bounds=lambda _: (-_PI, _PI),
+    bounds=lambda _: (-PI, PI),
     value=lambda moment: np.array([compass(moment.start, moment.pose)], np.float32),
 )
 SEMANTIC = Sensor(

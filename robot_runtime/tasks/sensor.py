@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -19,6 +20,12 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Bound = float | tuple[float, ...]
+
+UNBOUNDED = float(np.finfo(np.float32).max)
+"""Bound of values without one."""
+
+PI = float(np.float32(math.pi))
+"""Bound of angles in radians, as float32 has it."""
 
 MAX_TOKENS = 200
 """Largest number of tokens of a text, to which R2R-CE's preprocessed files pad."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
@@ -14,14 +13,11 @@ from typing_extensions import override
 from robot_runtime.common.geometry import SE2, polar_goal
 from robot_runtime.tasks.episode import Episode
 from robot_runtime.tasks.kind import TaskKind
-from robot_runtime.tasks.sensor import Moment, Sensor, goal_of
+from robot_runtime.tasks.sensor import PI, UNBOUNDED, Moment, Sensor, goal_of
 from robot_runtime.tasks.task import Task
 
 if TYPE_CHECKING:
     from robot_runtime.scenes.scene import Scene
-
-_UNBOUNDED = float(np.finfo(np.float32).max)
-_PI = float(np.float32(math.pi))
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +41,7 @@ class PointNav(TaskKind):
             doc="the goal seen from the start pose, constant over the episode: [rho m, azimuth rad], left positive",
             dtype=np.float32,
             shape=lambda _: (2,),
-            bounds=lambda _: ((0.0, -_PI), (_UNBOUNDED, _PI)),
+            bounds=lambda _: ((0.0, -PI), (UNBOUNDED, PI)),
             value=lambda moment: _polar(moment, SE2()),
             goal_type=PointGoal,
         ),
@@ -53,7 +49,7 @@ class PointNav(TaskKind):
             doc="the goal seen from the present pose: [rho m, azimuth rad], left positive",
             dtype=np.float32,
             shape=lambda _: (2,),
-            bounds=lambda _: ((0.0, -_PI), (_UNBOUNDED, _PI)),
+            bounds=lambda _: ((0.0, -PI), (UNBOUNDED, PI)),
             value=lambda moment: _polar(moment, moment.pose.relative_to(moment.start)),
             goal_type=PointGoal,
         ),

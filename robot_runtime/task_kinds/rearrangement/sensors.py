@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -17,11 +16,8 @@ from robot_runtime.task_kinds.rearrangement.crosshair import settings
 from robot_runtime.task_kinds.rearrangement.state import WALKTHROUGH
 from robot_runtime.task_kinds.rearrangement.task import Layout, to_move
 from robot_runtime.tasks.episode import Episode
-from robot_runtime.tasks.sensor import Bound, Moment, Sensor, goal_of, image_shape, text_sensor
+from robot_runtime.tasks.sensor import PI, UNBOUNDED, Bound, Moment, Sensor, goal_of, image_shape, text_sensor
 from robot_runtime.tasks.task import Task
-
-_UNBOUNDED = float(np.finfo(np.float32).max)
-_PI = float(np.float32(math.pi))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +84,7 @@ def _goal_image(moment: Moment) -> NDArray[np.uint8]:
 def _places(doc: str, which: Literal["start", "goal"]) -> Sensor:
     def bounds(task: Task) -> tuple[Bound, Bound]:
         most = settings(task).max_objects
-        return (-1.0, -_PI) * most, (_UNBOUNDED, _PI) * most
+        return (-1.0, -PI) * most, (UNBOUNDED, PI) * most
 
     return Sensor(
         doc=doc,
