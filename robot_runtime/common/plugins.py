@@ -125,9 +125,13 @@ class Registry(Generic[T]):
         return checked
 
 
-@cache  # reading a package's metadata takes a millisecond
 def _package(entry_point: metadata.EntryPoint) -> str:
-    return entry_point.dist.name if entry_point.dist is not None else "an unknown package"
+    return _name_of(entry_point.dist) if entry_point.dist is not None else "an unknown package"
+
+
+@cache  # reading a package's metadata takes a millisecond
+def _name_of(package: metadata.Distribution) -> str:
+    return package.name
 
 
 def _described(entry_point: metadata.EntryPoint) -> str:

@@ -30,7 +30,7 @@ class TaskKind:
         settings_field: name of the kind's settings in a task's file; empty if it has none.
         settings_type: dataclass of ``Task.settings``; None if the kind has none.
         details_type: dataclass of ``Episode.details``; None if the kind's episodes have none. In files, its fields
-            stand beside those of the episode.
+            stand beside those of the episode, so that no two kinds may have a field of one name.
         sensors: sensors that only tasks of this kind have, by name; their ``Moment.goal`` is that of :meth:`goal`.
         success_rules: rules of success that the kind can judge.
         distance_rules: those of them that need ``Success.distance_m``.

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from pydantic import TypeAdapter
 
 from robot_runtime.common.plugins import Registry
+from robot_runtime.errors import PluginError
 
 TASK_KINDS = "robot_runtime.task_kinds"
 """Entry-point group of the kinds of tasks."""
@@ -64,9 +65,23 @@ def read_settings(kind: Payloads, document: Any) -> object:
 
 
 def details_type(names: Iterable[str]) -> type | None:
-    """The class of the details of episodes that have these fields besides the common ones; None if no kind has them."""
-    known = (kind.details_type for kind in KINDS.usable().values() if kind.details_type is not None)
-    return next((cls for cls in known if set(names) <= {field.name for field in fields(cls)}), None)
+    """The class of the details of episodes that have these fields besides the common ones; None if no kind has them.
+
+    Raises:
+        PluginError: two kinds have these fields, so that a file does not tell whose episode it is.
+    """
+    wanted = set(names)
+    owners = {
+        name: kind.details_type
+        for name, kind in KINDS.usable().items()
+        if kind.details_type is not None and wanted <= {field.name for field in fields(kind.details_type)}
+    }
+    if len(owners) > 1:
+        raise PluginError(
+            f"episodes with the field {min(wanted)!r} are of the kinds {' and '.join(owners)}",
+            "rename the field in the package that was installed last",
+        )
+    return next(iter(owners.values()), None)
 
 
 def read_details(document: Any) -> object:

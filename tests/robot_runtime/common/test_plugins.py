@@ -79,6 +79,15 @@ def test_two_owners_are_named_and_other_names_go_on(site: Path) -> None:
     assert shapes.load("other").corners == 4
 
 
+def test_two_owners_of_one_object_are_two(site: Path) -> None:
+    install(site, "shapes_mine", {"square": "shapes_mine:SQUARE"}, SQUARE)
+    install(site, "shapes_copy", {"square": "shapes_mine:SQUARE"}, SQUARE)
+    with pytest.raises(PluginError) as raised:
+        Registry(GROUP, "shape", Shape).load("square")
+    assert "shapes_mine" in raised.value.message
+    assert "shapes_copy" in raised.value.message
+
+
 def test_a_package_that_was_installed_twice_is_one_owner(site: Path) -> None:
     install(site, "shapes_again", {"square": "shapes_again:SQUARE"}, SQUARE)
     shutil.copytree(site / "shapes_again-1.0.dist-info", site / "Shapes.Again-0.9.dist-info")
