@@ -201,7 +201,7 @@ def parse(data: Any, cls: type[T], where: str) -> T:
     """
     # By way of JSON, where a strict reading still makes tuples of lists and enums of words.
     try:
-        text = json.dumps(_arranged(data, cast(Any, cls)), default=str)
+        text = json.dumps(_arranged(data, cast(Any, cls), where), default=str)
     except TypeError as error:
         raise ConfigError(f"{where}: a key is neither text nor number: {error}", "write it in quotes") from error
     try:
@@ -211,8 +211,7 @@ def parse(data: Any, cls: type[T], where: str) -> T:
         # A misspelt key also leaves the right one missing: the misspelling is the cause.
         problem = min(error.errors(), key=lambda e: e["type"] != "unexpected_keyword_argument")
         misspelt = problem["type"] == "unexpected_keyword_argument"
-        hidden = _inlined(cast(Hashable, cls))
-        field = ".".join(str(part) for part in problem["loc"] if part not in hidden) or "document"
+        field = ".".join(_place(problem["loc"], cast(Hashable, cls))) or "document"
         observed = (
             "" if misspelt or isinstance(problem["input"], (dict, list)) else f" (found {problem['input']!r:.200})"
         )
@@ -230,22 +229,41 @@ and ``inlined_types()`` the types that it may have, for suggestions.
 """
 
 
-def _arranged(data: Any, cls: Any) -> Any:
-    """The document in the shape of the dataclasses that it is read as."""
+def _place(location: tuple[int | str, ...], cls: Any) -> list[str]:
+    """The place of a value in a file, where inlined fields have no name."""
+    parts = [str(part) for part in location]
+    for name in _inlined(cls).intersection(parts):
+        parts.remove(name)
+    return parts
+
+
+def _arranged(data: Any, cls: Any, where: str) -> Any:
+    """The document in the shape of the dataclasses that it is read as.
+
+    Raises:
+        ConfigError: the document has a field by the name that stands for the inlined ones.
+    """
     if not _inlined(cls):
         return data
     if _is_dataclass(cls):
         if not isinstance(data, dict):
             return data
         hints = _hints(cls)
-        document = {name: _arranged(value, hints.get(name)) for name, value in data.items()}
-        return getattr(cls, "arrange", lambda document: document)(document)
+        document = {name: _arranged(value, hints.get(name), where) for name, value in data.items()}
+        if not hasattr(cls, INLINED):
+            return document
+        if (inlined := getattr(cls, INLINED)) in document:
+            message = f"{where}: field {inlined!r}: there is no such field"
+            raise ConfigError(
+                message, "write its content next to the other fields, under the names of the kind of task"
+            )
+        return cls.arrange(document)
     part = next(part for part in _parts(cls) if _inlined(part))
     if isinstance(data, (list, tuple)):
-        return [_arranged(item, part) for item in data]
+        return [_arranged(item, part, where) for item in data]
     if isinstance(data, dict) and get_origin(cls) is dict:
-        return {name: _arranged(value, part) for name, value in data.items()}
-    return _arranged(data, part)
+        return {name: _arranged(value, part, where) for name, value in data.items()}
+    return _arranged(data, part, where)
 
 
 @functools.cache

@@ -30,16 +30,20 @@ class Registry(Generic[T]):
     Args:
         group: name of the entry-point group, ``robot_runtime.task_kinds``.
         noun: word for one such object in messages, "kind of task".
-        base: class that each object is an instance of, or a subclass if it is a class itself; None for no condition.
+        base: class that each object is an instance of; None for no condition.
         methods: names of the attributes that each object must have, for objects without a common class.
+        classes: whether the objects are subclasses of ``base`` instead of its instances.
     """
 
-    def __init__(self, group: str, noun: str, base: type | None = None, methods: Sequence[str] = ()) -> None:
+    def __init__(
+        self, group: str, noun: str, base: type | None = None, methods: Sequence[str] = (), classes: bool = False
+    ) -> None:
         self.group = group
         self.noun = noun
         self._base = base
         self._methods = tuple(methods)
-        self._loaded: dict[metadata.EntryPoint, T] = {}
+        self._classes = classes
+        self._loaded: dict[tuple[tuple[str, ...], metadata.EntryPoint], T | PluginError] = {}
 
     def names(self) -> tuple[str, ...]:
         """All names on offer, sorted, this project's own first."""
@@ -71,9 +75,13 @@ class Registry(Generic[T]):
         if len({(_package(offer), offer.value) for offer in offers}) > 1:
             owners = " and ".join(_described(offer) for offer in offers)
             raise PluginError(f"the {self.noun} {name!r} is offered twice, by {owners}", "uninstall one of them")
-        if entry_point not in self._loaded:
-            self._loaded[entry_point] = self._checked(entry_point)
-        return self._loaded[entry_point]
+        key = tuple(sys.path), entry_point
+        if key not in self._loaded:
+            self._loaded[key] = self._checked(entry_point)
+        item = self._loaded[key]
+        if isinstance(item, PluginError):
+            raise PluginError(item.message, item.remedy)
+        return item
 
     def load(self, name: str) -> T:
         """The object of that name.
@@ -106,23 +114,25 @@ class Registry(Generic[T]):
     def _offers(self) -> dict[str, list[metadata.EntryPoint]]:
         return _offers(self.group, tuple(sys.path))
 
-    def _checked(self, entry_point: metadata.EntryPoint) -> T:
+    def _checked(self, entry_point: metadata.EntryPoint) -> T | PluginError:
+        """The object, or why it cannot be used, which is found out once."""
         remedy = f"correct the package {_package(entry_point)}, install it again, or uninstall it"
         where = f"the {self.noun} {entry_point.name!r} of {_described(entry_point)}"
         try:
             item = entry_point.load()
-        except Exception as error:  # a stranger's module may raise anything while it is imported
-            raise PluginError(f"{where} cannot be loaded: {type(error).__name__}: {error}", remedy) from error
-        of_base = self._base is None or (
-            issubclass(item, self._base) if isinstance(item, type) else isinstance(item, self._base)
-        )
-        if self._base is not None and not of_base:
-            raise PluginError(f"{where} is not a {self._base.__module__}.{self._base.__qualname__}", remedy)
+        except Exception as error:  # noqa: BLE001 (a stranger's module may raise anything while it is imported)
+            return PluginError(f"{where} cannot be loaded: {type(error).__name__}: {error}", remedy)
+        if self._base is not None and not self._fits(item, self._base):
+            wanted = "a subclass" if self._classes else "an instance"
+            return PluginError(f"{where} is not {wanted} of {self._base.__module__}.{self._base.__qualname__}", remedy)
         lacking = [method for method in self._methods if not hasattr(item, method)]
         if lacking:
-            raise PluginError(f"{where} has no {' and no '.join(lacking)}", remedy)
+            return PluginError(f"{where} has no {' and no '.join(lacking)}", remedy)
         checked: T = item
         return checked
+
+    def _fits(self, item: object, base: type) -> bool:
+        return isinstance(item, type) and issubclass(item, base) if self._classes else isinstance(item, base)
 
 
 def _package(entry_point: metadata.EntryPoint) -> str:

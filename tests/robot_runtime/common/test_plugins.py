@@ -54,9 +54,26 @@ def test_an_offer_is_imported_when_it_is_first_asked_for_and_once(site: Path) ->
     assert shapes.load("square") is shapes.load("square")
 
 
-def test_a_class_counts_as_its_base(site: Path) -> None:
-    install(site, "shapes_class", {"square": "shapes_class:Square"}, SQUARE)
-    assert Registry(GROUP, "shape", Shape).load("square").corners == 4
+def test_a_registry_of_classes_takes_no_instance_and_the_other_way_round(site: Path) -> None:
+    install(site, "shapes_class", {"square": "shapes_class:Square", "made": "shapes_class:SQUARE"}, SQUARE)
+    classes, instances = Registry(GROUP, "shape", Shape, classes=True), Registry(GROUP, "shape", Shape)
+    assert classes.load("square").corners == 4
+    assert instances.load("made").corners == 4
+    for registry, name in ((classes, "made"), (instances, "square")):
+        with pytest.raises(PluginError) as raised:
+            registry.load(name)
+        assert "Shape" in raised.value.message
+
+
+def test_a_failure_is_found_once_and_raised_each_time(site: Path) -> None:
+    source = "import pathlib\npathlib.Path(__file__).with_name('try').touch(exist_ok=False)\nraise RuntimeError('once')"
+    install(site, "shapes_often", {"square": "shapes_often:SQUARE"}, source)
+    shapes: Registry[Shape] = Registry(GROUP, "shape", Shape)
+    for _ in range(3):
+        with pytest.raises(PluginError) as raised:
+            shapes.load("square")
+        assert "once" in raised.value.message
+        assert shapes.usable() == {}
 
 
 def test_an_unknown_name_suggests_the_nearest(site: Path) -> None:
