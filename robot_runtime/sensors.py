@@ -14,6 +14,7 @@ logs contain the objects' own numbers. Worked numbers are in ``tests/robot_runti
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,6 +67,7 @@ RGB = Sensor(
     shape=image_shape(3),
     bounds=lambda _: (0, 255),
     value=lambda moment: moment.frame.rgb.view(),
+    rank=0,
 )
 DEPTH = Sensor(
     doc="distance along the optical axis, clipped to the training range: meters, or normalized to 0..1",
@@ -73,6 +75,7 @@ DEPTH = Sensor(
     shape=image_shape(1),
     bounds=_depth_bounds,
     value=lambda moment: training_depth(moment.frame.depth_m, moment.task.camera),
+    rank=1,
 )
 GPS = Sensor(
     doc="[forward, right] in the start frame, m; with the task's gps_dimensions 3, [right, up, backward]",
@@ -80,6 +83,7 @@ GPS = Sensor(
     shape=lambda task: (task.gps_dimensions,),
     bounds=lambda _: (-UNBOUNDED, UNBOUNDED),
     value=lambda moment: gps(moment.start, moment.pose, moment.task.gps_dimensions).astype(np.float32),
+    rank=2,
 )
 COMPASS = Sensor(
     doc="heading relative to the start's, rad, counter-clockwise positive, in (-pi, pi]",
@@ -87,6 +91,7 @@ COMPASS = Sensor(
     shape=lambda _: (1,),
     bounds=lambda _: (-PI, PI),
     value=lambda moment: np.array([compass(moment.start, moment.pose)], np.float32),
+    rank=3,
 )
 SEMANTIC = Sensor(
     doc="id of the task's category of the object in the pixel, -1 for none",
@@ -94,9 +99,13 @@ SEMANTIC = Sensor(
     shape=image_shape(1),
     bounds=lambda task: (-1, category_bounds(task)[1]),
     value=_semantic,
+    rank=40,
 )
-FLOOR_PLAN = text_sensor(
-    "the site's rooms, JSON: [{name, polygon: [[x, y], ...]}], m in the start frame, x forward, y left", _floor_plan
+FLOOR_PLAN = replace(
+    text_sensor(
+        "the site's rooms, JSON: [{name, polygon: [[x, y], ...]}], m in the start frame, x forward, y left", _floor_plan
+    ),
+    rank=90,
 )
 
 

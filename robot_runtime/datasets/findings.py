@@ -58,7 +58,7 @@ class Findings:
 
 
 FINDINGS: Registry[type[Findings]] = Registry(
-    "robot_runtime.episode_findings", "findings about episodes of a kind of task", Findings
+    "robot_runtime.episode_findings", "findings about episodes of a kind of task", Findings, classes=True
 )
 
 

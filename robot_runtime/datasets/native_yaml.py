@@ -26,8 +26,7 @@
       start: [1.2, 0.4, 90]
       objects:
       - {id: mug_1, category: mug, start: {position: [2, 1, 0.8]}, goal: {position: [4, 1, 0.9], yaw_deg: 90}}
-    - id: set the table                     # or any state for which a program is true
-      (robot_runtime.tasks.goal_program)
+    - id: set the table                     # or any state for which a program (tasks/goal_program.py) is true
       start: [1.2, 0.4, 90]
       objects:
       - {id: mug_1, category: mug, start: {position: [2, 1, 0.8]}}
@@ -189,13 +188,14 @@ def _episode(item: Any, shared_scene: str | None, path: Path, index: int) -> Epi
 def _details(fields: Mapping[str, Any], path: Path, where: str) -> EpisodeDetails | None:
     if not fields:
         return None
-    details_type = cast("type[EpisodeDetails] | None", payloads.details_type(fields))
-    if details_type is None:
+    kind = payloads.details_kind(fields)
+    if kind is None:
         raise EpisodeError(
             f"{path}: {where}no kind of task has episodes with the fields {', '.join(fields)}",
             "leave out those that do not belong together",
         )
     try:
+        details_type = cast("type[EpisodeDetails]", payloads.KINDS.load(kind).details_type)
         return details_type.from_yaml(fields, path, where)
     except ConfigError as error:
         raise EpisodeError(error.message, error.remedy) from error

@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 
 from robot_runtime.common.geometry import SE2
 from robot_runtime.common.plugins import Registry
+from robot_runtime.errors import PluginError
 from robot_runtime.hal import RgbdFrame
 from robot_runtime.metrics.functional.success import success
 from robot_runtime.metrics.settings import Metrics, Rules
@@ -178,16 +179,26 @@ class Measures:
         return {}
 
 
-MEASURES: Registry[type[Measures]] = Registry("robot_runtime.measures", "measures of a kind of task", Measures)
+MEASURES: Registry[type[Measures]] = Registry(
+    "robot_runtime.measures", "measures of a kind of task", Measures, classes=True
+)
 
 
 def measures_of(task: Task) -> type[Measures]:
     """The measures of a task's kind; those of plain navigation if the kind has none.
 
     Raises:
-        PluginError: the package that offers them cannot be used.
+        PluginError: the package that offers them cannot be used, or a metric of theirs has the name of another.
     """
-    return MEASURES.find(task.kind) or Measures
+    kind = MEASURES.find(task.kind)
+    if kind is not None and not MEASURES.is_own(task.kind):
+        for metric in kind.defines:
+            if (other := all_metrics()[metric.name]) != metric:
+                raise PluginError(
+                    f"the metric {metric.name!r} of the kind {task.kind!r} is not the one of that name: {other}",
+                    "rename it in the package that offers the kind",
+                )
+    return kind or Measures
 
 
 def all_metrics() -> Mapping[str, MetricDefinition]:

@@ -28,11 +28,11 @@ from robot_runtime.recording.codec import (
     parts_of,
 )
 from robot_runtime.recording.json_records import SPECIAL
-from robot_runtime.recording.json_values import finite, loads, text
+from robot_runtime.recording.json_values import finite, loads, mapping, text
 from robot_runtime.records import EpisodeHeader
 from robot_runtime.scenes.occupancy_map import MapFile, OccupancyMap
 from robot_runtime.scenes.scene import Scene, SceneFile
-from robot_runtime.tasks.episode import Episode
+from robot_runtime.tasks.episode import KIND, Episode
 from robot_runtime.tasks.task import Task
 
 LOG_FORMAT = 1
@@ -116,7 +116,7 @@ def header_from_json(
         ConfigError, SceneError: a value is malformed; so do the errors of ``json_values.MALFORMED``.
     """
     values = {key: _value(text) for key, text in provenance.items()}
-    fields = HEADER.decode(data)
+    fields = HEADER.decode({**data, "episode": {**mapping(data["episode"]), KIND: mapping(data["task"]).get("kind")}})
     folder = Path(values.get("scene_folder", path.parent))
     fields["scene"] = _scene(path, fields["scene"], files, folder)
     return EpisodeHeader(**fields, provenance=values)

@@ -55,8 +55,8 @@ def category_bounds(task: Task) -> tuple[Bound, Bound]:
     return 0, max((category.id for category in task.categories.values()), default=0)
 
 
-def category_sensor(doc: str) -> Sensor:
-    """A sensor that shows the goal's category by its id in the task."""
+def category_sensor(doc: str, rank: int = 50) -> Sensor:
+    """A sensor of that meaning and rank, which shows the goal's category by its id in the task."""
     return Sensor(
         doc=doc,
         dtype=np.int64,
@@ -64,6 +64,7 @@ def category_sensor(doc: str) -> Sensor:
         bounds=category_bounds,
         value=lambda moment: np.array([goal_of(moment, CategoryGoal).id], np.int64),
         goal_type=CategoryGoal,
+        rank=rank,
     )
 
 

@@ -144,10 +144,12 @@ class Episode:
     @classmethod
     def arrange(cls, document: dict[str, Any]) -> dict[str, Any]:
         """Collect the fields of the kind, which stand beside the common ones in files (``config.INLINED``)."""
-        own = {name: value for name, value in document.items() if name not in _COMMON and value not in (None, [], ())}
-        if not own or payloads.details_type(own) is None:
-            return {name: value for name, value in document.items() if name not in _EMPTY_DETAILS}
-        return {**{name: value for name, value in document.items() if name in _COMMON}, "details": own}
+        own = {name: value for name, value in document.items() if name not in (*_COMMON, KIND)}
+        own = {name: value for name, value in own.items() if name not in _EMPTY_DETAILS or value not in (None, [], ())}
+        common = {name: value for name, value in document.items() if name in _COMMON}
+        if not own:
+            return common
+        return {**common, "details": {"kind": payloads.details_kind(own, document.get(KIND)), "fields": own}}
 
     @classmethod
     def inlined_types(cls) -> list[type]:
@@ -157,7 +159,8 @@ class Episode:
     def document(self) -> dict[str, Any]:
         """The fields by their names in files; values as they are."""
         common = {name: getattr(self, name) for name in _COMMON}
-        return {**common, **_EMPTY_DETAILS, **(vars(self.details) if self.details is not None else {})}
+        own = {} if self.details is None else {name: getattr(self.details, name) for name in _names(self.details)}
+        return {**common, **_EMPTY_DETAILS, **own}
 
     @cached_property
     def key(self) -> str:
@@ -169,6 +172,9 @@ class Episode:
 
 _COMMON = tuple(field.name for field in fields(Episode) if field.name != "details")
 
+KIND = "kind"
+"""Field that a reader adds to an episode's document where it knows the kind of its task."""
+
 _EMPTY_DETAILS: dict[str, Any] = {
     "instruction": None,
     "reference_path": (),
@@ -177,6 +183,10 @@ _EMPTY_DETAILS: dict[str, Any] = {
     "program": None,
 }
 """Fields that files of all episodes have in the first layout of logs, and that :attr:`Episode.key` is computed from."""
+
+
+def _names(details: Any) -> list[str]:
+    return [field.name for field in fields(details)]
 
 
 def _plain(value: Any) -> Any:

@@ -6,7 +6,7 @@ has groups of their own, under the same name: measures, generators, oracles, rep
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, ClassVar
 
 from robot_runtime.actions.continuous import Decision
@@ -14,7 +14,7 @@ from robot_runtime.actions.discrete import Action
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import EpisodeError
 from robot_runtime.tasks.episode import Episode
-from robot_runtime.tasks.sensor import Sensor
+from robot_runtime.tasks.payloads import Payloads
 from robot_runtime.tasks.session import TaskSession
 from robot_runtime.tasks.state import StateFormat
 from robot_runtime.tasks.task import Task
@@ -23,28 +23,23 @@ if TYPE_CHECKING:
     from robot_runtime.scenes.scene import Scene
 
 
-class TaskKind:
-    """A kind of task.
+UNCOMMON_ACTIONS = frozenset({Action.GRAB_RELEASE})
+"""Actions that only tasks of some kinds have."""
+
+
+class TaskKind(Payloads):
+    """A kind of task; settings, details and sensors are those of :class:`~robot_runtime.tasks.payloads.Payloads`.
 
     Attributes:
-        settings_field: name of the kind's settings in a task's file; empty if it has none.
-        settings_type: dataclass of ``Task.settings``; None if the kind has none.
-        details_type: dataclass of ``Episode.details``; None if the kind's episodes have none. In files, its fields
-            stand beside those of the episode, so that no two kinds may have a field of one name.
-        sensors: sensors that only tasks of this kind have, by name; their ``Moment.goal`` is that of :meth:`goal`.
         success_rules: rules of success that the kind can judge.
         distance_rules: those of them that need ``Success.distance_m``.
-        actions: actions besides the common ones, each of which the kind's tasks must have.
+        actions: actions that each of the kind's tasks must have; no other kind has an uncommon one.
         verdict_fields: fields of a person's or judge's verdict that the kind's measures use, of ``visible`` and
             ``objects``.
         session: class of the task's part in the course of an episode.
         state: place in the log of what the session adds to each step.
     """
 
-    settings_field: ClassVar[str] = ""
-    settings_type: ClassVar[type | None] = None
-    details_type: ClassVar[type | None] = None
-    sensors: ClassVar[Mapping[str, Sensor]] = {}
     success_rules: ClassVar[tuple[str, ...]] = ("distance",)
     distance_rules: ClassVar[tuple[str, ...]] = ("distance",)
     actions: ClassVar[frozenset[Action]] = frozenset()
@@ -62,14 +57,13 @@ class TaskKind:
         if (success.rule in self.distance_rules) != (success.distance_m > 0):
             measured = " and ".join(self.distance_rules) or "none of this kind"
             raise ValueError(f"distance_m goes with the rules {measured}, got {success.rule}, {success.distance_m}")
-        if (self.settings_type is not None) != (task.settings is not None):
+        if not isinstance(task.settings, self.settings_type or type(None)):
             has = f"needs {self.settings_field!r}" if self.settings_type is not None else "has no settings of its own"
             raise ValueError(f"a task of kind {task.kind} {has}")
-        own = {Action.GRAB_RELEASE} & set(task.actions)
-        if own != self.actions:
-            names = ", ".join(sorted(action.value for action in own ^ self.actions))
-            wanted = "does not have" if own - self.actions else "needs"
-            raise ValueError(f"a task of kind {task.kind} {wanted} the action {names}")
+        if missing := self.actions - set(task.actions):
+            raise ValueError(f"a task of kind {task.kind} needs the action {_names(missing)}")
+        if foreign := (UNCOMMON_ACTIONS - self.actions) & set(task.actions):
+            raise ValueError(f"a task of kind {task.kind} does not have the action {_names(foreign)}")
 
     def resolve_goals(self, task: Task, scene: Scene, episode: Episode) -> Episode:
         """The episode with the goals that its file leaves to the scene.
@@ -109,3 +103,7 @@ class TaskKind:
             step: index of the step that the action leads to.
         """
         return False
+
+
+def _names(actions: Iterable[Action]) -> str:
+    return ", ".join(sorted(action.value for action in actions))

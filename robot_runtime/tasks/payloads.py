@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from functools import cache
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 from pydantic import TypeAdapter
 
@@ -24,21 +24,28 @@ COMMON_SENSORS = "robot_runtime.sensors"
 """Entry-point group of the sensors that a task of any kind may have."""
 
 
-class Payloads(Protocol):
-    """The part of :class:`robot_runtime.tasks.kind.TaskKind` that tasks and episodes themselves need."""
+class Payloads:
+    """The part of a kind of task (:class:`robot_runtime.tasks.kind.TaskKind`) that tasks and episodes themselves need.
 
-    settings_field: str
-    settings_type: type | None
-    details_type: type | None
-    sensors: Mapping[str, Any]
+    Attributes:
+        settings_field: name of the kind's settings in a task's file; empty if it has none.
+        settings_type: dataclass of ``Task.settings``; None if the kind has none.
+        details_type: dataclass of ``Episode.details``; None if the kind's episodes have none. In files, its fields
+            stand beside those of the episode.
+        sensors: sensors that only tasks of this kind have, by name; their ``Moment.goal`` is that of
+            ``TaskKind.goal``.
+    """
+
+    settings_field: ClassVar[str] = ""
+    settings_type: ClassVar[type | None] = None
+    details_type: ClassVar[type | None] = None
+    sensors: ClassVar[Mapping[str, Any]] = {}
 
     def check_task(self, task: Any) -> None:
-        """Raise ``ValueError`` for settings that do not go together."""
+        """Check that the settings of a task go together. Raises ``ValueError``."""
 
 
-KINDS: Registry[Payloads] = Registry(
-    TASK_KINDS, "kind of task", methods=("check_task", "details_type", "settings_type")
-)
+KINDS: Registry[Payloads] = Registry(TASK_KINDS, "kind of task", Payloads)
 SENSORS: Registry[Any] = Registry(COMMON_SENSORS, "sensor")
 
 
@@ -64,37 +71,42 @@ def read_settings(kind: Payloads, document: Any) -> object:
     return values[kind.settings_field]
 
 
-def details_type(names: Iterable[str]) -> type | None:
-    """The class of the details of episodes that have these fields besides the common ones; None if no kind has them.
+def details_kind(names: Iterable[str], kind: str | None = None) -> str | None:
+    """The kind whose episodes have these fields besides the common ones; None if no kind has them.
+
+    Args:
+        names: names of the fields.
+        kind: kind of the task that the episode belongs to, which comes first; None where a file states none.
 
     Raises:
-        PluginError: two kinds have these fields, so that a file does not tell whose episode it is.
+        PluginError: two other kinds have these fields, so that a file does not tell whose episode it is.
     """
     wanted = set(names)
-    owners = {
-        name: kind.details_type
-        for name, kind in KINDS.usable().items()
-        if kind.details_type is not None and wanted <= {field.name for field in fields(kind.details_type)}
-    }
+    if kind is not None and (own := KINDS.find(kind)) is not None and wanted <= _fields(own):
+        return kind
+    owners = [name for name, other in KINDS.usable().items() if wanted <= _fields(other)]
     if len(owners) > 1:
         raise PluginError(
             f"episodes with the field {min(wanted)!r} are of the kinds {' and '.join(owners)}",
             "rename the field in the package that was installed last",
         )
-    return next(iter(owners.values()), None)
+    return owners[0] if owners else None
 
 
 def read_details(document: Any) -> object:
-    """The details of an episode, given as values of JSON's types.
+    """The details of an episode.
+
+    Args:
+        document: ``kind``, whose details they are, and ``fields``, as values of JSON's types.
 
     Raises:
         ValueError: no kind of task has episodes with these fields.
         ValidationError: a field of them is missing or of another type.
     """
-    cls = details_type(document)
-    if cls is None:
-        raise ValueError(f"no kind of task has episodes with the fields {', '.join(document)}")
-    return _adapter(cls).validate_json(json.dumps(document, default=str), strict=True)
+    kind, own = document["kind"], document["fields"]
+    if kind is None:
+        raise ValueError(f"no kind of task has episodes with the fields {', '.join(own)}")
+    return _adapter(KINDS.load(kind).details_type).validate_json(json.dumps(own, default=str), strict=True)
 
 
 def details_document(details: object) -> dict[str, Any]:
@@ -102,6 +114,10 @@ def details_document(details: object) -> dict[str, Any]:
     cls: Any = type(details)
     document: dict[str, Any] = _adapter(cls).dump_python(details, mode="json", exclude_defaults=True)
     return document
+
+
+def _fields(kind: Payloads) -> set[str]:
+    return set() if kind.details_type is None else {field.name for field in fields(kind.details_type)}
 
 
 @cache

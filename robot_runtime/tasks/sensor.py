@@ -69,6 +69,7 @@ class Sensor:
         bounds: (low, high) in a task, inclusive, of every element or of each one; of text none.
         value: a new array of that dtype and shape.
         goal_type: class of the ``Moment.goal`` that the sensor shows; None if it shows no goal.
+        rank: place among sensors that are added to a task, the lowest first.
     """
 
     doc: str
@@ -77,6 +78,7 @@ class Sensor:
     bounds: Callable[[Task], tuple[Bound, Bound]]
     value: Callable[[Moment], NDArray[Any]]
     goal_type: type | None = None
+    rank: int = 50
 
 
 def goal_of(moment: Moment, kind: type[T]) -> T:

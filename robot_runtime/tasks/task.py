@@ -226,7 +226,10 @@ def with_sensors(task: Task, names: Sequence[str]) -> Task:
     Raises:
         ConfigError: there is no such sensor, or it shows nothing in this task.
     """
-    added = [name for name in dict.fromkeys(names) if name not in task.sensors]
+    own = payloads.KINDS.load(task.kind).sensors
+    sensors = {name: own.get(name) or payloads.SENSORS.find(name) for name in names if name not in task.sensors}
+    # In one order, whatever the order of the names: it is that of the observation.
+    added = sorted(sensors, key=lambda name: (getattr(sensors[name], "rank", math.inf), name))
     try:
         return replace(task, name="+".join([task.name, *added]), sensors=(*task.sensors, *added))
     except ValueError as error:

@@ -49,7 +49,9 @@ class KindOracle:
         return None
 
 
-ORACLES: Registry[type[KindOracle]] = Registry("robot_runtime.oracles", "oracle of a kind of task", KindOracle)
+ORACLES: Registry[type[KindOracle]] = Registry(
+    "robot_runtime.oracles", "oracle of a kind of task", KindOracle, classes=True
+)
 
 
 def oracle_of(task: Task) -> KindOracle:

@@ -123,7 +123,9 @@ class ReportPanels:
         return _NOTHING
 
 
-PANELS: Registry[type[ReportPanels]] = Registry("robot_runtime.report_panels", "report panels", ReportPanels)
+PANELS: Registry[type[ReportPanels]] = Registry(
+    "robot_runtime.report_panels", "report panels", ReportPanels, classes=True
+)
 
 
 def panels_of(kind: str) -> type[ReportPanels]:

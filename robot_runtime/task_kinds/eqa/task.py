@@ -45,6 +45,8 @@ class Inquiry(EpisodeDetails):
 
     question: Question | None = None
 
+    __pydantic_config__ = config.STRICT
+
     @property
     @override
     def words(self) -> str:

@@ -20,7 +20,9 @@ from robot_runtime.tasks.task import Task
 class ObjectNav(TaskKind):
     """Object navigation. The rule ``visible``: the object is in view, unoccluded, within ``distance_m`` (RoboTHOR)."""
 
-    sensors: ClassVar[Mapping[str, Sensor]] = {"objectgoal": category_sensor("the goal category's id in the task")}
+    sensors: ClassVar[Mapping[str, Sensor]] = {
+        "objectgoal": category_sensor("the goal category's id in the task", rank=20)
+    }
     success_rules: ClassVar[tuple[str, ...]] = ("distance", "visible")
     distance_rules: ClassVar[tuple[str, ...]] = ("distance", "visible")
     verdict_fields: ClassVar[frozenset[str]] = frozenset({"visible"})

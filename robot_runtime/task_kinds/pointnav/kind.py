@@ -44,6 +44,7 @@ class PointNav(TaskKind):
             bounds=lambda _: ((0.0, -PI), (UNBOUNDED, PI)),
             value=lambda moment: _polar(moment, SE2()),
             goal_type=PointGoal,
+            rank=10,
         ),
         "pointgoal_with_gps_compass": Sensor(
             doc="the goal seen from the present pose: [rho m, azimuth rad], left positive",
@@ -52,6 +53,7 @@ class PointNav(TaskKind):
             bounds=lambda _: ((0.0, -PI), (UNBOUNDED, PI)),
             value=lambda moment: _polar(moment, moment.pose.relative_to(moment.start)),
             goal_type=PointGoal,
+            rank=10,
         ),
     }
 

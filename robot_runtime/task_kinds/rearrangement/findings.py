@@ -47,10 +47,8 @@ class LayoutFindings(Findings):
             yield "object twice", max(names, key=names.count)
         if self.task is None or not isinstance(self.task.settings, Rearrangement):
             return
-        most, count = (
-            self.task.settings.max_objects,
-            sum(item.goal not in (None, item.start) for item in layout.objects),
-        )
+        most = self.task.settings.max_objects
+        count = sum(item.goal not in (None, item.start) for item in layout.objects)
         if count > most:
             yield "too many objects", f"{count}, task {self.task.name} shows {most}"
         if self.task.settings.goal == "predicate" and layout.program is None:

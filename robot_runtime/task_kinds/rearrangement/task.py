@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import Self, override
 
+from robot_runtime.common import config
 from robot_runtime.errors import EpisodeError
 from robot_runtime.scenes.objects import ObjectPose
 from robot_runtime.scenes.scene import Room, Scene, SceneObject
@@ -45,6 +46,8 @@ class Layout(EpisodeDetails):
 
     objects: tuple[RearrangedObject, ...] = ()
     program: Program | None = None
+
+    __pydantic_config__ = config.STRICT
 
     @classmethod
     @override
