@@ -104,7 +104,7 @@ class _Act:
 
 
 class Env:
-    """Episodes of one task on one robot in one scene.
+    """Episodes of a task on one robot in one scene.
 
     Args:
         robot: connected; remains the caller's to close.

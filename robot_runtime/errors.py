@@ -50,7 +50,7 @@ class PluginError(ConfigError):
 
 
 class CalibrationError(ConfigError):
-    """A calibration file is no calibration, or of another kind."""
+    """A calibration file is not a calibration, or of another kind."""
 
 
 class AlteredCalibration(CalibrationError):

@@ -181,7 +181,7 @@ def digest_of(first: bytes | Path | None, arguments: Mapping[str, str]) -> str |
     """SHA-256 over ``first`` and the files that arguments name, in the order of the arguments' names.
 
     Args:
-        first: content of the policy, or a file's path; None where it is no file.
+        first: content of the policy, or a file's path; None where it is not a file.
         arguments: values that may be paths of files.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Records of one episode: header, steps, end. Subscribers receive them; the recorder writes them."""
+"""Records of an episode: header, steps, end. Subscribers receive them; the recorder writes them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Outcome(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class ActionResult:
-    """Result of one action.
+    """Result of an action.
 
     Attributes:
         outcome: how it ended.
@@ -68,7 +68,7 @@ class ActionResult:
 
 @dataclass(frozen=True, slots=True)
 class StepTimes:
-    """Stamps of one step on the robot's clock, nanoseconds. ``action_*`` equal ``observed_ns`` in step 0."""
+    """Stamps of a step on the robot's clock, nanoseconds. ``action_*`` equal ``observed_ns`` in step 0."""
 
     action_start_ns: int
     action_end_ns: int
@@ -80,7 +80,7 @@ ANSWER = "answer"
 """Key of ``StepRecord.policy_info``, in the last step of an episode with a question: a ``policies.policy.Answer``."""
 
 EVIDENCE = "evidence"
-"""Key of ``StepRecord.policy_info`` beside an answer: sentences on what it rests on, or why there is none."""
+"""Key of ``StepRecord.policy_info`` next to an answer: sentences on what it rests on, or why there is none."""
 
 
 PHASES: dict[str, str] = {

@@ -6,7 +6,7 @@ by entry points. Each kind of task has its own besides (``TaskKind.sensors``).
 The *start frame* has its origin at the pose in which the robot stood when the episode began (x forward, y left);
 ``gps`` and ``compass`` are the present pose in it, in Habitat's axes.
 
-``semantic`` differs from Habitat's, whose numbers are the objects of one scan: those mean nothing in another place, and
+``semantic`` differs from Habitat's, whose numbers are the objects of a scan: those mean nothing in another place, and
 no detector on a robot reports them. Here a pixel's value is the task's category id, as in ``objectgoal``; frames and
 logs contain the objects' own numbers. Worked numbers are in ``tests/robot_runtime/test_sensors.py``.
 """
@@ -147,7 +147,7 @@ def check_camera(task: Task, info: CameraInfo) -> None:
 
 
 class ObservationBuilder:
-    """Builder of the observations of one episode.
+    """Builder of the observations of an episode.
 
     Args:
         task: the task whose sensors are computed.

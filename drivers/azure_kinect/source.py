@@ -21,7 +21,7 @@ MAX_IMU_SAMPLES = 8192
 
 
 class KinectSource(RgbdSource):
-    """Source of pairs of one capture each, paired by the SDK.
+    """Source of image pairs, each from a single capture, paired by the SDK.
 
     Args:
         sdk: the loaded libraries.

@@ -38,7 +38,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Mounting:
-    """The geometry of one hedgehog, or of one pair.
+    """The geometry of a hedgehog, or of a pair.
 
     Attributes:
         map_from_beacons: the beacons' frame in ``map``.

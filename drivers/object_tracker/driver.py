@@ -19,7 +19,7 @@ from robot_runtime.robots.loader import RobotContext
 from robot_runtime.scenes.objects import ObjectPose, ObjectSource, TrackedObjects
 
 POLL_S = 0.1
-"""Time limit of one receive, and so of closing."""
+"""Time limit of a receive, and so of closing."""
 
 
 @dataclass(frozen=True)

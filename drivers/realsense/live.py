@@ -158,7 +158,7 @@ class LiveSource(PipelineSource):
             return UnpairedImages(
                 f"{self._name}: {sets} sets of images came within {timeout_s:.2f} s, and in none do color and depth "
                 "belong together",
-                "lower 'rate_hz' or the modes: the USB port loses images of one sensor",
+                "lower 'rate_hz' or the modes: the USB port loses the images of a single sensor",
             )
         return StaleData(
             f"{self._name}: no pair exposed at or after {ns_to_seconds(exposed_after_ns):.3f} s came within "

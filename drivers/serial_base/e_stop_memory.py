@@ -21,7 +21,7 @@ def memory_path(port: str) -> str:
 
 
 class EStopMemory:
-    """The file of one base.
+    """The file of a base.
 
     Args:
         path: path of the file; empty remembers nothing.

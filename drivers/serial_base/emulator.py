@@ -141,7 +141,7 @@ class EmulatedBase(EmulatedDevice):
 
     @abstractmethod
     def message(self, sensed: Sensed, now_ns: int) -> bytes:
-        """Return the message of one period."""
+        """Return the message of a period."""
 
     @abstractmethod
     def reboot(self) -> None:

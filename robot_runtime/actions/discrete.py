@@ -109,7 +109,7 @@ class Dialect:
 
         Raises:
             UnknownAction: for an id out of range, a negative id, a word that the dialect does not have, or anything
-                that is neither (``True`` and ``1.0`` are no ids).
+                that is neither (``True`` and ``1.0`` are not ids).
         """
         if isinstance(value, str):
             if value in self.spellings:

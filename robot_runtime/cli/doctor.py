@@ -94,7 +94,7 @@ def show(subject: str, found: Iterable[Finding]) -> list[Finding]:
     shown = []
     for finding in found:
         shown.append(finding)
-        # Details and remedies name extras, robot-runtime[sim], which are no markup.
+        # Details and remedies name extras, robot-runtime[sim], which are not markup.
         what, detail = escape(finding.what), escape(finding.detail)
         console.print(f"  {marks[finding.status]}  {what}: {detail}", soft_wrap=True)
         if finding.remedy:

@@ -98,7 +98,7 @@ class TaskOptions:
 
 @dataclass(frozen=True)
 class ModelOptions:
-    """Models beside the agent: a detector that shows it objects, a service that answers in its place."""
+    """Models in addition to the agent: a detector that shows it objects, a service that answers in its place."""
 
     detector: Annotated[
         Path | None, typer.Option(help="YAML file of an ONNX detector that makes the agent's sensor 'semantic'.")

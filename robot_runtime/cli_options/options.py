@@ -213,7 +213,7 @@ class PolicyOptions:
             from robot_runtime.policies.package.files import read_manifest
 
             options.source(self.policy)  # first, because it checks the options
-            read_manifest(Path(self.policy))  # raises for a path that is no package
+            read_manifest(Path(self.policy))  # raises for a path that is not a package
         return options.load(self.policy or self.agent or default_agent(task))
 
 

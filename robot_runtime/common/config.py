@@ -222,7 +222,7 @@ def parse(data: Any, cls: type[T], where: str) -> T:
 
 
 INLINED = "__inlined__"
-"""Attribute of a dataclass with the name of a field whose content stands beside the other fields in files.
+"""Attribute of a dataclass with the name of a field whose content stands next to the other fields in files.
 
 Such a class has two class methods: ``arrange(document)`` returns a document with that content under the field's name,
 and ``inlined_types()`` the types that it may have, for suggestions.

@@ -83,7 +83,7 @@ class Harness:
     def at_speed(self, robot: Robot) -> Velocity:
         """Drive forward until the ramp is over.
 
-        A computer that is busy for longer than a command lives makes the ramp begin again, so the drive is repeated twice.
+        On a computer that is busy for longer than a command lives, the ramp restarts; so the drive is repeated twice.
         """
         requested = self.forward(robot)
         ramp_s = requested.linear_m_s / robot.base.info.max_linear_accel_m_s2

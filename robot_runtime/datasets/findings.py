@@ -21,7 +21,7 @@ Problem = tuple[str, str]
 
 
 class Findings:
-    """Checks of one dataset; episodes of all kinds are given to those of each kind, in the order of the dataset.
+    """Checks of a dataset; episodes of all kinds are given to those of each kind, in the order of the dataset.
 
     Args:
         task: task that the episodes are checked for; None for no certain one.

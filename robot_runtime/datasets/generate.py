@@ -19,7 +19,7 @@ from robot_runtime.tasks.task import Task
 
 
 class Generator(Protocol):
-    """Interface of a generator of the episodes of one kind of task."""
+    """Interface of a generator of the episodes of a kind of task."""
 
     def __call__(self, scene: Scene, task: Task, count: int, seed: int) -> list[Episode]:
         """Generate ``count`` episodes, the same for the same seed.

@@ -1,6 +1,6 @@
 """Common parts of habitat-lab's PointNav-v1 and ObjectNav-v1 files.
 
-A dataset is a JSON document with ``episodes``. A split file may leave them to ``content/<scene>.json.gz`` beside it.
+A dataset is a JSON document with ``episodes``. A split file may leave them to ``content/<scene>.json.gz`` next to it.
 Positions are in Habitat's frame (y up, agent facing -z), rotations quaternions x, y, z, w; both are converted to ROS.
 Fields that an :class:`Episode` does not model are stored in ``Episode.info`` and written back, so that reading and
 writing is lossless:
@@ -90,7 +90,7 @@ class _Fields(TypedDict):
 
 
 def content_files(path: Path, document: Any) -> list[Path]:
-    """The files in ``content/`` beside a split file whose document leaves the episodes to them; else none."""
+    """The files in ``content/`` next to a split file whose document leaves the episodes to them; else none."""
     if isinstance(document, dict) and document.get("episodes") == []:
         return sorted((path.parent / "content").glob("*.json.gz"))
     return []

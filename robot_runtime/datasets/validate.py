@@ -86,7 +86,7 @@ class Example:
 
 @dataclass
 class Finding:
-    """The result of one check: its meaning, the number of episodes and the first few."""
+    """The result of a check: its meaning, the number of episodes and the first few."""
 
     check: str
     meaning: str

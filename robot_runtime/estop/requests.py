@@ -71,7 +71,7 @@ class StopAnswer:
 
 
 class Stops:
-    """Emergency stop of one robot for a console; for any thread.
+    """Emergency stop of a robot for a console; for any thread.
 
     A page sends each press on two ways. The second one to arrive gets the first one's answer, and stops nothing: it may
     come after the operator has released the robot.

@@ -99,7 +99,7 @@ class StopServer:
 
 @dataclass(frozen=True)
 class Answer:
-    """Answer of one process."""
+    """Answer of a process."""
 
     process: int
     text: str

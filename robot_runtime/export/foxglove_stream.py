@@ -31,7 +31,7 @@ MAX_SPEED = 100.0
 
 
 class LogMessages:
-    """Messages of one log, chunk by chunk.
+    """Messages of a log, chunk by chunk.
 
     Args:
         path: path of the log, complete or being written.
@@ -99,7 +99,7 @@ class Playback:
 
 
 class FoxgloveServer:
-    """Server of one log for any number of viewers. :meth:`update` sends what is due.
+    """Server of a log for any number of viewers. :meth:`update` sends what is due.
 
     Args:
         path: path of the log.

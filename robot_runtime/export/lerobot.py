@@ -61,7 +61,7 @@ class _Frame:
 
 @dataclass(frozen=True, slots=True)
 class _Episode:
-    """Rows of one log in the data set's tables."""
+    """Rows of a log in the data set's tables."""
 
     index: int
     task: str
@@ -119,7 +119,7 @@ class _Writer:
         if (header.intrinsics.height, header.intrinsics.width) != self._size:
             raise ConfigError(
                 f"{log.path}: its images have another size than {self._size[1]}x{self._size[0]}",
-                "export logs of one camera at a time",
+                "export the logs of each camera separately",
             )
         index, first, task = len(self._episodes), self.frames, _instruction(header)
         task_index = self._tasks([task]).index(task)

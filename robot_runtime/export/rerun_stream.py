@@ -145,7 +145,7 @@ class RerunEpisode:
         self._say(record.times.observed_ns, *_described(record))
 
     def _add_poses(self, source: str, estimates: list[PoseEstimate]) -> None:
-        """Add raw poses of one source; those of other frames than the map's are left out."""
+        """Add raw poses of a source; those of other frames than the map's are left out."""
         import rerun as rr
 
         here = [(e.pose.x_m, e.pose.y_m, _LINE_Z_M) for e in estimates if e.frame == MAP_FRAME]

@@ -1,7 +1,7 @@
 """Preprocessing of observations for a network: an ordered list of operations, each bit-exact.
 
 The order is part of the policy: resize, then crop, is another image than crop, then resize. Each operation names the
-keys that it changes and its arithmetic, so that two readers of one manifest compute the same bits.
+keys that it changes and its arithmetic, so that two readers of a manifest compute the same bits.
 """
 
 from __future__ import annotations

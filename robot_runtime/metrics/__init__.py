@@ -1,1 +1,1 @@
-"""Metrics of one episode, computed live by the environment and again from logs."""
+"""Metrics of an episode, computed live by the environment and again from logs."""

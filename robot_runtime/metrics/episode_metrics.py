@@ -1,4 +1,4 @@
-"""Metrics of one episode, live or from its log, by the same code from the same records.
+"""Metrics of an episode, live or from its log, by the same code from the same records.
 
 Positions are the referee's. One position counts per step: at the start, and at the end of each action, with the robot
 standing still. Steps of a walkthrough do not count.
@@ -156,7 +156,7 @@ class EpisodeScorer(Subscriber):
         return values | self._measures.metrics(run)
 
     def choices(self) -> dict[str, Any]:
-        """All choices that the metrics depend on, to be stored beside them."""
+        """All choices that the metrics depend on, to be stored next to them."""
         task = self._header.task
         return {
             "scorer": SCORER_VERSION,

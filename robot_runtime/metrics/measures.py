@@ -175,7 +175,7 @@ class Measures:
         return None
 
     def choices(self) -> dict[str, Any]:
-        """The choices that :meth:`metrics` depends on, to be stored beside them."""
+        """The choices that :meth:`metrics` depends on, to be stored next to them."""
         return {}
 
 

@@ -102,7 +102,7 @@ class MotionPredictor:
     """The motors' model, fed with the commands that were sent and the odometry that came back.
 
     The model runs without dead time: what its wheels have done by now, the robot will have done one dead time later.
-    The difference between odometry and the model of one dead time earlier is the error of the model, and is added to
+    The difference between odometry and the model at one dead time earlier is the error of the model, and is added to
     what is predicted (O. J. M. Smith 1957, "Closer control of loops with dead time").
 
     Args:

@@ -1,4 +1,4 @@
-"""Interface of workers, processors of one item after another elsewhere, and of the pools that start them."""
+"""Interface of workers, which process items elsewhere, one after another, and of the pools that start them."""
 
 from __future__ import annotations
 

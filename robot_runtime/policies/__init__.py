@@ -70,7 +70,7 @@ def load_policy(name: str, isolation: Isolation | None = None, /, **arguments: A
     if ":" in name:
         return load_python(name, **arguments)
     if path.suffix == ".zip" or len(path.parts) > 1:
-        read_manifest_bytes(path)  # raises, because it is no package
+        read_manifest_bytes(path)  # raises, because it is not a package
     raise _no_such_agent(name)
 
 

@@ -27,7 +27,7 @@ _NEAR_M = 0.4
 
 @dataclass(frozen=True)
 class DetectorFile:
-    """A detector's description, in YAML beside its network.
+    """A detector's description, in YAML next to its network.
 
     Attributes:
         model: the network's file, relative to this one.
@@ -108,7 +108,7 @@ class Detector:
             self._session = open_session(str(model), threads)
         except Exception as error:  # its own classes derive from Exception, one for each way to fail
             raise ConfigError(
-                f"{model}: is no network that ONNX Runtime can run: {error}", "export it again"
+                f"{model}: is not a network that ONNX Runtime can run: {error}", "export it again"
             ) from error
         names = [output.name for output in self._session.get_outputs()]
         missing = [name for name in self.file.outputs if name not in names]

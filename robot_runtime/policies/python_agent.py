@@ -66,7 +66,7 @@ class HabitatAgent(Policy):
         """The agent's action.
 
         Raises:
-            PolicyError: the agent raised, or returned something that is no action.
+            PolicyError: the agent raised, or returned something that is not an action.
             UnknownAction: the action is none of habitat-lab's, or none of the task's.
         """
         if self._task is None:
@@ -90,7 +90,7 @@ def load_python(spec: str, /, **arguments: Any) -> Policy:
     A directory that its import or constructor changes to is the policy's own (:attr:`Policy.directory`).
 
     Raises:
-        PolicyError: the agent cannot be found, imported, constructed or used; an argument is no number, but its
+        PolicyError: the agent cannot be found, imported, constructed or used; an argument is not a number, but its
             annotation is ``int`` or ``float``.
     """
     return make_agent(spec, lambda: _class_of(spec), arguments)

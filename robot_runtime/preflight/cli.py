@@ -38,10 +38,10 @@ TaskToRunIn = Annotated[
 
 @dataclass(frozen=True)
 class OutputOptions:
-    """Results beside the table of findings."""
+    """Results in addition to the table of findings."""
 
     picture: Annotated[
-        Path | None, typer.Option(help="PNG to write: what the policy expects beside what the robot sees.")
+        Path | None, typer.Option(help="PNG to write: what the policy expects next to what the robot sees.")
     ] = None
     modes: Annotated[
         bool, typer.Option("--modes", help="Also list what each mode of the camera fills of the policy's image.")

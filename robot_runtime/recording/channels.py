@@ -97,9 +97,9 @@ def _json(stream: str, record: type, properties: Schema, name: str = "", about: 
 
 
 def poses_channel(topic: str) -> Channel:
-    """Channel of one source of poses; see ``recording.pose_streams``."""
+    """Channel of a source of poses; see ``recording.pose_streams``."""
     about = (
-        "Raw poses of one source, by columns, in the order of arrival; one status may stand for all. The field "
+        "Raw poses of a source, by columns, in the order of arrival; one status may stand for all. The field "
         "covariance has rows [xx, xy, xyaw, yy, yyaw, yawyaw], or one for all."
     )
     return replace(_json("localizer", PoseColumns, POSES.properties, "Poses", about), topic=topic)

@@ -26,7 +26,7 @@ POSE_STREAMS = ("pose", "referee")
 
 
 class Integrity:
-    """Check of one log, message by message.
+    """Check of a log, message by message.
 
     Args:
         path: path of the log, for messages.

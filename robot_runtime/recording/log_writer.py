@@ -1,4 +1,4 @@
-"""Writer of one log file, and its layout.
+"""Writer of a log file, and its layout.
 
 ::
 
@@ -75,7 +75,7 @@ def is_stream(header: EpisodeHeader) -> bool:
 
 
 class LogWriter:
-    """Writer of one log file. Not thread-safe.
+    """Writer of a log file. Not thread-safe.
 
     Args:
         path: path of the file, which must not exist.
@@ -178,7 +178,7 @@ class LogWriter:
         self._end_chunk()
 
     def write_poses(self, source: str, estimates: tuple[PoseEstimate, ...]) -> None:
-        """Write one or more raw poses of one source; the next step ends their chunk."""
+        """Write one or more raw poses of a source; the next step ends their chunk."""
         topic, last_ns = topic_of(source), estimates[-1].stamp_ns
         if topic not in self._channels:
             self._register(poses_channel(topic))

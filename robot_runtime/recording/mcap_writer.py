@@ -54,7 +54,7 @@ class Sink(Protocol):
 
 
 class McapWriter:
-    """Writer of one file. Not thread-safe.
+    """Writer of a file. Not thread-safe.
 
     Args:
         sink: sink of the file, empty.

@@ -130,7 +130,7 @@ def objects_now(header: EpisodeHeader, record: StepRecord) -> SceneUpdate:
 
 
 def track(previous: SE2, record: StepRecord) -> SceneUpdate:
-    """The segment of trajectory of one step, and a red sphere at a contact."""
+    """The segment of trajectory of a step, and a red sphere at a contact."""
     here = record.referee.pose
     line = LinePrimitive(
         type=LinePrimitive.LINE_STRIP,

@@ -20,7 +20,7 @@ _UPPER = ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))
 
 @dataclass(frozen=True, slots=True)
 class PoseColumns:
-    """Raw poses of one source, by columns, in the order of arrival; one status may stand for all.
+    """Raw poses of a source, by columns, in the order of arrival; one status may stand for all.
 
     Attributes:
         source: name of the source.

@@ -42,7 +42,7 @@ def recover(source: Path, destination: Path) -> int:
 
 
 class _Copier:
-    """Copy of one file into another, with new ids of schemas and channels."""
+    """Copy of a file into another, with new ids of schemas and channels."""
 
     def __init__(self, log: LogFile, sink: Sink) -> None:
         self._log = log

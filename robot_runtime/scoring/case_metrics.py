@@ -25,7 +25,7 @@ from robot_runtime.scoring.statistics.intervals import bootstrap_mean, wilson
 
 
 class CaseInputs:
-    """Inputs of one case, which track what was read, so that a misspelled one is not ignored.
+    """Inputs of a case, which track what was read, so that a misspelled one is not ignored.
 
     Raises:
         KeyError: from ``[]``, for an input that is missing.

@@ -31,7 +31,7 @@ _SHAPE = 'a file of cases is JSON: {"cases": [{"id": ..., "metric": ..., "inputs
 
 @dataclass(frozen=True)
 class CaseResult:
-    """Result of one case.
+    """Result of a case.
 
     Attributes:
         id: id of the case.
@@ -86,7 +86,7 @@ def run_cases(path: Path) -> CaseReport:
 
 
 def _result(item: Any, number: int, seen: set[str]) -> CaseResult:
-    """The result of one item of a file; adds the case's id to ``seen``."""
+    """The result of an item of a file; adds the case's id to ``seen``."""
     try:
         case = _parse(item)
         if case.id in seen:

@@ -1,4 +1,4 @@
-"""Contradictions in a log, between a log and the task that it names, and between logs of one row.
+"""Contradictions in a log, between a log and the task that it names, and between logs of a row.
 
 Nothing here decides about a score. A log whose records contradict each other word for word is refused instead, see
 ``recording.integrity``.
@@ -75,7 +75,7 @@ def task_note(header: EpisodeHeader) -> str:
 
 
 def mixed_settings(scored: Iterable[tuple[str, Mapping[str, Any]]]) -> tuple[str, ...]:
-    """The choices that differ among scores of one row, each with its values and how many scores have them.
+    """The choices that differ among scores of a row, each with its values and how many scores have them.
 
     Scenes of one name must be one scene; others differ by nature.
 

@@ -32,7 +32,7 @@ def episode_means(name: str, scores: Iterable[EpisodeScore]) -> dict[tuple[str, 
 
 @dataclass(frozen=True)
 class GroupKey:
-    """Properties that the episodes of one group have in common.
+    """Properties that the episodes of a group have in common.
 
     Attributes:
         task: name of the task.
@@ -66,7 +66,7 @@ class CauseCount:
 
 @dataclass(frozen=True)
 class GroupSummary:
-    """Means over the scored episodes of one :class:`GroupKey`.
+    """Means over the scored episodes of a :class:`GroupKey`.
 
     Attributes:
         task: name of the task.
@@ -175,7 +175,7 @@ def known_values(values: Iterable[float | bool | int | None]) -> list[float]:
 def metric_interval(
     name: str, values: Sequence[float], resamples: int = RESAMPLES, clusters: Sequence[str] | None = None
 ) -> Interval:
-    """Mean and interval of one metric's values, at least one; see :class:`GroupSummary`."""
+    """Mean and interval of a metric's values, at least one; see :class:`GroupSummary`."""
     if clusters is not None and len(set(clusters)) < 2:
         return Interval(math.fsum(values) / len(values), math.nan, math.nan)
     if clusters is not None:

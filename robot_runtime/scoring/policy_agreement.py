@@ -34,7 +34,7 @@ _VERSION = ("robot_runtime", "commit")
 
 @dataclass(frozen=True)
 class LogitDistance:
-    """Distance between the logits of one decision and the logged ones.
+    """Distance between the logits of a decision and the logged ones.
 
     Attributes:
         max_abs: maximum norm of the difference.
@@ -258,7 +258,7 @@ def network_difference(a: PackageFiles, b: Package) -> golden.Agreement:
     fields = ("inputs", "outputs")
     if any(getattr(a.manifest, name) != getattr(b.manifest, name) for name in fields):
         raise PolicyMismatch(
-            f"{a.path} and {b.path} have different inputs or outputs", "compare packages of one architecture"
+            f"{a.path} and {b.path} have different inputs or outputs", "compare packages of the same architecture"
         )
     manifest = dataclasses.replace(b.manifest, golden=a.manifest.golden)
     return golden.replay(manifest, golden.read(manifest, a.golden), b.network)

@@ -39,7 +39,7 @@ class Ellipse:
 
 @dataclass(frozen=True)
 class PoseTrack:
-    """Trajectory of one source in ``map``.
+    """Trajectory of a source in ``map``.
 
     Attributes:
         kind: kind of source.

@@ -30,7 +30,7 @@ from robot_runtime.tasks.episode import Episode, EpisodeDetails
 from robot_runtime.verdicts import SuccessViews, Verdict, Verdicts, success_views
 
 Cluster = Literal["none", "scene", "trajectory"]
-"""Unit that an interval's bootstrap draws: episodes, scenes, or all episodes of one start and one route or goal.
+"""Unit that an interval's bootstrap draws: episodes, scenes, or all episodes of a start and one route or goal.
 
 ``none``, the default, is for other episodes *in these scenes*: most robots are tested in one scene, for which no
 interval over scenes exists, and with few scenes such an interval is too narrow. For unseen scenes use ``scene``; where
@@ -197,7 +197,7 @@ def iter_scores(
 
 
 def score_log(path: Path, rules: Rules | None = None, maps: Maps | None = None) -> EpisodeScore:
-    """The score of one log; errors of the log are its ``reason``."""
+    """The score of a log; errors of the log are its ``reason``."""
     return _score_log(path, rules, maps or Maps())
 
 

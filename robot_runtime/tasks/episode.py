@@ -55,9 +55,9 @@ class RearrangedObject:
 
 
 class EpisodeDetails:
-    """Base of what the episodes of one kind of task have besides the common fields.
+    """Base of what the episodes of a kind of task have besides the common fields.
 
-    A subclass is a frozen dataclass whose fields all have defaults; in files they stand beside the episode's.
+    A subclass is a frozen dataclass whose fields all have defaults; in files they stand next to the episode's.
     """
 
     @classmethod
@@ -143,7 +143,7 @@ class Episode:
 
     @classmethod
     def arrange(cls, document: dict[str, Any]) -> dict[str, Any]:
-        """Collect the fields of the kind, which stand beside the common ones in files (``config.INLINED``)."""
+        """Collect the fields of the kind, which stand next to the common ones in files (``config.INLINED``)."""
         own = {name: value for name, value in document.items() if name not in (*_COMMON, KIND)}
         own = {name: value for name, value in own.items() if name not in _EMPTY_DETAILS or value not in (None, [], ())}
         common = {name: value for name, value in document.items() if name in _COMMON}

@@ -43,7 +43,7 @@ CONSTANTS: dict[str, tuple[str, ...]] = {
     "region": (),
     "room": (),
 }
-"""Keys allowed beside each predicate; ``at`` has four forms, distinguished by the key of the place."""
+"""Keys allowed next to each predicate; ``at`` has four forms, distinguished by the key of the place."""
 
 _MAX_DEPTH = 20
 
@@ -303,7 +303,7 @@ def _selection(value: Any, where: str) -> Selection:
 def _limits(value: Mapping[str, Any], where: str) -> tuple[int, int | None]:
     given = {name: value[name] for name in ("at_least", "at_most") if name in value}
     if not given or not all(isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in given.values()):
-        _fail(where, f"does not say how many: {given}", "give 'at_least', 'at_most' or both, as whole numbers")
+        _fail(where, f"does not say how many: {given}", "give 'at_least', 'at_most' or both, as integers")
     return given.get("at_least", 0), given.get("at_most")
 
 

@@ -1,7 +1,7 @@
 """Typed payloads that a kind of task adds to a task's settings and to its episodes, and their place in files.
 
 In Python a task has ``settings`` and an episode has ``details``: dataclasses of the kind, or None. In files their
-fields stand beside the others, under the names that the kind gives them.
+fields stand next to the others, under the names that the kind gives them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Payloads:
         settings_field: name of the kind's settings in a task's file; empty if it has none.
         settings_type: dataclass of ``Task.settings``; None if the kind has none.
         details_type: dataclass of ``Episode.details``; None if the kind's episodes have none. In files, its fields
-            stand beside those of the episode.
+            stand next to those of the episode.
         sensors: sensors that only tasks of this kind have, by name; their ``Moment.goal`` is that of
             ``TaskKind.goal``.
     """

@@ -92,7 +92,7 @@ class SensorNoise(ColorNoise):
 
 
 class GaussianNoise(ColorNoise):
-    """Normal noise of one standard deviation."""
+    """Normal noise with a standard deviation of 1."""
 
     def __init__(self, options: GaussianOptions) -> None:
         self._std = np.float32(255 * options.intensity)

@@ -1,7 +1,7 @@
 """The guard node for simulated time: the robot's own node, on ``/clock`` and in lockstep with the simulated robot.
 
 Everything that only a simulation needs is here: the guard itself reads its computer's monotonic clock and knows neither
-``/use_sim_time`` nor acknowledgements. ``launch/simulation.launch`` and tests start this program beside a simulated
+``/use_sim_time`` nor acknowledgements. ``launch/simulation.launch`` and tests start this program next to a simulated
 robot that publishes ``/clock``.
 """
 
@@ -29,7 +29,7 @@ AHEAD_S = 1.0
 
 
 class Lockstep:
-    """Simulated time of one node, and the acknowledgement of the messages that it has processed.
+    """Simulated time of a node, and the acknowledgement of the messages that it has processed.
 
     Create it after ``rospy.init_node`` with ``/use_sim_time`` set.
     """

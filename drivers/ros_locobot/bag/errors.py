@@ -14,7 +14,7 @@ class MissingTopic(RecordingError):
 
 
 class NotOneClock(RecordingError):
-    """Stamps of two topics, or of one, are not of one clock."""
+    """Stamps of two topics, or of one, are not of the same clock."""
 
 
 class NoOverlap(RecordingError):

@@ -49,7 +49,7 @@ class MasterMonitor:
         self._thread.start()
 
     def stop(self) -> None:
-        """End within the time limit of one call."""
+        """End within the time limit of a call."""
         self._stop.set()
         self._thread.join(self._timeout_s)
 

@@ -120,7 +120,7 @@ class GuardNode:
         self._sent = STILL
         self._reported: GuardStatus | None = None
         self._reported_ns = 0
-        # A queue of one message, sent by a thread: a base that stopped reading can never block the guard.
+        # A queue for a single message, sent by a thread: a base that stopped reading can never block the guard.
         self._wheels = rospy.Publisher(self._topics.velocity, Twist, queue_size=1, tcp_nodelay=True)
         self._status = rospy.Publisher("~status", DiagnosticArray, queue_size=4, latch=True)
         self._diagnostics = rospy.Publisher("/diagnostics", DiagnosticArray, queue_size=4)

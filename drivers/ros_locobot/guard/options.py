@@ -16,7 +16,7 @@ from robot_runtime.errors import ConfigError
 from robot_runtime.safety.guard import MAX_TIMEOUT_S, GuardLimits
 
 MASTER_TIMEOUT_S, CONNECT_TIMEOUT_S = 2.0, 5.0
-"""Limits of one call to the master, and of the wait for a master at the start."""
+"""Limits of a call to the master, and of the wait for a master at the start."""
 
 FEEDBACK_TIMEOUT_S: Mapping[str, float] = {"pyrobot-kobuki": 0.1, "interbotix": 0.1, "pyrobot-create": 0.35}
 """Five periods of a Kobuki's 50 Hz, and three and a half of the default 10 Hz of a Create's driver."""

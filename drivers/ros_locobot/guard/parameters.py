@@ -11,7 +11,7 @@ from robot_runtime.errors import ConfigError
 
 
 class ParameterGroup:
-    """The parameters of one namespace. Every method raises ``ConfigError`` naming the parameter.
+    """The parameters of a namespace. Every method raises ``ConfigError`` naming the parameter.
 
     Args:
         where: Name of the namespace.

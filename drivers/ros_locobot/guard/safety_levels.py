@@ -26,7 +26,7 @@ _WHEEL_NUMBERS = (Zone.LEFT, Zone.RIGHT)
 _INACTIVE = 0  # BumperEvent.RELEASED, CliffEvent.FLOOR, WheelDropEvent.RAISED
 
 PULSE_S = 0.25
-"""Duration of one ``std_msgs/Empty``: the Create's driver repeats it at 10 Hz while the level is active."""
+"""Duration of a ``std_msgs/Empty``: the Create's driver repeats it at 10 Hz while the level is active."""
 
 EVENTS_ALONE_S = 2.0
 """Duration of odometry without any level after which a base's events alone count as feedback."""

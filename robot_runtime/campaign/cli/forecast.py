@@ -19,7 +19,7 @@ def register(groups: dict[str, typer.Typer]) -> None:
 @grouped_options
 def forecast(
     *,
-    a: Annotated[Path, typer.Argument(help="Pilot logs of one policy, on the robot or simulated.", metavar="A")],
+    a: Annotated[Path, typer.Argument(help="Pilot logs of a policy, on the robot or simulated.", metavar="A")],
     b: Annotated[Path, typer.Argument(help="Pilot logs of the other, on the same episodes.", metavar="B")],
     plan: Annotated[
         Path | None,

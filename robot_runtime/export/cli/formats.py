@@ -40,7 +40,7 @@ def steps(
 
     writers = {".csv": write_csv, ".parquet": write_parquet}
     if out.suffix not in writers:
-        raise ConfigError(f"--out {out} is no table", f"name a file that ends in {' or '.join(writers)}")
+        raise ConfigError(f"--out {out} is not a table", f"name a file that ends in {' or '.join(writers)}")
 
     def table(path: Path) -> list[dict[str, object]]:
         with LogReader(path) as log:

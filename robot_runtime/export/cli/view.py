@@ -65,7 +65,7 @@ def _show_rerun(path: Path, live: bool, out: Path | None) -> None:
     from robot_runtime.recording.reader import LogReader
 
     if out is not None and out.suffix != ".rrd":
-        raise ConfigError(f"--out {out} is no recording of Rerun", "name a file that ends in .rrd")
+        raise ConfigError(f"--out {out} is not a recording of Rerun", "name a file that ends in .rrd")
     clock = SystemClock()
     with open_stream(path.stem, out) as stream, progress_bar() as progress:
         bar, episode, ended = progress.add_task(path.stem, total=None, note="steps"), None, False

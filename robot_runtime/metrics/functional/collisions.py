@@ -1,4 +1,4 @@
-"""Collisions of one episode."""
+"""Collisions of an episode."""
 
 from __future__ import annotations
 

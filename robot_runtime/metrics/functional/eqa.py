@@ -43,7 +43,7 @@ class EqaNavigation:
 
 
 def eqa_navigation(distances_m: ArrayLike, in_room: Sequence[bool], stopped: bool) -> EqaNavigation:
-    """Navigation metrics of one episode.
+    """Navigation metrics of an episode.
 
     Args:
         distances_m: distances to the target, at the start and after each action; geodesic in the paper.

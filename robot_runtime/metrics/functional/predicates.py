@@ -77,7 +77,7 @@ def is_inside(a: Box, b: Box, min_fraction: float = MIN_FRACTION) -> bool:
 
 
 def is_next_to(a: Box, b: Box, within_m: float = NEXT_TO_M) -> bool:
-    """Whether ``a`` is beside ``b``, as defined above; ``b`` is then next to ``a``."""
+    """Whether ``a`` is next to ``b``, as defined above; ``b`` is then next to ``a``."""
     if distance_m(a, b) > within_m:
         return False
     return not (is_on(a, b) or is_on(b, a) or is_inside(a, b) or is_inside(b, a))

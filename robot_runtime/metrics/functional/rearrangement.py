@@ -165,7 +165,7 @@ class RoomRearrangement:
 
 
 def room_rearrangement(misplaced_at_start: Sequence[Any], misplaced_at_end: Sequence[Any]) -> RoomRearrangement:
-    """Metrics of one value per object: whether it is misplaced, or its energy in [0, 1], of which > 0 is misplaced.
+    """Metrics from one value per object: whether it is misplaced, or its energy in [0, 1], of which > 0 is misplaced.
 
     Energies come from :func:`pose_energy`. Booleans give no ``energy_prop``. The two disagree at an IoU of exactly
     0.5, which has no energy and yet fails ``are_poses_equal`` in the original.

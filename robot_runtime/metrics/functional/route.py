@@ -1,4 +1,4 @@
-"""All metrics of a path against a reference, by one set of rules that is stored beside the numbers."""
+"""All metrics of a path against a reference, by one set of rules that is stored next to the numbers."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ ZeroRule = Literal["one_if_still", "zero", "nan", "error"]
 
 
 def spl(succeeded: bool | float, shortest_m: float, travelled_m: float, zero: ZeroRule = "one_if_still") -> float:
-    """Success weighted by (normalized inverse) path length of one episode, in [0, 1].
+    """Success weighted by (normalized inverse) path length of an episode, in [0, 1].
 
     SPL = S * l / max(p, l) (Anderson et al. 2018, "On Evaluation of Embodied Navigation Agents", equation 1).
 

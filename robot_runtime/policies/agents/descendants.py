@@ -1,4 +1,4 @@
-"""End of an agent's process with all its descendants: by the runtime, or, if that was killed, by a process beside it.
+"""End of an agent's process with all its descendants: by the runtime, or, if that was killed, by a process next to it.
 
 Descendants have a mark in their environment, by which those in sessions of their own are found, too. As a program, of
 the standard library alone, this file waits until the runtime has ended: ``descendants.py MARK PID_OF_THE_RUNTIME``.

@@ -13,7 +13,7 @@ from robot_runtime.tasks.task import Task
 
 
 class Interface(ABC):
-    """The runtime's side of one kind of agent.
+    """The runtime's side of a kind of agent.
 
     Attributes:
         kind: the word before the agent's name, and the class of that kind in the worker.
@@ -45,10 +45,10 @@ class Interface(ABC):
         """Decode the agent's return value: a decision, and the answer to the task's question if it holds one.
 
         Raises:
-            PolicyError: it is no action.
+            PolicyError: it is not an action.
             UnknownAction: it is an action that the task does not have.
         """
 
     def invalid_answer(self, returned: object, remedy: str) -> PolicyError:
-        """The error for a return value that is no action."""
-        return PolicyError(f"agent {self.name!r} returned {returned!r:.300}, which is no action", remedy)
+        """The error for a return value that is not an action."""
+        return PolicyError(f"agent {self.name!r} returned {returned!r:.300}, which is not an action", remedy)

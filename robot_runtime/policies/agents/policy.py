@@ -58,7 +58,7 @@ class AgentPolicy(Policy):
         """The agent's action.
 
         Raises:
-            PolicyError: it raised, hangs, ended, or returned something that is no action.
+            PolicyError: it raised, hangs, ended, or returned something that is not an action.
             UnknownAction: it returned an action that the task does not have.
         """
         if self._task is None:

@@ -45,7 +45,7 @@ _BUFFER_BYTES = 1 << 20
 
 
 class AgentProcess:
-    """The process of one agent. For use by one thread.
+    """The process of an agent. For use by one thread.
 
     Args:
         name: name of the agent, for messages.

@@ -1,4 +1,4 @@
-"""Worker process of one agent, started by :mod:`robot_runtime.policies.agents.process`.
+"""Worker process of an agent, started by :mod:`robot_runtime.policies.agents.process`.
 
 This file is run by path, by the interpreter that the agent needs: Python 3.8 or newer with numpy, and nothing of
 robot_runtime. The runtime imports the encoding of frames from here.
@@ -37,7 +37,7 @@ _MAX_DEPTH = 8
 
 
 class FrameError(Exception):
-    """The received bytes are no frame."""
+    """The received bytes are not a frame."""
 
 
 def encode(document: Mapping[str, Any], arrays: Mapping[str, Any] | None = None) -> list[bytes | memoryview]:
@@ -57,7 +57,7 @@ def decode(read: Callable[[int], bytearray], most_bytes: int) -> tuple[dict[str,
         most_bytes: upper bound of document and arrays together.
 
     Raises:
-        FrameError: the bytes are no frame, or a larger one.
+        FrameError: the bytes are not a frame, or a larger one.
     """
     magic, text_bytes, array_bytes = _HEAD.unpack(read(_HEAD.size))
     if magic != MAGIC:

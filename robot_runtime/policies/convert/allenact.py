@@ -113,7 +113,8 @@ def _backbone(options: Options) -> tuple[FrozenBackbone, dict[str, Array], Sourc
         kind = "resnet50" if "layer1.0.conv3.weight" in tensors else "resnet18"
     else:
         raise CheckpointError(
-            f"{file.path}: is no torchvision ResNet and no CLIP RN50", "give the weights that the policy was trained on"
+            f"{file.path}: neither a torchvision ResNet nor CLIP RN50",
+            "give the weights that the policy was trained on",
         )
     for name in [name for name in tensors if name.endswith("running_mean")]:  # older files have no such counts
         tensors.setdefault(name.replace("running_mean", "num_batches_tracked"), np.zeros((), np.int64))

@@ -143,7 +143,7 @@ def _read_zip(content: bytes, suspect: dict[str, None]) -> Any:
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         names = archive.namelist()
         if len(names) > _MAX_MEMBERS or len(set(names)) < len(names):
-            raise UnsafePickle("a zip with too many members, or two of one name")
+            raise UnsafePickle("a zip with too many members, or two of the same name")
         if sum(member.compress_size for member in archive.infolist()) > len(content):
             raise UnsafePickle("a zip whose members share their bytes")
         pickles = [name for name in names if name.count("/") == 1 and name.endswith("/data.pkl")]
@@ -204,7 +204,7 @@ def _fill(file: BinaryIO, storage: Storage) -> None:
 
 def _storage_reference(pid: Any) -> tuple[str, str, int]:
     if not isinstance(pid, tuple) or len(pid) < 5 or pid[0] != "storage":
-        raise UnsafePickle("it refers to something that is no storage")
+        raise UnsafePickle("it refers to something that is not a storage")
     _, kind, key, _, count = pid[:5]
     if not isinstance(key, str) or not key.isdigit() or type(count) is not int or not 0 <= count <= MAX_BYTES:
         raise UnsafePickle(f"a storage named {key!r} of {count!r} numbers")

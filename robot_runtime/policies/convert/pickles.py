@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 MAX_ELEMENTS = 1 << 31
-"""Upper bound of one tensor's size. A stride of zero makes a huge tensor out of a single number."""
+"""Upper bound of a tensor's size. A stride of zero makes a huge tensor out of a single number."""
 
 DTYPES: Mapping[str, str] = {
     "DoubleStorage": "<f8",
@@ -35,7 +35,7 @@ DTYPES: Mapping[str, str] = {
 
 
 class UnsafePickle(ValueError):
-    """The stream is no pickle, is damaged, or contains forbidden operations."""
+    """The stream is not a pickle, is damaged, or contains forbidden operations."""
 
 
 class Inert:
@@ -144,7 +144,7 @@ class StoredTensor:
 
 
 class DataUnpickler(pickle._Unpickler):
-    """Unpickler of one pickle that imports nothing.
+    """Unpickler of a pickle that imports nothing.
 
     The one in Python: that in C takes gigabytes for a ten-byte pickle that stores a value under a large number.
 
@@ -192,7 +192,7 @@ def load(
         on_suspect: called with each of :attr:`DataUnpickler.suspect`; nothing of it is called or imported.
 
     Raises:
-        UnsafePickle: it is no pickle, is damaged, or contains forbidden operations.
+        UnsafePickle: it is not a pickle, is damaged, or contains forbidden operations.
     """
     unpickler = DataUnpickler(file, storages)
     try:
@@ -236,7 +236,7 @@ def storage_type(found: Any) -> str:
 
 
 def item_size(dtype: str) -> int:
-    """Bytes of one element."""
+    """Bytes of an element."""
     return 2 if dtype == "bfloat16" else np.dtype(dtype).itemsize
 
 

@@ -54,7 +54,7 @@ class Settings:
         return None
 
     def get(self, kind: type[T], *paths: str) -> T | None:
-        """:func:`find` of a type; a whole number counts as a float.
+        """:func:`find` of a type; an integer counts as a float.
 
         Raises:
             CheckpointError: it is of another type; names the path.

@@ -155,7 +155,7 @@ def find_gamepad(folder: Path = FOLDER) -> Path:
 
 
 def _stick_ranges(device: int) -> dict[int, tuple[int, int]]:
-    """Ranges of the stick's axes as the kernel knows them (EVIOCGABS); nothing of what is no input device."""
+    """Ranges of the stick's axes as the kernel knows them (EVIOCGABS); nothing of what is not an input device."""
     ranges = {}
     for code in (ABS_X, ABS_Y):
         request = 2 << 30 | _ABSINFO.size << 16 | ord("E") << 8 | 0x40 + code

@@ -2,7 +2,7 @@
 
 The record of a step says who decided, with which device, what the person saw, and the reaction time. Habitat's human
 baseline saw the robot's camera alone; a person who sees the robot or the map is not comparable with it, so the view
-that was offered is written beside each action.
+that was offered is written next to each action.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PATIENCE_S = 600.0
 """Longest wait for one action."""
 
 PERIOD_S = 0.3
-"""Duration of one continuous command: what a robot still drives after the key is released, without its ramp."""
+"""Duration of a continuous command: what a robot still drives after the key is released, without its ramp."""
 
 _POLL_S = 0.1
 _SHARES: dict[Action, tuple[float, float, float]] = {

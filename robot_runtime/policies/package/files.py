@@ -28,7 +28,7 @@ _BARE = {
     ".pth": ("a checkpoint", _CONVERT),
     ".ckpt": ("a checkpoint", _CONVERT),
 }
-"""Files that are no package, with what to do about them."""
+"""Files that are not a package, with what to do about them."""
 
 MAX_FILES = 64
 MAX_MANIFEST_BYTES = 1 << 20
@@ -182,7 +182,7 @@ class _Zip(_Container):
             kind = stat.S_IFMT(member.external_attr >> 16)
             if "/" in member.filename or "\\" in member.filename or kind not in (0, stat.S_IFREG):
                 raise PackageError(
-                    f"{self.path}: member {member.filename!r} is no plain file beside the manifest",
+                    f"{self.path}: member {member.filename!r} is not a plain file next to the manifest",
                     "a package is flat: put its files at the top of the zip",
                 )
 

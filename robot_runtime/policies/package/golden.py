@@ -60,7 +60,7 @@ class Golden:
         return len(self.first)
 
     def prepared(self, step: int) -> dict[str, Array]:
-        """The inputs of one step that come from sensors."""
+        """The inputs of a step that come from sensors."""
         return {name: array[step] for name, array in self.inputs.items()}
 
     def to_bytes(self) -> bytes:
@@ -269,5 +269,5 @@ def _difference(a: Array, b: Array) -> float:
 
 def _bad(manifest: Manifest, problem: str) -> PackageError:
     return PackageError(
-        f"{manifest.golden.file}: is no golden rollout of this policy: {problem}", "write the package again"
+        f"{manifest.golden.file}: is not a golden rollout of this policy: {problem}", "write the package again"
     )

@@ -373,7 +373,7 @@ class Manifest:
     def _check_goal(self) -> None:
         goal = self.goal
         if goal.sensor is not None and goal.sensor not in self.needs:
-            raise ValueError(f"goal.sensor {goal.sensor!r} is no input's role")
+            raise ValueError(f"goal.sensor {goal.sensor!r} is not an input's role")
         if goal.format == "id":
             by_id = {category.id: name for name, category in self.task.categories.items()}
             if by_id != dict(enumerate(goal.vocabulary)):
@@ -388,5 +388,5 @@ def _check_sha256(text: str) -> None:
 def _check_file(name: str) -> None:
     if not _FILE.fullmatch(name):
         raise ValueError(
-            f"a package's files lie beside its manifest and are named by letters, digits and . _ -: {name!r}"
+            f"a package's files lie next to its manifest and are named by letters, digits and . _ -: {name!r}"
         )

@@ -165,7 +165,7 @@ def _execution(arguments: Mapping[str, Any]) -> tuple[Execution, dict[str, Any]]
         if name not in kinds:
             raise ConfigError(f"a policy package takes no argument {name!r}", f"use one of {', '.join(kinds)}")
         if isinstance(value, bool) or not isinstance(value, kinds[name]):
-            wanted = "a text" if kinds[name] is str else "a whole number" if kinds[name] is int else "a number"
+            wanted = "a text" if kinds[name] is str else "an integer" if kinds[name] is int else "a number"
             raise ConfigError(f"argument {name}={value!r} is not {wanted}", "correct the value")
         values[name] = value
     execution: dict[str, Any] = {name: values.pop(name) for name in ("threads", "device") if name in values}

@@ -9,7 +9,7 @@ from robot_runtime.policies.package.manifest import Selection
 
 
 class Selector:
-    """Selector of one episode; of equal logits it takes the first.
+    """Selector of an episode; of equal logits it takes the first.
 
     Args:
         selection: mode, temperature and seed.

@@ -22,7 +22,7 @@ from robot_runtime.common.geometry import SE2
 Floats = NDArray[np.float64]
 
 TURN_COST_M = 0.004
-"""Cost of one turn, in meters of path length: decides between plans of equal length."""
+"""Cost of a turn, in meters of path length: decides between plans of equal length."""
 
 _SAMPLE_SPACING_M = 0.05
 _BIN_M = 0.03

@@ -14,5 +14,5 @@ answer                 ``sequence`` of the request; ``error`` (``message``, ``re
 =====================  =================================================================================================
 
 An answer with the number of another request is ignored. A request that is repeated after a lost link gets its earlier
-answer, and the policy does not decide twice. A session is one episode of one client.
+answer, and the policy does not decide twice. A session is one episode of a client.
 """

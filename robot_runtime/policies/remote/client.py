@@ -60,7 +60,7 @@ class RemotePolicy(Policy):
 
     Raises:
         LinkLost: the server cannot be reached.
-        PolicyError: it is no policy server, is not trusted, or refuses the token.
+        PolicyError: it is not a policy server, is not trusted, or refuses the token.
         ConfigError: an argument has an invalid value.
     """
 
@@ -111,7 +111,7 @@ class RemotePolicy(Policy):
 
         Raises:
             LinkLost: the link was lost and could not be restored in time.
-            PolicyError: no answer in time, an error of the policy, or an answer that is no decision.
+            PolicyError: no answer in time, an error of the policy, or an answer that is not a decision.
             UnknownAction: an action that the task does not have.
         """
         if self._task is None:
@@ -300,5 +300,5 @@ class RemotePolicy(Policy):
 
 def _seconds(name: str, value: object) -> float:
     if not isinstance(value, int | float) or not 0 < value <= 3600:
-        raise ConfigError(f"argument {name}={value!r} is no time limit", "give seconds, more than 0, at most 3600")
+        raise ConfigError(f"argument {name}={value!r} is not a time limit", "give seconds, more than 0, at most 3600")
     return float(value)

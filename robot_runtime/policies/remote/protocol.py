@@ -36,7 +36,7 @@ _COMMANDS = {kind.action.value: kind for kind in (VelocityCommand, WaypointComma
 
 
 class ProtocolError(PolicyError):
-    """The received bytes are no message."""
+    """The received bytes are not a message."""
 
 
 def pack(message: Mapping[Any, Any]) -> bytes:
@@ -49,7 +49,7 @@ def unpack(data: object) -> dict[Any, Any]:
     """Decode a message. Arrays are read-only and share the memory of ``data``.
 
     Raises:
-        ProtocolError: it is no message, or has an array of another type than bool, integer and float.
+        ProtocolError: it is not a message, or has an array of another type than bool, integer and float.
     """
     if not isinstance(data, bytes):
         raise ProtocolError(
@@ -72,7 +72,7 @@ def observation_to_message(observation: Observation) -> dict[str, Any]:
 
 
 def observation_from_message(message: Mapping[Any, Any]) -> Observation:
-    """The inverse of :func:`observation_to_message`, without the values that are no observations."""
+    """The inverse of :func:`observation_to_message`, without the values that are not observations."""
     observation: Observation = {}
     for name, value in message.items():
         if isinstance(name, str) and isinstance(value, np.ndarray | np.generic | str):
@@ -105,7 +105,7 @@ def decision_from_message(message: Mapping[Any, Any], task: Task, name: str) -> 
         kind = _COMMANDS.get(action) if isinstance(action, str) else None
         if kind is None or not isinstance(numbers, dict) or set(numbers) != {field.name for field in fields(kind)}:
             raise PolicyError(
-                f"policy {name!r} answered {message!r:.200}, which is no action",
+                f"policy {name!r} answered {message!r:.200}, which is not an action",
                 "correct the policy server: docs/how-to/remote-policies.md",
             )
         if not all(isinstance(value, int | float) for value in numbers.values()):

@@ -20,7 +20,7 @@ def register(groups: dict[str, typer.Typer]) -> None:
 @grouped_options
 def compare(
     *,
-    a: Annotated[Path, typer.Argument(help="Logs of one policy: a folder, or a log.", metavar="A")],
+    a: Annotated[Path, typer.Argument(help="Logs of a policy: a folder, or a log.", metavar="A")],
     b: Annotated[Path, typer.Argument(help="Logs of the other, on the same episodes.", metavar="B")],
     json: Annotated[Path | None, typer.Option(help="Write the comparison to this file.")] = None,
     cluster: Annotated[

@@ -149,7 +149,7 @@ class Chart:
             self.parts.append(element("polyline", css, points=points(run * 2 if len(run) == 1 else run)))
 
     def legend(self, names: Sequence[tuple[str, str]]) -> None:
-        """(label, class) of the curves, beside the title from the right."""
+        """(label, class) of the curves, next to the title from the right."""
         x = float(self.right)
         for label, css in reversed(names):
             self.text(x, 13, label, "end", css)

@@ -1,4 +1,4 @@
-"""Data of one log for its report: trajectory, contacts, distances, a few images."""
+"""Data of a log for its report: trajectory, contacts, distances, a few images."""
 
 from __future__ import annotations
 

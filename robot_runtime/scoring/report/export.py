@@ -60,7 +60,7 @@ def write_json(path: Path, scores: Sequence[EpisodeScore], cluster: Cluster = "n
 def write_parquet(path: Path, scores: Sequence[EpisodeScore]) -> None:
     """Write a row per log and a column per metric, null where it was not scored.
 
-    The file's metadata ``robot_runtime`` is the JSON that ``write_json`` writes beside the episodes.
+    The file's metadata ``robot_runtime`` is the JSON that ``write_json`` writes next to the episodes.
 
     Raises:
         ConfigError: pyarrow is not installed.
@@ -137,7 +137,7 @@ def _episode(score: EpisodeScore, choices: _Numbered, runs: _Numbered) -> dict[s
 
 
 def _column_texts(row: dict[str, Any]) -> dict[str, str | None]:
-    """Fields that take one Parquet column each although they are no text: path, notes, and verdicts as JSON."""
+    """Fields that take one Parquet column each although they are not text: path, notes, and verdicts as JSON."""
     return {
         "path": str(row["path"]),
         "notes": "; ".join(row["notes"]) or None,

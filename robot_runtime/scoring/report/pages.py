@@ -41,7 +41,7 @@ OPEN_EPISODES = 6
 """Episodes that are unfolded when a single page opens."""
 
 PAGES = "episodes"
-"""Folder of the episodes' pages, beside the index."""
+"""Folder of the episodes' pages, next to the index."""
 
 
 @dataclass(frozen=True)

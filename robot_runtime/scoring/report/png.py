@@ -1,4 +1,4 @@
-"""PNG of one episode: map with trajectory, camera images, distance to the goal."""
+"""PNG of an episode: map with trajectory, camera images, distance to the goal."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Result files of challenges, and Habitat's, the flattened metrics, which exists for every kind of task.
 
-A file is written from one policy's logs of one task, without logs that could not be scored.
+A file is written from one policy's logs of a task, without logs that could not be scored.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class SubmissionWriter(Protocol):
 
         Args:
             path: path of the file, gzipped if its name ends in ``.gz``.
-            scores: scores of one policy's logs.
+            scores: scores of a policy's logs.
             split: split of the dataset for logs that name none.
             on_written: function that is called after each scored episode, for progress.
 
@@ -111,7 +111,7 @@ def write_habitat(
 
 
 def scores_of_one_policy(scores: Sequence[EpisodeScore]) -> list[EpisodeScore]:
-    """The scored episodes, if they are of one task and one policy.
+    """The scored episodes, if they are of the same task and policy.
 
     Raises:
         ConfigError: several tasks or agents.
@@ -123,7 +123,7 @@ def scores_of_one_policy(scores: Sequence[EpisodeScore]) -> list[EpisodeScore]:
     for what, names in (("task", {s.task for s in scored}), ("agent", {s.agent for s in scored})):
         if len(names) > 1:
             raise ConfigError(
-                f"a submission is of one {what}, but the logs are of {', '.join(sorted(names))}",
+                f"a submission needs logs of a single {what}, but the logs are of {', '.join(sorted(names))}",
                 f"give the logs of one {what}",
             )
     return scored

@@ -58,7 +58,7 @@ class PolicyGap:
 
 @dataclass(frozen=True)
 class Level:
-    """One metric of one policy in each world, over the episodes that it ran in both."""
+    """One metric of a policy in each world, over the episodes that it ran in both."""
 
     agent: str
     metric: str
@@ -68,7 +68,7 @@ class Level:
 
 @dataclass(frozen=True)
 class Correlation:
-    """Correlation of simulated and real means of one metric over the policies.
+    """Correlation of simulated and real means of a metric over the policies.
 
     Attributes:
         metric: name of the metric.
@@ -182,7 +182,7 @@ _Means = dict[tuple[str, str], float]
 
 @dataclass(frozen=True)
 class _Runs:
-    """The paired logs of one policy."""
+    """The paired logs of a policy."""
 
     agent: str
     simulated: list[EpisodeScore]
@@ -242,7 +242,7 @@ def _correlation(name: str, runs: Sequence[_Runs]) -> Correlation:
 
 
 def _level(name: str, run: _Runs) -> Level | None:
-    """Means of one policy; None where it is not correlated."""
+    """Means of a policy; None where it is not correlated."""
     simulated, real = episode_means(name, run.simulated), episode_means(name, run.real)
     if not simulated or simulated.keys() != real.keys():
         return None

@@ -19,7 +19,7 @@ from robot_runtime.scoring.statistics.intervals import CONFIDENCE
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One metric of one policy in both worlds, as text; ``differs`` if the difference is significant."""
+    """One metric of a policy in both worlds, as text; ``differs`` if the difference is significant."""
 
     policy: str
     metric: str

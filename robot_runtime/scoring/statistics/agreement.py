@@ -33,7 +33,7 @@ def agreement(first: Sequence[bool], second: Sequence[bool], confidence: float =
     """Cohen's kappa (1960) with the large-sample interval of Fleiss, Cohen and Everitt (1969).
 
     Args:
-        first: verdicts of one person.
+        first: verdicts of a person.
         second: verdicts of the other on the same episodes in the same order.
         confidence: confidence level of the interval.
 

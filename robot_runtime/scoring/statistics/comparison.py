@@ -58,7 +58,7 @@ class MetricComparison:
 
 @dataclass(frozen=True)
 class GroupComparison:
-    """The pairs of one task and split.
+    """The pairs of a task and split.
 
     Attributes:
         task: name of the task.
@@ -114,7 +114,7 @@ def compare(a: Sequence[EpisodeScore], b: Sequence[EpisodeScore], cluster: Clust
     the clusters are drawn for the interval and change sign in the test.
 
     Args:
-        a: scores of one policy.
+        a: scores of a policy.
         b: scores of the other.
         cluster: unit of interval and test.
 

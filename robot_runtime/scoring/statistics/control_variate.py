@@ -58,7 +58,7 @@ def control_variate(
     confidence: float = CONFIDENCE,
     planned: int | None = None,
 ) -> ControlVariate:
-    """Estimate the mean over starts of one metric on the robot.
+    """Estimate the mean over starts of a metric on the robot.
 
     Starts must be drawn alike for both worlds: which of the simulated ones the robot runs must not depend on outcomes.
 

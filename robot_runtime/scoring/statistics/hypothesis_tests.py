@@ -102,7 +102,7 @@ def further_episodes(
     """Number of additional episodes needed to tell two policies apart.
 
     N = V ((z_(1-alpha/2) + z_power) / difference)^2, the usual size of a paired test, where V is N times the variance
-    of the mean difference: the variance of one difference, or that with the clusters' design effect; minus the
+    of the mean difference: the variance of a difference, or that with the clusters' design effect; minus the
     episodes at hand.
 
     Args:
@@ -188,7 +188,7 @@ def _methods(simulated: ArrayLike, real: ArrayLike) -> tuple[NDArray[np.float64]
 
 
 def spl_variance(success_rate: float, path_ratio: float, episodes: int) -> tuple[float, float]:
-    """Variance of SPL, of one episode and of the mean over ``episodes``, where success is a coin toss.
+    """Variance of SPL, of an episode and of the mean over ``episodes``, where success is a coin toss.
 
     c^2 p (1 - p), and that over N, for success rate p and path ratio c = l / max(p, l). Batra et al. 2020, "ObjectNav
     Revisited", 2.1.1 prints p (1 - p) SPL^2 instead, which is too small by the factor p^2.

@@ -33,7 +33,7 @@ def calibrate(scores: ArrayLike, truth: ArrayLike, abstention: float = 0.1) -> J
     if values.ndim != 1 or values.shape != yes.shape or not ((values >= 0) & (values <= 1)).all():
         raise ValueError(f"need scores in 0..1 and as many truths, got {values.shape} and {yes.shape}")
     if yes.all() or not yes.any():
-        raise ValueError("a judge cannot be calibrated on episodes of one outcome")
+        raise ValueError("a judge cannot be calibrated on episodes of the same outcome")
     levels = np.unique(np.quantile(values, np.linspace(0, 1, 101), method="nearest"))  # values that occur
     best, thresholds = (-1.0, 0.0), (0.5, 0.5)
     for i, low in enumerate(levels):

@@ -156,7 +156,7 @@ class SequentialPairedTest:
         self.pairs = 0
 
     def add(self, a: float, b: float) -> Decision:
-        """Add the scores of one start and return the decision so far.
+        """Add the scores of a start and return the decision so far.
 
         Raises:
             ConfigError: a score is not in the metric's range, or the largest number of pairs is reached.

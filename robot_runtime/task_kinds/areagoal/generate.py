@@ -49,7 +49,7 @@ def generate(scene: Scene, task: Task, count: int, seed: int) -> list[Episode]:
 
 
 def _room_episode(sampler: Sampler, scene: Scene, task: Task, index: int, category: str) -> Episode | None:
-    """An episode, or None if no start is found, as in a scene of one room."""
+    """An episode, or None if no start is found, as in a scene with a single room."""
     wanted = Episode(str(index), scene.name, SE2(), (), category=category)
     rooms = areagoal.goal_rooms(task, scene, wanted)
     places = areagoal.targets(task, wanted, scene)

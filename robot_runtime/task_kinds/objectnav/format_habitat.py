@@ -112,7 +112,7 @@ def save(
         more_goals: further entries of ``goals_by_category``, see :func:`unused_goals`.
 
     Raises:
-        EpisodeError: an episode without category, two of one scene and category with different goals, no
+        EpisodeError: an episode without category, two of the same scene and category with different goals, no
             ``category_ids`` where they are needed, or the file cannot be written.
     """
     goals_by_category: dict[str, list[dict[str, Any]]] = {}

@@ -35,7 +35,7 @@ def write_robothor(
 
     Raises:
         ConfigError: as a :class:`SubmissionWriter`.
-        RecordingError: the same, or two logs are of one episode.
+        RecordingError: the same, or two logs are of the same episode.
         UnknownAction: RoboTHOR does not have an action.
     """
     scored = scores_of_one_policy(scores)
@@ -92,7 +92,7 @@ def _number(score: EpisodeScore, name: str) -> float:
 
 
 def robothor_episode(header: EpisodeHeader, steps: Iterable[StepRecord]) -> dict[str, Any]:
-    """``trajectory`` and ``actions_taken`` of one episode.
+    """``trajectory`` and ``actions_taken`` of an episode.
 
     Raises:
         UnknownAction: an action that RoboTHOR does not have.

@@ -82,7 +82,7 @@ def fit_judge(facts: Sequence[Facts], truth: Sequence[bool], detector: str, abst
         abstention: largest share of frames without a verdict, of those that thresholds are chosen on.
 
     Raises:
-        ConfigError: there are too few frames of one outcome.
+        ConfigError: there are too few frames of the same outcome.
     """
     if min(sum(truth), len(truth) - sum(truth)) < _LEAST:
         raise ConfigError(

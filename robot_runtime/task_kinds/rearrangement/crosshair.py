@@ -94,7 +94,7 @@ class Pointer:
         return found
 
     def hits(self, x: Floats, y: Floats, yaw: Floats, ray: Ray, box: UprightBox) -> Floats:
-        """Score of a ray at a box from each pose: 1 through the middle, 0 along an edge, negative beside it.
+        """Score of a ray at a box from each pose: 1 through the middle, 0 along an edge, negative next to it.
 
         Args:
             x: x coordinates of the robot's poses; the three arrays broadcast.

@@ -1,6 +1,6 @@
 """Habitat's ``RearrangeDataset-v0``: rigid objects to add to the scene, and their goal poses.
 
-``rigid_objs`` lists ``[configuration file, 4 x 4 transform]``; habitat-lab names the n-th object of one file
+``rigid_objs`` lists ``[configuration file, 4 x 4 transform]``; habitat-lab names the n-th object of a file
 ``<name of the file>_:000n``, and ``targets`` has the goal transform of some of them by that name. Objects without one
 must stay. Joint states (``ao_states``), markers and receptacles are stored in ``Episode.info``, see
 :mod:`robot_runtime.datasets.habitat_common`.

@@ -101,7 +101,7 @@ class _Move:
 
 
 class _Generator:
-    """Generator of the episodes of one scene and task."""
+    """Generator of the episodes of a scene and task."""
 
     def __init__(self, scene: Scene, task: Task, seed: int) -> None:
         self._scene, self._task, self._settings = scene, task, settings(task)

@@ -34,7 +34,7 @@ from robot_runtime.tasks.episode_objects import added_objects
 from robot_runtime.tasks.task import Task
 
 TRIES = 9
-"""Largest number of grabs, and of releases, of one object."""
+"""Largest number of grabs, and of releases, of an object."""
 
 ROUNDS = 3
 """Largest number of times that one object is put down without remaining where it should."""
@@ -79,7 +79,7 @@ class _Job:
 
 @dataclass
 class _Failures:
-    """Grabs, or releases, of one object that failed, and where."""
+    """Grabs, or releases, of an object that failed, and where."""
 
     count: int = 0
     places: list[Point] = field(default_factory=list)

@@ -206,7 +206,7 @@ def places_to_grab(task: Task, scene: Scene, box: UprightBox) -> list[Point]:
 
 
 def within(room: Room, x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """``room.contains`` for arrays of one shape."""
+    """``room.contains`` for arrays of the same shape."""
     inside = np.zeros(x.shape, bool)
     corners = room.polygon
     for (x0, y0), (x1, y1) in zip(corners, (*corners[1:], corners[0]), strict=True):

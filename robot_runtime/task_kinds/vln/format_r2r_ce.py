@@ -1,6 +1,6 @@
 """Instruction following in continuous environments: R2R-CE (``VLN-CE-v1``) and RxR-CE (``RxR-VLN-CE-v1``).
 
-A split ``val_unseen.json.gz`` has the episodes; ``val_unseen_gt.json.gz`` beside it has, by episode id, the positions
+A split ``val_unseen.json.gz`` has the episodes; ``val_unseen_gt.json.gz`` next to it has, by episode id, the positions
 and actions of a follower of the reference path. nDTW is measured against those positions (:func:`ground_truth_path`),
 not against the few nodes of ``reference_path``.
 
@@ -93,7 +93,7 @@ def reader(document: Any, path: Path) -> Reader:
 
 
 def save(path: Path, episodes: Sequence[Episode]) -> None:
-    """Write one split, and the ground truth beside it if an episode has one. Raises ``EpisodeError``."""
+    """Write one split, and the ground truth next to it if an episode has one. Raises ``EpisodeError``."""
     rest = episodes[0].info.get("dataset", {}) if episodes else {}
     if not any(map(habitat_common.from_habitat, episodes)):
         rest = {"instruction_vocab": {"word_list": []}}

@@ -135,8 +135,8 @@ def test_validate_and_bench_print_the_runtime(package: Path, capsys: pytest.Capt
         (["run", "--policy", "{package}", "--agent", "random"], 2, "two policies"),
         (["run", "--policy", "nowhere.zip"], 9, "no such policy package"),
         (["policy", "diff", "{package}", "nowhere"], 8, "nowhere"),
-        (["run", "--policy", "{package}", "--agent-arg", "threads=many"], 2, "threads='many' is not a whole number"),
-        (["run", "--policy", "{package}", "--agent-arg", "threads=1.5"], 2, "threads=1.5 is not a whole number"),
+        (["run", "--policy", "{package}", "--agent-arg", "threads=many"], 2, "threads='many' is not an integer"),
+        (["run", "--policy", "{package}", "--agent-arg", "threads=1.5"], 2, "threads=1.5 is not an integer"),
     ],
 )
 def test_impossible_requests_are_refused_with_an_exit_code(

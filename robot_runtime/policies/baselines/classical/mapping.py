@@ -56,7 +56,7 @@ class _View:
 
 
 class Mapper:
-    """Writes depth images of one camera into a grid."""
+    """Writes depth images of a camera into a grid."""
 
     def __init__(self, camera: TrainingCamera, grid: Grid) -> None:
         self.grid = grid

@@ -28,7 +28,7 @@ class CostParameters:
         comfort_m: distance from which on clearance costs nothing.
         tight_slowness: cost factor next to obstacles.
         unknown_slowness: cost factor of cells not observed yet. A little more than 1: unknown cells count as free, but
-            of two paths of one length the known one is taken.
+            of two paths of the same length the known one is taken.
         suspect_slowness: cost factor of cells that an object seen beyond them may reach into.
         touch_slowness: addend for every earlier contact near the cell.
     """

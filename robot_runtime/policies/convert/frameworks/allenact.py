@@ -46,7 +46,7 @@ class _PlaceholderFinder:
 
 
 def seed_modules():
-    """Make torchvision importable beside a torch of another build, and leave the trainer's tools out."""
+    """Make torchvision importable next to a torch of another build, and leave the trainer's tools out."""
     sys.meta_path.append(_PlaceholderFinder({name for name in _UNUSED if importlib.util.find_spec(name) is None}))
     library = None
     try:

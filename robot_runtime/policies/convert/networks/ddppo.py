@@ -1,4 +1,4 @@
-"""DD-PPO's navigation policy: images through a ResNet, goal and previous action beside it, recurrent, step by step.
+"""DD-PPO's navigation policy: images through a ResNet, with goal and previous action, recurrent, step by step.
 
 Wijmans et al., "DD-PPO", ICLR 2020, section 4; habitat-baselines ``rl/ddppo/policy/resnet_policy.py``, whose parameters
 have these names.

@@ -40,7 +40,7 @@ def open_onnx(manifest: Manifest, data: bytes, execution: Execution) -> Network:
     except Exception as error:  # its own classes derive from Exception, one for each way to fail
         raise PackageError(
             f"{manifest.model.file}: ONNX Runtime {ort.__version__} does not take it: {error}",
-            "check that the file is whole and uses operators of the declared opset",
+            "check that the file is complete and uses operators of the declared opset",
         ) from error
     device = "CUDA" if "CUDAExecutionProvider" in session.get_providers() else "CPU"
     network = _OnnxNetwork(session, f"onnxruntime {ort.__version__}, {device}, threads {execution.threads}")

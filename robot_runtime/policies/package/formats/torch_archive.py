@@ -48,7 +48,7 @@ def checked_archive(data: bytes, name: str, accept: Callable[[str, Callable[[], 
     except ValueError as error:
         raise PackageError(f"{name}: {error}", "convert the policy to ONNX, or export it again") from error
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError) as error:
-        raise PackageError(f"{name}: is no whole torch archive: {error}", "copy the package again") from error
+        raise PackageError(f"{name}: not a complete torch archive: {error}", "copy the package again") from error
     target.seek(0)
     return target
 
@@ -56,9 +56,9 @@ def checked_archive(data: bytes, name: str, accept: Callable[[str, Callable[[], 
 def _check_names(members: list[zipfile.ZipInfo]) -> None:
     names = [member.filename for member in members]
     if len(set(names)) < len(names):
-        raise ValueError("has two members of one name")
+        raise ValueError("has two members of the same name")
     if len({name.partition("/")[0] for name in names}) != 1:
-        raise ValueError("is no torch archive: its members have no common folder")
+        raise ValueError("is not a torch archive: its members have no common folder")
     for name in names:
         if "\\" in name or ".." in name.split("/") or "" in name.split("/"):
             raise ValueError(f"has a member {name!r}")

@@ -70,7 +70,7 @@ def _check_tensors(path: str, document: Any) -> None:
 def _check_graph(path: str, document: Any) -> None:
     for item in _dictionaries(document):
         if "target" in item and "inputs" in item and not _OPERATOR.fullmatch(str(item["target"])):
-            raise ValueError(f"{path} calls {item['target']!r}, which is no operator of torch's aten set")
+            raise ValueError(f"{path} calls {item['target']!r}, which is not an operator of torch's aten set")
         if "expr_str" in item and not _SYMBOL.fullmatch(str(item["expr_str"])):
             raise ValueError(f"{path} computes a size as {item['expr_str']!r}; export it with fixed sizes")
         if item.get("guards_code"):

@@ -67,5 +67,5 @@ def not_taken(manifest: Manifest, error: Exception) -> PackageError:
     """The error for a file that torch refuses."""
     return PackageError(
         f"{manifest.model.file}: torch {torch.__version__} does not take it: {error}",
-        "check that the file is whole, and the version with which it was written",
+        "check that the file is complete, and the version with which it was written",
     )

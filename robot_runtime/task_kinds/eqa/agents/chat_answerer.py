@@ -42,7 +42,7 @@ _PROMPT = (
 
 @dataclass(frozen=True)
 class Reply:
-    """Result of one request.
+    """Result of a request.
 
     Attributes:
         answer: None if there is none.
@@ -76,7 +76,7 @@ class ChatService:
     def __post_init__(self) -> None:
         parts = urlsplit(self.url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ConfigError(f"--answerer {self.url!r} is no address", "write it like http://localhost:8080/v1")
+            raise ConfigError(f"--answerer {self.url!r} is not an address", "write it like http://localhost:8080/v1")
         if not 0 < self.timeout_s < math.inf:
             raise ConfigError(f"the answerer's time limit is {self.timeout_s} s", "give it a positive number")
 
@@ -150,7 +150,7 @@ def _read(body: bytes, latency_s: float) -> Reply:
         said = json.loads(text[text.index("{") : text.rindex("}") + 1])
         answer, probability = str(said["answer"]).strip().lower(), float(said.get("probability", 1.0))
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        return Reply(None, 0.0, f"sent something that is no answer: {type(error).__name__}", latency_s)
+        return Reply(None, 0.0, f"sent something that is not an answer: {type(error).__name__}", latency_s)
     stated = document.get("usage")
     usage = {
         key: float(value)

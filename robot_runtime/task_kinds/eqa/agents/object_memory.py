@@ -17,7 +17,7 @@ from robot_runtime.tasks.task import TrainingCamera
 
 CELL_M = 0.025
 _LINK_CELLS = 5
-"""Parts of one category are one object if they are in cubes of this many cells that are the same or touch."""
+"""Parts of a category are one object if they are in cubes of this many cells that are the same or touch."""
 
 LEAST_PIXELS = 8
 _MOST_PIXELS = 1500
@@ -102,7 +102,7 @@ class RememberedObject:
 
 
 class ObjectMemory:
-    """The objects of one episode.
+    """The objects of an episode.
 
     Args:
         camera: camera of the images.

@@ -56,7 +56,7 @@ class Conclusion:
 
 
 class Reasoner:
-    """The program of one question.
+    """The program of a question.
 
     Args:
         question: text.

@@ -25,7 +25,7 @@ _VOCABULARIES = ("answers", "words")
 
 @dataclass(frozen=True)
 class Tally:
-    """Counts of one template's questions: ``possible = too_rare + too_predictable + kept``."""
+    """Counts of a template's questions: ``possible = too_rare + too_predictable + kept``."""
 
     possible: int
     too_rare: int

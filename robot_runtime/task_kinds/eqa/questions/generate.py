@@ -30,7 +30,7 @@ def generate_questions(scenes: Sequence[Scene], rules: QuestionRules = FEW_SCENE
 
     Raises:
         ConfigError: an unknown template, or fewer scenes than ``min_environments``, so that no question could pass.
-        SceneError: no scene, two of one name, or one without view points although the rules need them.
+        SceneError: no scene, two of the same name, or one without view points although the rules need them.
     """
     _check(scenes, rules)
     houses = sorted((House.of(scene, rules) for scene in scenes), key=lambda house: house.scene)
