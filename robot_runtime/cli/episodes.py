@@ -1,4 +1,4 @@
-"""``robot-runtime episodes``: generate, inspect, validate and convert episode files."""
+"""``robot-runtime episodes``: generate, inspect and validate episode files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ def register(groups: dict[str, typer.Typer]) -> None:
     groups["episodes"].command("generate")(generate)
     groups["episodes"].command("info")(info)
     groups["episodes"].command("validate")(validate)
-    groups["episodes"].command("convert")(convert)
 
 
 def generate(
@@ -128,25 +127,6 @@ def validate(
         options.write_json(json, report.to_document())
     if strict and report.findings:
         raise typer.Exit(EpisodeError.exit_code)
-
-
-def convert(
-    source: Annotated[Path, typer.Argument(help="train, val or test.pkl.gz of ai2thor-rearrangement.")],
-    out: Annotated[Path, typer.Option(help="File to write, ending in .json.gz.")],
-    stage: Annotated[str | None, typer.Option(help="The split's name in the episodes' ids; else the file's.")] = None,
-) -> None:
-    """Convert iTHOR's rearrangement episodes from pickle to JSON, once, in a sandbox.
-
-    Nothing else in the runtime reads pickles: they are programs. The sandbox knows no names, writes no files and has
-    limits of memory and time; a pickle of more than plain data is refused.
-
-    Example:
-        robot-runtime episodes convert val.pkl.gz --out ithor_val.json.gz
-    """
-    from robot_runtime.common.console import console
-    from robot_runtime.task_kinds.rearrangement.convert_ithor import convert as convert_file
-
-    console.print(f"{convert_file(source, out, stage)} episodes: {out}", soft_wrap=True)
 
 
 def _findings(report: Report) -> Table:

@@ -120,9 +120,9 @@ class ModelOptions:
 
             policy = Detecting(policy, Detector(self.detector))
         if self.answerer is not None:
-            from robot_runtime.task_kinds.eqa.agents.chat_answerer import Answered, ChatService
+            from robot_runtime.policies.answerers import answered
 
-            policy = Answered(policy, ChatService(self.answerer, self.answerer_model, self.answerer_timeout_s))
+            policy = answered(policy, self.answerer, self.answerer_model, self.answerer_timeout_s)
         return policy
 
 

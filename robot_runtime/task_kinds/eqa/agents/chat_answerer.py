@@ -206,3 +206,8 @@ class Answered(PolicyWrapper):
             said = f"{stops}the answerer said {reply.answer!r} with probability {reply.probability:.2f}"
         facts = {"url": self._service.url, "model": self._service.model, "latency_s": round(reply.latency_s, 4)}
         return {**super().info(), "answerer": {**facts, **reply.usage}, EVIDENCE: [said]}
+
+
+def answered(policy: Policy, url: str, model: str, timeout_s: float) -> Answered:
+    """The function of ``robot_runtime.answerers`` for services with OpenAI's chat interface."""
+    return Answered(policy, ChatService(url, model, timeout_s))

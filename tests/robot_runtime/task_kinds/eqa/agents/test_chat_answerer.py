@@ -19,6 +19,7 @@ from raising import raises_naming
 
 from robot_runtime.actions.discrete import Action
 from robot_runtime.errors import ConfigError, PolicyMismatch
+from robot_runtime.policies.answerers import answered
 from robot_runtime.policies.baselines.blind import RandomActions
 from robot_runtime.policies.stepping import decide
 from robot_runtime.records import ANSWER, EVIDENCE
@@ -166,6 +167,14 @@ def test_what_cannot_work_is_refused_before_the_robot_moves() -> None:
         ChatService("http://there", timeout_s=0)
     with raises_naming(PolicyMismatch, "+answerer", "kind eqa"):
         Answered(RandomActions(), ChatService("http://there")).check(load_task("pointnav_gps_compass"))
+
+
+def test_the_scheme_of_the_address_says_which_service() -> None:
+    assert answered(RandomActions(), "http://there", "default", 1.0).name == "random-actions+answerer"
+    with raises_naming(ConfigError, "localhost:8080"):
+        answered(RandomActions(), "localhost:8080", "default", 1.0)
+    with raises_naming(ConfigError, "gopher"):
+        answered(RandomActions(), "gopher://there", "default", 1.0)
 
 
 @given(st.binary(max_size=300) | st.builds(lambda text: said(text), st.text(max_size=80)))
