@@ -39,6 +39,7 @@ def test_the_kinects_bench_says_why_the_sdk_cannot_run_here(monkeypatch: pytest.
     assert "error code: 204" in row.note
 
 
+@pytest.mark.slow
 def test_the_realsenses_reprojection_is_measured_beside_the_sdks_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(realsense, "ROUNDS", 3)
     speed, error = realsense.rows(100, 0)

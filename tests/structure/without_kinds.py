@@ -25,7 +25,9 @@ REMOVED = ("eqa", "rearrangement", "vln", "areagoal")
 def copy_without(folder: Path, kinds: Iterable[str] = REMOVED) -> list[Path]:
     """Copy the tracked files to a new folder, without those of the kinds; return what was left out, relative."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout.decode()
-    files = [Path(name) for name in listed.split("\0") if name and (ROOT / name).is_file()]
+    files = [
+        Path(name) for name in listed.split("\0") if name and ((ROOT / name).is_file() or (ROOT / name).is_symlink())
+    ]
     gone = _belonging(files, tuple(kinds))
     for file in files:
         if file not in gone:

@@ -142,6 +142,7 @@ def test_the_baseline_of_2022_embeds_more_categories_than_its_task_uses(convert:
     assert "ids 0, 1, 2, 3, 4, 5" in note
 
 
+@pytest.mark.slow
 def test_what_a_pickle_asked_for_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, out, marker = tmp_path / "ckpt.pth", tmp_path / "out.zip", tmp_path / "marker"
 

@@ -184,3 +184,8 @@ def test_a_spoilt_pickle_is_plain_data_or_refused(data: st.DataObject, zipped: b
     except Refused as error:
         refused = error
     assert refused is None or str(refused)
+
+
+def test_the_old_spelling_of_the_command_is_an_error_that_names_the_new_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(["episodes", "convert", "a", "b"]) == 2
+    assert "--out" in capsys.readouterr().err
