@@ -1,5 +1,5 @@
 """``python -m robot_runtime`` is ``robot-runtime``."""
 
-from robot_runtime.cli.main import main
+from robot_runtime.cli.entry import main
 
 main()

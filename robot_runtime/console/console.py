@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, Literal
 
 import cv2
 import numpy as np
-from numpy.typing import NDArray
 from typing_extensions import Self, override
 
 from robot_runtime.campaign.messages import give_verdict
@@ -25,7 +25,7 @@ from robot_runtime.console.feed import Feed
 from robot_runtime.console.live_video import live_video
 from robot_runtime.console.protocol import Message
 from robot_runtime.console.supervision import PageGuide, Supervised, Supervision
-from robot_runtime.console.web import Neighbor, WebSettings, serve_pages
+from robot_runtime.console.web import Neighbor, WebSettings, jpeg, serve_pages
 from robot_runtime.errors import ConfigError
 from robot_runtime.estop.requests import Stops
 from robot_runtime.hal import RgbdFrame, Robot
@@ -38,8 +38,8 @@ from robot_runtime.records import EpisodeEnd, StepRecord, Subscriber
 from robot_runtime.tasks.episode import Episode
 
 PORT = 8900
-START_S = 20.0
-"""Longest time for the page's process to start and to end."""
+SENT_S, END_S = 0.5, 1.5
+"""Longest times for the last message to the page's process, and for its end; then it is killed."""
 
 _REFERENCES = 200
 _REFERENCE_WIDTH = 320
@@ -116,7 +116,7 @@ class Console(Subscriber):
         self.stops = Stops(robot, tell)
         self._feed: Feed | None = None
         self._stack = ExitStack()
-        self._references: dict[str, NDArray[np.uint8]] = {}
+        self._references: dict[str, bytes] = {}
         self._verdicts = RunVerdicts()
         self._last: StepRecord | None = None
         self._episode: Episode | None = None
@@ -152,20 +152,22 @@ class Console(Subscriber):
             self._on_operator,
             encryption,
             settings.silence_s,
+            self._tell,
         )
         stack.callback(control.close)
         files = {} if encryption is None else {"certificate": str(settings.certificate), "key": str(settings.key)}
+        process, connection = self._start_web(stack, control.port, listening, files)
         feed = self._feed = Feed(
             self._robot,
             self.stops,
             self.supervision,
-            self._start_web(stack, control.port, listening, files),
+            connection,
             self._tell,
             self._notify,
             self._campaign,
             self._log,
         )
-        stack.callback(feed.close)
+        stack.callback(feed.close, SENT_S, process.kill)
         feed.start()
         stack.enter_context(live_video(self._robot, feed.show, lambda: feed.viewers > 0))
         placer = self._robot.placer
@@ -177,8 +179,8 @@ class Console(Subscriber):
 
     def _start_web(
         self, stack: ExitStack, control_port: int, listening: socket.socket, files: dict[str, str]
-    ) -> Connection:
-        """Start the page's process and the thread that takes its requests; return the way to it."""
+    ) -> tuple[BaseProcess, Connection]:
+        """Start the page's process and the thread that takes its requests; return it and the way to it."""
         context = multiprocessing.get_context("spawn")
         theirs, ours = context.Pipe(duplex=False)
         requests, asking = context.Pipe()
@@ -196,7 +198,7 @@ class Console(Subscriber):
 
         def end() -> None:
             ours.close()
-            process.join(START_S)
+            process.join(END_S)
             if process.is_alive():
                 process.kill()
                 process.join()
@@ -204,7 +206,7 @@ class Console(Subscriber):
             requests.close()
 
         stack.callback(end)
-        return ours
+        return process, ours
 
     def _take_requests(self, requests: Connection) -> None:
         """Carry out the stops that come over HTTP, until the page's process has ended."""
@@ -218,6 +220,9 @@ class Console(Subscriber):
                 continue
             if isinstance(request, int):
                 feed.viewers = request
+                continue
+            if isinstance(request, str):
+                self._tell(request)
                 continue
             key, id = request
             answer = self.stops.stop(id, "by a page, over HTTP")
@@ -256,7 +261,7 @@ class Console(Subscriber):
         earlier = self._references.get(episode.key)
         if earlier is None and reference is not None:
             read = cv2.imread(str(reference), cv2.IMREAD_COLOR)
-            earlier = None if read is None else read[..., ::-1].astype(np.uint8)
+            earlier = None if read is None else jpeg(read[..., ::-1].astype(np.uint8))
         self._feed.begin(episode, number, total, earlier)
         try:
             self.supervision.wait_while_paused()
@@ -278,7 +283,7 @@ class Console(Subscriber):
             size = (_REFERENCE_WIDTH, round(height * _REFERENCE_WIDTH / width))
             if self._episode.key not in self._references and len(self._references) < _REFERENCES:
                 small = cv2.resize(record.frame.rgb, size, interpolation=cv2.INTER_AREA)
-                self._references[self._episode.key] = small.astype(np.uint8)
+                self._references[self._episode.key] = jpeg(small.astype(np.uint8))
 
     @override
     def on_episode_end(self, end: EpisodeEnd) -> None:

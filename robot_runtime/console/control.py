@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hmac
 import json
-import logging
 import ssl
 import threading
 from collections.abc import Callable
@@ -19,8 +18,10 @@ from typing import Any
 
 from websockets.exceptions import ConnectionClosed
 from websockets.frames import CloseCode
-from websockets.sync.server import ServerConnection, serve
+from websockets.sync.server import ServerConnection
 
+from robot_runtime.common.accepting import AcceptLimits
+from robot_runtime.common.websocket_server import WebSocketServer
 from robot_runtime.console.protocol import MAX_BYTES, BadMessage, Message, parse_message
 from robot_runtime.errors import ConfigError, RuntimeFault
 from robot_runtime.estop.requests import Stops
@@ -30,6 +31,8 @@ SILENCE_S = 0.5
 """Silence of the page in control after which the robot is stopped; the page sends five times in that time and more."""
 
 HELLO_S = 5.0
+"""Time for the handshakes and the first message."""
+
 IDLE_S = 3600.0
 MAX_CONNECTIONS = 64
 MAX_BAD_MESSAGES = 20
@@ -37,7 +40,6 @@ MAX_BAD_MESSAGES = 20
 _GRACE_S = 0.05
 """Part of ``SILENCE_S`` that is left for what has arrived while another thread had the processor."""
 
-_LOG = logging.getLogger(f"{__name__}.websockets")
 _NUMBERS = count()
 
 Commands = Callable[[Message], str]
@@ -55,6 +57,7 @@ class ControlServer:
         on_operator: called with the pseudonym of the person in control, or None.
         encryption: None for none.
         silence_s: see ``SILENCE_S``.
+        tell: callback that gets a line when pages cannot be accepted.
 
     Raises:
         ConfigError: the address is not available.
@@ -69,39 +72,34 @@ class ControlServer:
         on_operator: Callable[[str | None], None],
         encryption: ssl.SSLContext | None = None,
         silence_s: float = SILENCE_S,
+        tell: Callable[[str], object] = lambda _: None,
     ) -> None:
         self._token, self._stops, self._command, self._on_operator = token.encode(), stops, command, on_operator
         self._silence_s = silence_s
         self._lock = threading.Lock()
         self._page: int | None = None
         self._operator: str | None = None
-        self._slots = threading.BoundedSemaphore(MAX_CONNECTIONS)
-        _LOG.setLevel(logging.CRITICAL)
         try:
-            self._server = serve(
+            self._server = WebSocketServer(
                 self._serve,
-                *address,
-                ssl=encryption,
-                compression=None,
+                address,
+                AcceptLimits(known=MAX_CONNECTIONS, greet_s=HELLO_S),
+                tell,
+                "console control",
+                encryption,
                 max_size=MAX_BYTES,
-                open_timeout=HELLO_S,
-                close_timeout=1.0,
                 ping_interval=None,
-                server_header=None,
-                logger=_LOG,
             )
         except OSError as error:
             raise ConfigError(
                 f"the console cannot listen on {address[0]}:{address[1]}: {error.strerror}",
                 "choose another --console; it needs that port and the next one",
             ) from error
-        self._thread = threading.Thread(target=self._server.serve_forever, name="console control", daemon=True)
-        self._thread.start()
 
     @property
     def port(self) -> int:
         """The port that the server listens on."""
-        return int(self._server.socket.getsockname()[1])
+        return self._server.port
 
     @property
     def operator(self) -> str | None:
@@ -112,15 +110,11 @@ class ControlServer:
         """Accept no more connections. No person is in control afterwards; that does not stop the robot."""
         with self._lock:
             self._page = self._operator = None
-        self._server.shutdown()
-        self._thread.join()
+        self._server.close()
 
     # --- one connection ---------------------------------------------------------------------------------------------
 
     def _serve(self, connection: ServerConnection) -> None:
-        if not self._slots.acquire(blocking=False):
-            connection.close(CloseCode.TRY_AGAIN_LATER, "too many pages")
-            return
         page = next(_NUMBERS)
         try:
             if self._admit(connection):
@@ -130,16 +124,17 @@ class ControlServer:
         except ConnectionClosed:
             pass
         finally:
-            self._slots.release()
             self._lose(page, "the connection to the operator's page was lost")
 
     def _admit(self, connection: ServerConnection) -> bool:
-        """Whether the first message has the token."""
+        """Whether the first message has the token, and there is a place for the page."""
         try:
             message = parse_message(connection.recv(HELLO_S))
         except BadMessage:
             message = Message("hello")
         if message.do == "hello" and hmac.compare_digest(message.token.encode(), self._token):
+            if not self._server.admit(connection):
+                return False
             _send(connection, {"kind": "welcome", "operator": self._operator})
             return True
         connection.close(CloseCode.POLICY_VIOLATION, "wrong token")

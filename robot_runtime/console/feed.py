@@ -36,6 +36,9 @@ STATE_HZ = 5.0
 FULL_DISK_BYTES = 200e6
 """Space at which recording counts as in danger; ``campaign`` begins no run below it."""
 
+FROZEN_S = 20.0
+"""Time for which the page's process may take nothing; it needs some to start."""
+
 CAMPAIGN_S = 3.0
 """Period at which a campaign's status is read."""
 
@@ -56,7 +59,7 @@ class Feed(Subscriber):
         stops: emergency stop of the robot.
         supervision: supervision of the robot's loop.
         connection: connection to the page's process.
-        on_lost: called once with a line when that process has ended.
+        on_lost: called once with a line when that process has ended, or takes nothing any more.
         notify: called with a line when a person is needed.
         campaign: returns the status of the campaign that the run belongs to (``campaign.status``); None without one.
         log: returns the file of the present or last log; None where nothing is recorded.
@@ -80,8 +83,10 @@ class Feed(Subscriber):
         self._robot, self._stops, self._supervision = robot, stops, supervision
         self._connection, self._on_lost, self._campaign = connection, on_lost, campaign
         self._notify, self._alerts = notify, dict[str, str]()
-        self._sending, self._lock, self._ended = threading.Lock(), threading.Lock(), threading.Event()
+        self._news, self._ended = threading.Condition(), threading.Event()
         self._waiting: dict[str, Any] = {}
+        self._sending: Stopwatch | None = None
+        self._is_lost = False
         self._frame: RgbdFrame | None = None
         self._frame_age = Stopwatch()
         self._record: StepRecord | None = None
@@ -97,16 +102,28 @@ class Feed(Subscriber):
         self._uptime = Stopwatch()
         self._offset: dict[str, Any] | None = None
         self._lost = ""
-        self._thread = threading.Thread(target=self._run, name="console feed", daemon=True)
+        # Two, so that a page's process that takes nothing holds up no alert.
+        self._watcher = threading.Thread(target=self._watch, name="console feed", daemon=True)
+        self._sender = threading.Thread(target=self._send_all, name="console sender", daemon=True)
 
     def start(self) -> None:
         """Begin to send."""
-        self._thread.start()
+        self._watcher.start()
+        self._sender.start()
 
-    def close(self) -> None:
-        """End sending."""
+    def close(self, end_s: float, kill: Callable[[], object]) -> None:
+        """End sending.
+
+        Args:
+            end_s: longest time for the message that is being sent, in seconds.
+            kill: ends the page's process, which takes nothing any more.
+        """
         self._ended.set()
-        self._thread.join()
+        self._watcher.join()
+        self._sender.join(end_s)
+        if self._sender.is_alive():
+            kill()
+            self._sender.join()
 
     @property
     def shows_depth(self) -> bool:
@@ -125,29 +142,20 @@ class Feed(Subscriber):
 
     def put(self, kind: str, content: Any) -> None:
         """Send a message soon, unless another one of its kind comes before."""
-        with self._lock:
+        with self._news:
             self._waiting[kind] = content
-
-    def send(self, kind: str, content: Any) -> None:
-        """Send a message now; dropped if the page's process has ended."""
-        with self._sending:
-            try:
-                pipe.send(self._connection, (kind, content))
-            except OSError:
-                if not self._ended.is_set():
-                    self._ended.set()
-                    self._on_lost("the console's page is not served any more: its process has ended")
+            self._news.notify()
 
     # --- the robot's thread -----------------------------------------------------------------------------------------
 
-    def begin(self, episode: Episode, number: int, total: int, reference: Any) -> None:
+    def begin(self, episode: Episode, number: int, total: int, reference: bytes | None) -> None:
         """An episode is about to begin.
 
         Args:
             episode: episode to be run.
             number: number of the episode, from 1.
             total: number of episodes.
-            reference: picture at the start of an earlier run of this episode, uint8 (H, W, 3); None without one.
+            reference: picture at the start of an earlier run of this episode as JPEG; None without one.
         """
         self._record, self._offset, self._lost, self._path = None, None, "", []
         start = episode.start
@@ -215,29 +223,55 @@ class Feed(Subscriber):
     def on_episode_end(self, end: EpisodeEnd) -> None:
         self._facts |= {"stage": "over", "end": end.reason.value, "end_detail": end.detail}
 
-    # --- the thread of the feed -------------------------------------------------------------------------------------
+    # --- the threads of the feed ------------------------------------------------------------------------------------
 
-    def _run(self) -> None:
-        shown: RgbdFrame | None = None
-        since, asked = Stopwatch(), None
+    def _watch(self) -> None:
+        asked: Stopwatch | None = None
         while not self._ended.wait(1 / STATE_HZ):
             state = self._state()
             self._alert(alerts(state))
-            self.send("state", state | {"alerts": list(self._alerts.values())})
+            self.put("state", state | {"alerts": list(self._alerts.values())})
             if self._campaign is not None and (asked is None or asked.elapsed_s() >= CAMPAIGN_S):
                 asked = Stopwatch()
-                self.send("campaign", _campaign(self._campaign))
-            with self._lock:
+                self.put("campaign", _campaign(self._campaign))
+            sending = self._sending
+            if sending is not None and sending.elapsed_s() > FROZEN_S:
+                self._lose("its process takes nothing any more")
+
+    def _send_all(self) -> None:
+        shown: RgbdFrame | None = None
+        since = Stopwatch()
+        while not self._ended.is_set() and not self._is_lost:
+            with self._news:
+                self._news.wait_for(lambda: self._waiting, 1 / STATE_HZ)
                 waiting, self._waiting = self._waiting, {}
-            for kind, content in waiting.items():
-                self.send(kind, content)
             frame = self._frame
             if frame is not None and frame is not shown and self.viewers and since.elapsed_s() >= 0.8 / RATE_HZ:
                 since.restart()
                 shown = frame
                 every = max(1, frame.depth_m.shape[1] // DEPTH_WIDTH)
                 depth_m = np.ascontiguousarray(frame.depth_m[::every, ::every]) if self.shows_depth else None
-                self.send("frame", (frame.rgb, depth_m))
+                waiting["frame"] = (frame.rgb, depth_m)
+            for kind, content in waiting.items():
+                self._send(kind, content)
+
+    def _send(self, kind: str, content: Any) -> None:
+        self._sending = Stopwatch()
+        try:
+            pipe.send(self._connection, (kind, content))
+        except OSError:
+            if not self._ended.is_set():
+                self._lose("its process has ended")
+        finally:
+            self._sending = None
+
+    def _lose(self, why: str) -> None:
+        if not self._is_lost:
+            self._is_lost = True
+            self._on_lost(
+                f"the console's page is not served any more: {why}; run, recording and the pages' STOP go on, "
+                "`robot-runtime stop` stops the robot, too"
+            )
 
     def _alert(self, lines: dict[str, str]) -> None:
         for kind in lines.keys() - self._alerts.keys():

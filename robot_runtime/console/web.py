@@ -10,6 +10,7 @@ import os
 import signal
 import socket
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -30,6 +31,7 @@ from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Respon
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from robot_runtime.common.accepting import AcceptLimits, Acceptor
 from robot_runtime.common.time_slices import ask_for_slices
 from robot_runtime.console import pipe
 
@@ -47,13 +49,22 @@ NICE = 5
 
 MAX_BODY = 1000
 MAX_VIEWERS = 64
+LIMITS = AcceptLimits(waiting=256, greeting=128, known=MAX_VIEWERS + 64, greet_s=5.0)
+"""Limits of connections; those that fetch the page and its files are strangers, which costs them nothing."""
+
 SEND_S = 5.0
 """Seconds after which a viewer that takes nothing is disconnected."""
 
 DEPTH_SHOWN_M = 5.0
 QUALITY = 75
 FINALS = 50
-_HEADERS = {"Content-Security-Policy": POLICY, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
+_HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    # A browser must not press STOP on an idle connection that the limits are about to close.
+    "Connection": "close",
+}
 
 
 @dataclass(frozen=True)
@@ -117,9 +128,14 @@ class Web:
 
     Args:
         settings: settings of the server.
-        requests: connection to the robot's process. There: ``(key, id)`` of a stop, or the number of viewers; back: a
-            stop's key and answer.
+        requests: connection to the robot's process. There: ``(key, id)`` of a stop, the number of viewers, or a line
+            for the terminal; back: a stop's key and answer.
+
+    Attributes:
+        admit: notes that the peer at an address has shown the token, and returns whether there is a place for it.
     """
+
+    admit: Callable[[Any], bool]
 
     def __init__(self, settings: WebSettings, requests: Connection) -> None:
         self._settings, self._requests = settings, requests
@@ -174,8 +190,8 @@ class Web:
         return HTMLResponse(text, headers=_HEADERS)
 
     async def _stop(self, request: Request) -> Response:
-        if not self._knows(request.headers.get("Authorization", "").removeprefix("Bearer ")):
-            return JSONResponse({"done": False, "text": "wrong token"}, 401)
+        if not self._is_known(request):
+            return JSONResponse({"done": False, "text": "wrong token"}, 401, _HEADERS)
         body = b""
         async for chunk in request.stream():
             body += chunk
@@ -190,7 +206,7 @@ class Web:
         key = next(self._keys)
         waiting = self._pending[key] = asyncio.get_running_loop().create_future()
         try:
-            self._tell((key, id))
+            self.tell((key, id))
             return JSONResponse(await asyncio.wait_for(waiting, STOP_S))
         except (OSError, asyncio.TimeoutError):
             return JSONResponse({"done": False, "text": "the robot's process does not answer"}, 503)
@@ -198,14 +214,14 @@ class Web:
             self._pending.pop(key, None)
 
     async def _final(self, request: Request) -> Response:
-        if not self._knows(request.headers.get("Authorization", "").removeprefix("Bearer ")):
-            return Response(status_code=401)
+        if not self._is_known(request):
+            return Response(status_code=401, headers=_HEADERS)
         image = self._newest.finals.get(request.path_params["log"])
         return Response(status_code=404) if image is None else Response(image, media_type="image/jpeg")
 
     async def _live(self, socket: WebSocket) -> None:
         await socket.accept()
-        if self._viewers >= MAX_VIEWERS or not await self._shows_token(socket):
+        if not await self._shows_token(socket) or self._viewers >= MAX_VIEWERS or not self.admit(socket.client):
             await socket.close(1008)
             return
         self._count(1)
@@ -232,14 +248,21 @@ class Web:
         except (WebSocketDisconnect, KeyError, asyncio.TimeoutError):
             return False
 
+    def _is_known(self, request: Request) -> bool:
+        shown = self._knows(request.headers.get("Authorization", "").removeprefix("Bearer "))
+        if shown:
+            self.admit(request.client)
+        return shown
+
     def _knows(self, token: str) -> bool:
         return hmac.compare_digest(token.encode(), self._settings.token.encode())
 
     def _count(self, more: int) -> None:
         self._viewers += more
-        self._tell(self._viewers)
+        self.tell(self._viewers)
 
-    def _tell(self, message: object) -> None:
+    def tell(self, message: object) -> None:
+        """Send to the robot's process; for any thread. Raises ``OSError``."""
         with self._sending:
             self._requests.send(message)
 
@@ -273,26 +296,35 @@ def serve_pages(settings: WebSettings, listening: socket.socket, feed: Connectio
 
     async def serve() -> None:
         web = held["web"] = Web(settings, requests)
-        held["loop"] = asyncio.get_running_loop()
-        held["server"] = server = uvicorn.Server(
-            uvicorn.Config(
-                web.application,
-                log_level="critical",
-                access_log=False,
-                ws_max_size=MAX_BODY,
-                ws_ping_interval=5.0,
-                ws_ping_timeout=10.0,
-                ws_per_message_deflate=False,
-                timeout_keep_alive=30,
-                timeout_graceful_shutdown=1,
-                server_header=False,
-                lifespan="off",
-                ssl_certfile=settings.certificate,
-                ssl_keyfile=settings.key,
-            )
+        loop = held["loop"] = asyncio.get_running_loop()
+        configuration = uvicorn.Config(
+            web.application,
+            log_level="critical",
+            access_log=False,
+            ws_max_size=MAX_BODY,
+            ws_ping_interval=5.0,
+            ws_ping_timeout=10.0,
+            ws_per_message_deflate=False,
+            timeout_keep_alive=30,
+            timeout_graceful_shutdown=1,
+            server_header=False,
+            lifespan="off",
+            ssl_certfile=settings.certificate,
+            ssl_keyfile=settings.key,
         )
+        configuration.load()
+        server = held["server"] = uvicorn.Server(configuration)
+        settled: dict[str, Any] = {"config": configuration, "server_state": server.server_state, "app_state": {}}
+        protocol = partial(configuration.http_protocol_class, **settled)
+
+        def take(connection: socket.socket, _: Any) -> None:
+            opening = loop.connect_accepted_socket(protocol, connection, ssl=configuration.ssl)
+            asyncio.run_coroutine_threadsafe(opening, loop)
+
+        acceptor = held["acceptor"] = Acceptor(listening, take, LIMITS, web.tell, "console page")
+        web.admit = acceptor.admit
         ready.set()
-        await server.serve(sockets=[listening])
+        await server.serve(sockets=[])
 
     thread = threading.Thread(target=lambda: asyncio.run(serve()), name="page server", daemon=True)
     thread.start()
@@ -304,6 +336,7 @@ def serve_pages(settings: WebSettings, listening: socket.socket, feed: Connectio
             for call in _calls(held["web"], kind, content):
                 asyncio.run_coroutine_threadsafe(call, held["loop"])
     except (EOFError, OSError):  # the robot's process has closed it, or is gone
+        held["acceptor"].stop()
         held["server"].should_exit = True
     thread.join(STOP_S)
 
@@ -327,7 +360,7 @@ def _calls(web: Web, kind: str, content: Any) -> list[Any]:
     if kind == "map":
         return [web.put("map", b"m" + png(content))]
     if kind == "reference":
-        return [web.put("reference", b"r" + (b"" if content is None else jpeg(content)))]
+        return [web.put("reference", b"r" + (content or b""))]
     return [web.put(kind, json.dumps({"kind": kind, **content}))]
 
 

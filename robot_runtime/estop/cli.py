@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from robot_runtime.errors import DeviceFault, RuntimeFault
+from robot_runtime.errors import RuntimeFault
 
 if TYPE_CHECKING:
     from robot_runtime.estop.requests import Request
@@ -29,10 +29,16 @@ def register(groups: dict[str, typer.Typer]) -> None:
 
 
 def stop(
-    release: Annotated[bool, typer.Option("--release", help="Let the wheels turn again.")] = False,
+    release: Annotated[
+        bool,
+        typer.Option("--release", help="Let the wheels turn again, of your robots that no other user has stopped."),
+    ] = False,
     process: Annotated[
         list[int] | None,
-        typer.Option(metavar="PID", help="Of the command that runs the robot; repeatable. Default: all."),
+        typer.Option(
+            metavar="PID",
+            help="Of the command that runs the robot; repeatable. It is released whoever stopped it. Default: all.",
+        ),
     ] = None,
 ) -> None:
     """Emergency stop: hold the wheels of every robot that a command on this machine runs, until they are released.
@@ -45,20 +51,9 @@ def stop(
         robot-runtime stop --release
     """
     from robot_runtime.common.console import console
-    from robot_runtime.estop.server import ask
+    from robot_runtime.estop.server import stop_everywhere
 
-    answers = ask("release" if release else "stop", process or ())
-    for answer in answers:
-        console.print(f"process {answer.process}: {answer.text}", soft_wrap=True, markup=False)
-    if not answers:
-        raise DeviceFault(
-            "no command on this machine runs a robot",
-            "run this where the robot's command runs (the same computer and container), or cut the motors' power",
-        )
-    if not all(answer.done for answer in answers):
-        raise DeviceFault(
-            "not every robot carried it out", "cut the motors' power; end the process with Ctrl-C or `kill`"
-        )
+    stop_everywhere(release, process or (), lambda line: console.print(line, soft_wrap=True, markup=False))
 
 
 @contextmanager

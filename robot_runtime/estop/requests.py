@@ -1,9 +1,9 @@
-"""Requests to stop and release a robot, each carried out once whichever way it comes."""
+"""Requests to stop and release a robot, whichever way they come; the answer to a stop is the base's state."""
 
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
@@ -20,6 +20,11 @@ RELEASE_LIMIT_S = 600.0
 
 _POLL_S = 0.1
 _REMEMBERED = 256
+
+CONFIRM_S = 0.2
+"""Time in which the base reports that it is held."""
+
+_CONFIRM_POLL_S = 0.002
 
 
 def carry_out(request: Request, robot: Robot) -> str:
@@ -55,12 +60,20 @@ def wait_for_release(robot: Robot, tell: Callable[[str], None]) -> None:
         )
 
 
+def state_of(robot: Robot) -> BaseState | None:
+    """The base's state, or None while it is silent."""
+    try:
+        return robot.base.state(STREAMS["base"].max_age_s)
+    except RuntimeFault:
+        return None
+
+
 @dataclass(frozen=True, slots=True)
 class StopAnswer:
     """Outcome of a stop.
 
     Attributes:
-        done: whether the base accepted it.
+        done: whether the base says that it is held.
         text: description for people.
         took_ms: time from the request's arrival to the base's acceptance.
     """
@@ -73,8 +86,8 @@ class StopAnswer:
 class Stops:
     """Emergency stop of a robot for a console; for any thread.
 
-    A page sends each press on two ways. The second one to arrive gets the first one's answer, and stops nothing: it may
-    come after the operator has released the robot.
+    Every request stops the robot, whatever its id. A page sends each press on two ways; while the stop holds, the one
+    that comes second is not told again.
 
     Args:
         robot: the connected robot.
@@ -84,30 +97,38 @@ class Stops:
     def __init__(self, robot: Robot, tell: Callable[[str], None]) -> None:
         self._robot, self._tell = robot, tell
         self._lock = threading.Lock()
-        self._answers: OrderedDict[str, StopAnswer] = OrderedDict()
+        self._told: deque[str] = deque(maxlen=_REMEMBERED)
 
     def stop(self, id: str, reason: str) -> StopAnswer:
         """Stop the robot.
 
         Args:
-            id: id of the press.
+            id: id of the press; empty for a press of its own.
             reason: who or what stops it, for people.
         """
         timer = Stopwatch()
         with self._lock:
-            known = self._answers.get(id)
-            if known is not None:
-                return known
+            held = self.engaged() is True
             try:
-                answer = StopAnswer(True, f"{carry_out('stop', self._robot)} ({reason})", 1000 * timer.elapsed_s())
+                text = f"{carry_out('stop', self._robot)} ({reason})"
             except RuntimeFault as error:
-                # Not remembered, so that the other way tries again.
                 return StopAnswer(False, error.message, 1000 * timer.elapsed_s())
-            self._answers[id] = answer
-            if len(self._answers) > _REMEMBERED:
-                self._answers.popitem(last=False)
-        self._tell(answer.text)
-        return answer
+            took_ms = 1000 * timer.elapsed_s()
+            if not held:
+                self._told.clear()  # it was released, here or elsewhere
+            is_new = not id or id not in self._told
+            self._told.append(id)
+        if is_new:
+            self._tell(text)
+        return self._confirmed(text, took_ms)
+
+    def _confirmed(self, text: str, took_ms: float) -> StopAnswer:
+        """The answer by the base's own report, which follows within a period or two."""
+        if wait_for(SystemClock(), lambda: self.engaged() or None, CONFIRM_S, _CONFIRM_POLL_S):
+            return StopAnswer(True, text, took_ms)
+        silent = self.engaged() is None
+        what = "is silent" if silent else "does not say that it is held"
+        return StopAnswer(False, f"{self._robot.name}: the stop was sent, but the base {what}", took_ms)
 
     def release(self) -> str:
         """Release the emergency stop, and return what was done. Raises ``RuntimeFault``."""
@@ -117,10 +138,7 @@ class Stops:
 
     def state(self) -> BaseState | None:
         """The base's state, or None while it is silent."""
-        try:
-            return self._robot.base.state(STREAMS["base"].max_age_s)
-        except RuntimeFault:
-            return None
+        return state_of(self._robot)
 
     def engaged(self) -> bool | None:
         """Whether an emergency stop holds the wheels now, by the base's own report; None while it is silent."""

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hmac
 import logging
-import socket
 import ssl
 import threading
 from collections.abc import Callable
@@ -24,10 +23,12 @@ from typing_extensions import Self
 from websockets.exceptions import ConnectionClosed
 from websockets.frames import CloseCode
 from websockets.http11 import Request, Response
-from websockets.sync.server import Server, ServerConnection, serve
+from websockets.sync.server import ServerConnection
 
 from robot_runtime.common import config
+from robot_runtime.common.accepting import AcceptLimits
 from robot_runtime.common.clock import Stopwatch
+from robot_runtime.common.websocket_server import WebSocketServer
 from robot_runtime.errors import ConfigError, LinkLost, PolicyError, RuntimeFault
 from robot_runtime.policies.remote.protocol import (
     EXTENSION,
@@ -57,6 +58,9 @@ SILENT_S = 60.0
 
 SILENT_EPISODE_S = 600.0
 """The same limit for a connection with an episode: a robot moves, or waits for its operator, between two requests."""
+
+FINISH_S = 30.0
+"""Seconds for a request that is in progress when the server is closed."""
 
 _LEAVING_S = 1.0
 """Seconds that a new client waits for a busy policy, because a client that left may not be noticed at once."""
@@ -131,7 +135,6 @@ class PolicyServer:
         self._seed = seed
         self._on_error = on_error or (lambda _: None)
         self._lock = threading.Condition()
-        self._slots = threading.BoundedSemaphore(MAX_CONNECTIONS)
         self._episode: _Episode | None = None
         self._about = pack(
             {
@@ -144,25 +147,18 @@ class PolicyServer:
                 }
             }
         )
-        host, port = address
-        self._server: Server = serve(
+        self._server = WebSocketServer(
             self._serve_connection,
-            host,
-            port,
-            ssl=encryption,
-            compression=None,
+            address,
+            AcceptLimits(waiting=MAX_CONNECTIONS, greeting=MAX_CONNECTIONS, known=MAX_CONNECTIONS, greet_s=OPEN_S),
+            self._on_error,
+            "policy server",
+            encryption,
             max_size=MAX_REQUEST_BYTES,
-            open_timeout=OPEN_S,
             process_request=self._admit,
-            close_timeout=1.0,
             ping_interval=_PING_S,
             ping_timeout=_PING_S,
-            logger=logging.getLogger(f"{__name__}.websockets"),
         )
-        logging.getLogger(f"{__name__}.websockets").setLevel(logging.CRITICAL)
-        self._server.handler = self._counted(self._server.handler)
-        self._thread = threading.Thread(target=self._server.serve_forever, name="policy server", daemon=True)
-        self._thread.start()
 
     def __enter__(self) -> Self:
         return self
@@ -173,34 +169,17 @@ class PolicyServer:
     @property
     def port(self) -> int:
         """The port that the server listens on."""
-        return int(self._server.socket.getsockname()[1])
+        return self._server.port
 
     def wait(self, timeout_s: float) -> bool:
         """Wait up to ``timeout_s``, and return whether the server still listens."""
-        self._thread.join(timeout_s)
-        return self._thread.is_alive()
+        return self._server.wait(timeout_s)
 
     def close(self) -> None:
-        """Accept no more connections. Requests in progress are finished."""
-        self._server.shutdown()
-        self._thread.join()
+        """Accept no more connections. Requests in progress are finished, for up to ``FINISH_S``."""
+        self._server.close(FINISH_S)
 
     # --- connections ------------------------------------------------------------------------------------------------
-
-    def _counted(self, handle: Callable[[socket.socket, Any], None]) -> Callable[[socket.socket, Any], None]:
-        """The library's handler of an accepted connection, for ``MAX_CONNECTIONS`` at a time."""
-
-        def handle_counted(connection: socket.socket, address: Any) -> None:
-            if not self._slots.acquire(blocking=False):
-                connection.close()  # the handler finds it closed, and ends
-                handle(connection, address)
-                return
-            try:
-                handle(connection, address)
-            finally:
-                self._slots.release()
-
-        return handle_counted
 
     def _admit(self, connection: ServerConnection, request: Request) -> Response | None:
         if request.path == "/healthz":
@@ -216,6 +195,8 @@ class PolicyServer:
         own: set[str] = set()
         properly, limit_s = False, SILENT_S
         try:
+            if not self._server.admit(connection):
+                return
             connection.send(self._about)
             plain: Task | None = None
             while True:

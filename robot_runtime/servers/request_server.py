@@ -12,16 +12,14 @@ import hmac
 import logging
 import select
 import socket
-import socketserver
-import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
-from typing_extensions import override
-
+from robot_runtime.common.accepting import BACKLOG, AcceptLimits, Acceptor
 from robot_runtime.errors import ConfigError
 from robot_runtime.servers.request_queue import Answer, Refused
 
@@ -40,7 +38,7 @@ Handle = Callable[[str, bytes, Callable[[], bool]], Answer | None]
 raise ``Refused``."""
 
 
-class RequestServer(socketserver.ThreadingMixIn, HTTPServer):
+class RequestServer:
     """Server with a thread per connection, from construction until :meth:`close`.
 
     Args:
@@ -48,74 +46,59 @@ class RequestServer(socketserver.ThreadingMixIn, HTTPServer):
         token: token of every request, as the password of HTTP's basic authentication or as bearer token.
         handle: called in the connection's thread.
         refusal: converts an error to an answer's body.
+        tell: callback that gets a line when connections cannot be accepted.
 
     Raises:
         ConfigError: the address is not available.
     """
 
-    daemon_threads = True
-    block_on_close = False
-
     def __init__(
-        self, address: tuple[str, int], token: str, handle: Handle, refusal: Callable[[Refused], bytes]
+        self,
+        address: tuple[str, int],
+        token: str,
+        handle: Handle,
+        refusal: Callable[[Refused], bytes],
+        tell: Callable[[str], object] = _LOG.warning,
     ) -> None:
         self.token = token.encode()
         self.handle = handle
         self.refusal = refusal
-        self._slots = threading.BoundedSemaphore(MAX_CONNECTIONS)
         try:
-            super().__init__(address, _Connection)
+            listening = socket.create_server(address, backlog=BACKLOG)
         except OSError as error:
             raise ConfigError(
                 f"cannot listen on {address[0]}:{address[1]}: {error.strerror}",
                 "choose one of this machine's IPv4 addresses, and a port that no other program has",
             ) from error
-        self._thread = threading.Thread(target=self.serve_forever, args=(0.1,), name="request server", daemon=True)
-        self._thread.start()
+        limits = AcceptLimits(
+            waiting=MAX_CONNECTIONS, greeting=MAX_CONNECTIONS, known=MAX_CONNECTIONS, greet_s=2 * READ_S
+        )
+        self._acceptor = Acceptor(listening, self._serve, limits, tell, "request server")
+        self.port = self._acceptor.port
 
-    @property
-    def port(self) -> int:
-        """The port that the server listens on."""
-        return int(self.server_address[1])
+    def admit(self, address: Any) -> bool:
+        """Note that a request has the token, and return whether there is a place for it."""
+        return self._acceptor.admit(address)
 
     def close(self) -> None:
         """Accept no more connections. Requests in progress are finished."""
-        self.shutdown()
-        self.server_close()
-        self._thread.join()
+        self._acceptor.stop()
 
-    @override
-    def server_bind(self) -> None:
-        # HTTPServer's own asks DNS for the host's name; that can take long in a robot's network.
-        socketserver.TCPServer.server_bind(self)
-        self.server_name, self.server_port = str(self.server_address[0]), self.port
-
-    @override
-    def process_request(self, request: Any, client_address: Any) -> None:
-        if self._slots.acquire(blocking=False):
-            super().process_request(request, client_address)
-        else:
-            self.shutdown_request(request)
-
-    @override
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
+    def _serve(self, connection: socket.socket, address: Any) -> None:
         try:
-            super().process_request_thread(request, client_address)
+            _Connection(connection, address, self)  # type: ignore[arg-type]  # which serves it
+        except OSError:
+            _LOG.debug("%s: connection lost", address, exc_info=True)
         finally:
-            self._slots.release()
-
-    @override
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        if isinstance(sys.exc_info()[1], OSError):
-            _LOG.debug("%s: connection lost", client_address, exc_info=True)
-        else:
-            _LOG.exception("%s: a request could not be handled", client_address)
+            with suppress(OSError):  # the client has closed it
+                connection.shutdown(socket.SHUT_WR)
+            connection.close()
 
 
 class _Connection(BaseHTTPRequestHandler):
     """One connection, one request."""
 
-    server: RequestServer
+    server: RequestServer  # type: ignore[assignment]
     server_version = "robot-runtime"
     sys_version = ""
     timeout = READ_S
@@ -176,6 +159,8 @@ class _Connection(BaseHTTPRequestHandler):
                 'give it as password: Controller(host=f"robot-{os.getpid()}:TOKEN@127.0.0.1", ...)',
                 HTTPStatus.UNAUTHORIZED,
             )
+        if not self.server.admit(self.client_address):
+            raise Refused("too many requests at once", "send one at a time", HTTPStatus.SERVICE_UNAVAILABLE)
         return f"{user.decode('utf-8', 'replace')[:50]}@{self.client_address[0]}"
 
     def _length(self) -> int:

@@ -7,11 +7,12 @@ import multiprocessing
 import os
 import re
 import signal
+import socket
 import ssl
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,9 @@ from raising import raises_naming
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 
+from robot_runtime.common.clock import Stopwatch
 from robot_runtime.common.geometry import SE2
+from robot_runtime.console import feed
 from robot_runtime.console.console import Console, ConsoleSettings
 from robot_runtime.console.supervision import PageGuide
 from robot_runtime.env import Env
@@ -143,7 +146,25 @@ def test_a_stop_over_http_is_the_same_press_as_over_the_operators_connection(ope
     console.stops.release()
     with page(control_port(console)) as other_way:
         assert other_way.ask(do="stop", id="press-1")["done"] is True
-    assert console.stops.engaged() is False
+        assert console.stops.engaged() is True  # whatever its id
+        console.stops.release()
+    for _ in range(2):
+        status, body = get(url, TOKEN, b'{"id": ""}')
+        assert (status, json.loads(body)["done"]) == (200, True)
+        assert console.stops.engaged() is True
+        console.stops.release()
+
+
+def test_idle_connections_and_half_requests_do_not_hold_up_a_stop_over_http(opened: tuple[Console, Env]) -> None:
+    console, _ = opened
+    host, port = origin(console).removeprefix("http://").rsplit(":", 1)
+    with ExitStack() as flood:
+        for sent in (b"",) * 400 + (b"POST /stop HTTP/1.1\r\nHost: x\r\n",) * 200:
+            idle = flood.enter_context(socket.create_connection((host, int(port)), timeout=PATIENCE_S))
+            idle.sendall(sent)
+        status, body = get(origin(console) + "/stop", TOKEN, b'{"id": "press-1"}')
+        assert (status, json.loads(body)["done"]) == (200, True)
+        assert console.stops.engaged() is True
 
 
 def test_pictures_need_the_token_and_the_robot_needs_no_page(opened: tuple[Console, Env]) -> None:
@@ -161,6 +182,37 @@ def test_pictures_need_the_token_and_the_robot_needs_no_page(opened: tuple[Conso
     assert env.end.steps > 0
 
 
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
+def test_the_end_of_the_pages_process_ends_neither_alerts_nor_run_and_the_end_is_soon(
+    how: signal.Signals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feed, "FROZEN_S", 0.2)
+    said: list[str] = []
+    told: list[str] = []
+    settings = ConsoleSettings(port=0, token=TOKEN)
+    with fake_robot(make_task()) as robot:
+        console = Console(robot, settings, said.append, notify=told.append)
+        with console:
+            assert console._feed is not None
+            assert get(origin(console))[0] == 200
+            (process,) = (child for child in multiprocessing.active_children() if child.name == "console")
+            assert process.pid is not None
+            os.kill(process.pid, how)
+
+            def is_lost() -> bool:
+                assert console._feed is not None
+                console._feed.put("final", ("episode 1", np.zeros((300, 300, 3), np.uint8)))
+                return any("page is not served" in line for line in said)
+
+            eventually(is_lost)
+            robot.base.emergency_stop()
+            eventually(lambda: any("emergency stop" in line for line in told))
+            timer = Stopwatch()
+        # From here on, the robot's process would go on to close its log.
+        assert timer.elapsed_s() < 10.0, "no time limit of tens of seconds is waited for"
+        assert not process.is_alive()
+
+
 def test_a_console_on_a_port_that_is_taken_is_named(opened: tuple[Console, Env]) -> None:
     console, env = opened
     port = int(origin(console).rsplit(":", 1)[1])
@@ -172,9 +224,9 @@ def test_a_placement_by_hand_is_shown_driven_and_can_be_ended(opened: tuple[Cons
     console, env = opened
     base, clock = env.robot.base, env.robot.clock
     said: list[str] = []
-    feed = console._feed
-    assert feed is not None
-    guide = PageGuide(feed.show_offset, Guide(said.append), console.supervision, env.robot.base)
+    shown = console._feed
+    assert shown is not None
+    guide = PageGuide(shown.show_offset, Guide(said.append), console.supervision, env.robot.base)
     guide.begin(SE2(1.0, 0.0), Tolerance(), drives=False)
     with live(console) as viewer, console.episode(make_episode()):
         guide.show(0, Offset.of(SE2(), SE2(0.3, -0.1)), "push")

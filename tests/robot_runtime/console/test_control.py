@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import socket
+import threading
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 import pytest
@@ -76,16 +79,56 @@ def test_any_page_with_the_token_stops_the_robot_and_sees_the_robots_own_state(m
     assert "ada" in rig.said[0]
 
 
-def test_a_press_that_comes_again_after_the_release_stops_nothing(make: Make) -> None:
+@pytest.mark.parametrize("id", ["", "press-1"])
+def test_every_stop_stops_whatever_its_id_and_answers_with_the_bases_state(make: Make, id: str) -> None:
     rig = make()
     with page(rig.port) as operator:
         operator.ask(do="control", by="ada")
-        first = operator.ask(do="stop", id="press-1")
-        assert operator.ask(do="release")["kind"] == "done"
-        assert operator.ask(do="stop", id="press-1") == first
-        assert rig.held is False
-        operator.ask(do="stop", id="press-2")
+        for _ in range(3):
+            assert operator.ask(do="stop", id=id)["done"] is True
+            assert rig.held is True
+            assert operator.ask(do="release")["kind"] == "done"
+            assert rig.held is False
+    assert sum("by a page" in line for line in rig.said) == 3
+
+
+def test_the_second_way_of_a_press_is_not_told_again_while_the_stop_holds(make: Make) -> None:
+    rig = make()
+    with page(rig.port) as viewer:
+        for _ in range(2):
+            assert viewer.ask(do="stop", id="press-1")["done"] is True
+        assert len(rig.said) == 1
+        rig.robot.base.release_emergency_stop()  # from elsewhere
+        assert viewer.ask(do="stop", id="press-1")["done"] is True
         assert rig.held is True
+    assert len(rig.said) == 2
+
+
+def test_a_base_that_does_not_report_the_stop_is_not_said_to_be_held(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig = make()
+    monkeypatch.setattr(rig.robot.base, "emergency_stop", lambda: None)
+    with page(rig.port) as viewer:
+        answer = viewer.ask(do="stop", id="press-1")
+        assert (answer["done"], "held" in answer["text"]) == (False, True)
+
+
+def test_silent_handshakes_and_connections_lock_no_operator_out(make: Make) -> None:
+    rig = make()
+    address = ("127.0.0.1", rig.port)
+    with ExitStack() as flood, page(rig.port) as operator:
+        operator.ask(do="control", by="ada")
+        for _ in range(200):
+            flood.enter_context(socket.create_connection(address, timeout=PATIENCE_S))
+        for _ in range(40):
+            begun = flood.enter_context(socket.create_connection(address, timeout=PATIENCE_S))
+            begun.sendall(b"GET / HTTP/1.1\r\n")
+        for _ in range(5):
+            with page(rig.port) as late:
+                assert late.ask(do="stop", id="")["done"] is True
+        assert operator.ask(do="beat")["yours"] is True
+    assert threading.active_count() < 120
 
 
 def test_one_operator_at_a_time_and_only_that_one_commands(make: Make) -> None:

@@ -5,8 +5,12 @@ from __future__ import annotations
 import math
 import os
 import pty
+import socket
+import subprocess
+import sys
 import termios
 import threading
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +21,7 @@ from raising import raises_naming
 from terminals import LIMIT_S, read_until, start
 
 from drivers.fake.base import FakeBase
+from robot_runtime.cli.entry import stop_arguments
 from robot_runtime.cli.main import run_command
 from robot_runtime.cli_options.options import DEFAULT_TASK
 from robot_runtime.common.config import find_preset
@@ -31,6 +36,7 @@ from robot_runtime.records import EpisodeEnd
 
 AGENTS = """
 import os
+from robot_runtime.cli.entry import stop_arguments
 from robot_runtime.cli.main import run_command
 class Turns:
     steps = 0
@@ -151,6 +157,76 @@ def test_another_user_may_stop_but_not_release(monkeypatch: pytest.MonkeyPatch) 
         assert ask("stop", (os.getpid(),))[0].done
         (answer,) = ask("release", (os.getpid(),))
         assert (answer.done, robot.base.state(1.0).halt) == (False, Halt.E_STOP)
+
+
+def test_a_release_leaves_alone_what_another_user_has_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    with fake_robot(make_task()) as robot, StopServer(robot, lambda _: None) as listening:
+        assert ask("stop", (os.getpid(),))[0].done
+        listening._stopped_by = os.getuid() + 1
+        (answer,) = ask("release", (os.getpid(),))
+        assert (answer.done, str(os.getuid() + 1) in answer.text) == (False, True)
+        assert robot.base.state(1.0).halt is Halt.E_STOP
+        assert run_command(["stop", "--release", "--process", str(os.getpid())]) == 0
+        assert robot.base.state(1.0).halt is not Halt.E_STOP
+
+
+def test_a_release_of_what_is_not_held_says_so() -> None:
+    with fake_robot(make_task()) as robot, StopServer(robot, lambda _: None):
+        (answer,) = ask("release", (os.getpid(),))
+        assert (answer.done, "no emergency stop" in answer.text) == (True, True)
+
+
+def test_a_silent_client_holds_up_no_stop_and_all_robots_are_asked_at_once() -> None:
+    with (
+        fake_robot(make_task()) as first,
+        fake_robot(make_task()) as second,
+        StopServer(first, lambda _: None),
+        StopServer(second, lambda _: None),
+    ):
+        with ExitStack() as silent:
+            for address, process in running().items():
+                if process == os.getpid():
+                    silent.enter_context(socket.socket(socket.AF_UNIX)).connect(address)
+            assert [answer.done for answer in ask("stop", (os.getpid(),))] == [True, True]
+        assert all(robot.base.state(1.0).halt is Halt.E_STOP for robot in (first, second))
+
+
+def test_the_command_needs_little_and_names_the_run_without_its_token(capfd: pytest.CaptureFixture[str]) -> None:
+    program = "import sys; from robot_runtime.cli.entry import main; main()"
+    loaded = "import atexit, sys; atexit.register(lambda: print(len({'numpy', 'typer', 'rich'} & set(sys.modules))));"
+    with fake_robot(make_task()) as robot, StopServer(robot, lambda _: None):
+        command = [sys.executable, "-c", loaded + program, "stop", "--process", str(os.getpid())]
+        assert subprocess.run(command, check=False, timeout=LIMIT_S).returncode == 0
+        assert robot.base.state(1.0).halt is Halt.E_STOP
+    said = capfd.readouterr().out
+    assert f"process {os.getpid()}: fake: emergency stop" in said
+    assert said.endswith("0\n"), "nothing heavy was imported"
+
+
+@pytest.mark.parametrize(
+    ("words", "understood"),
+    [
+        ((), (False, [])),
+        (("--release",), (True, [])),
+        (("--process", "5", "--process=6"), (False, [5, 6])),
+        (("--process",), None),
+        (("--help",), None),
+        (("--relase",), None),
+    ],
+)
+def test_a_plain_command_line_is_understood_without_the_parser(
+    words: tuple[str, ...], understood: tuple[bool, list[int]] | None
+) -> None:
+    assert stop_arguments(words) == understood
+
+
+def test_a_run_is_named_without_secrets(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(server, "_PROCESSES", tmp_path)
+    (tmp_path / "7").mkdir()
+    words = ("/usr/bin/python3", "/opt/robot-runtime", "run", "--robot", "fake", "--console-token", "secret", "")
+    (tmp_path / "7" / "cmdline").write_bytes("\0".join(words).encode())
+    assert server._run_of(7) == "run --robot fake --console-token …"
+    assert server._run_of(8) == "unknown command"
 
 
 def test_the_next_episode_waits_for_the_release_but_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -380,11 +380,13 @@ def test_an_address_that_cannot_be_had(address: tuple[str, int | None]) -> None:
             request_server.RequestServer((host, taken), TOKEN, lambda *_: None, lambda _: b"")
 
 
-def test_connections_beyond_the_limit_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_connections_beyond_the_limit_are_closed_and_lock_no_client_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(request_server, "MAX_CONNECTIONS", 2)
+    monkeypatch.setattr(request_server, "READ_S", 300.0)
     with serving() as (_, wire):
         idle = [socket.create_connection(("127.0.0.1", wire.port), timeout=LIMIT_S) for _ in range(3)]
-        assert idle[2].recv(1) == b""
+        assert idle[0].recv(1) == b""
+        assert wire.step("Initialize")[0] == 200
         for connection in idle:
             connection.close()
 
