@@ -35,9 +35,8 @@ def info(
 
     loaded = load_scene(find_scene(scene))
     width_m, depth_m = loaded.map.size_m
-    cell_m2 = loaded.map.resolution_m**2
-    free_m2 = int((loaded.map.cells == Cell.FREE).sum()) * cell_m2
-    navigable_m2 = int(loaded.map.navigable(radius_m).sum()) * cell_m2
+    free_m2, occupied_m2, unknown_m2 = map(loaded.map.area_m2, (Cell.FREE, Cell.OCCUPIED, Cell.UNKNOWN))
+    navigable_m2 = int(loaded.map.navigable(radius_m).sum()) * loaded.map.resolution_m**2
     seen = sum(1 for item in loaded.objects if loaded.view_points.get(item.id))
     counts = Counter(item.category for item in loaded.objects)
 
@@ -48,8 +47,12 @@ def info(
     table.add_row("source", ", ".join(f"{key} {value}" for key, value in loaded.file.source.items()) or "-")
     table.add_row("map", f"{width_m:.1f} x {depth_m:.1f} m at {loaded.map.resolution_m * 100:g} cm")
     table.add_row("free", f"{free_m2:.1f} m², of which a robot of radius {radius_m:g} m reaches {navigable_m2:.1f} m²")
+    table.add_row("occupied", f"{occupied_m2:.1f} m²")
+    table.add_row("unknown", f"{unknown_m2:.1f} m²")
     table.add_row("rooms", ", ".join(room.id for room in loaded.rooms) or "-")
     table.add_row("objects", f"{len(loaded.objects)}, {seen} with view points")
     table.add_row("categories", ", ".join(f"{name} {count}" for name, count in sorted(counts.items())) or "-")
     table.add_row("meshes", f"{len(loaded.file.assets)} assets" if loaded.file.assets else "none: cannot be simulated")
     console.print(table)
+    if not unknown_m2:
+        console.print("[yellow]warning:[/] nothing in the map is unknown: space that no robot has seen counts as free")

@@ -17,6 +17,7 @@ MAX_IMAGE_PIXELS = 1 << 25
 """Pixels of the largest image, texture or map: 33 megapixels, a map of 145 m by 145 m at 2.5 cm."""
 
 _JPEG_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
+_TEXT_PNM = (b"P1", b"P2", b"P3")
 _PNM = re.compile(rb"P[1-6]\s(?:\s|#[^\r\n]*[\r\n])*(\d{1,9})\s(?:\s|#[^\r\n]*[\r\n])*(\d{1,9})\s")
 
 
@@ -31,6 +32,8 @@ def decode_image(data: bytes, flags: int) -> NDArray[Any] | None:
         return None
     if size[0] * size[1] > MAX_IMAGE_PIXELS:
         raise TooLarge(f"{size[0]}x{size[1]} pixels, at most {MAX_IMAGE_PIXELS} are read")
+    if data[:2] in _TEXT_PNM:
+        data += b"\n"  # without a white space behind it, the decoder misses the last number
     try:
         return cv2.imdecode(np.frombuffer(data, np.uint8), flags)
     except cv2.error:

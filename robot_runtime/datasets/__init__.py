@@ -26,10 +26,13 @@ def load_episodes(path: Path | str) -> list[Episode]:
     YAML is recognized by its suffix; JSON, plain or gzipped, by its content.
 
     Raises:
-        EpisodeError: no such file, truncated, not JSON, of an unknown schema, or a field is missing or wrong; names the
-            file, the episode, the field and the remedy.
+        EpisodeError: no such file, truncated, not JSON, of an unknown schema, without episodes, or a field is missing
+            or wrong; names the file, the episode, the field and the remedy.
     """
-    return [episode for file in _files(Path(path)) for episode in _load_file(file)]
+    episodes = [episode for file in _files(Path(path)) for episode in _load_file(file)]
+    if not episodes:
+        raise _none_in(Path(path))
+    return episodes
 
 
 def iter_episodes(path: Path) -> Iterator[Episode]:
@@ -50,22 +53,15 @@ def iter_readable(path: Path) -> Iterator[Episode | EpisodeError]:
     """The episodes of :func:`iter_episodes`, with an error in place of each that cannot be read.
 
     Raises:
-        EpisodeError: the file itself cannot be read, or the data that its episodes share.
+        EpisodeError: the file itself cannot be read, or the data that its episodes share; or there are no episodes.
     """
+    none = True
     for file in _files(path):
-        if file.suffix in native_yaml.SUFFIXES:
-            yield from native_yaml.iter_readable(file)
-            continue
-        head = outline(file)
-        content = habitat_common.content_files(file, head)
-        for part, document in [(part, outline(part)) for part in content] or [(file, head)]:
-            read = format_of(document, part).reader(document, part)
-            for index, record in enumerate(records(part, isinstance(document, list))):
-                try:
-                    episode: Episode | EpisodeError = read(index, record)
-                except EpisodeError as error:
-                    episode = error
-                yield episode
+        for episode in _readable_in(file):
+            none = False
+            yield episode
+    if none:
+        raise _none_in(path)
 
 
 def save_episodes(path: Path, episodes: Sequence[Episode], task: Task) -> None:
@@ -96,6 +92,36 @@ def _files(path: Path) -> list[Path]:
     if not files:
         raise EpisodeError(f"{path}: has no {' or '.join(_SUFFIXES)} file", "use a file or folder with episodes")
     return files
+
+
+def _readable_in(file: Path) -> Iterator[Episode | EpisodeError]:
+    """The episodes of one file; see :func:`iter_readable`."""
+    if file.suffix in native_yaml.SUFFIXES:
+        yield from native_yaml.iter_readable(file)
+        return
+    head = outline(file)
+    content = habitat_common.content_files(file, head)
+    for part, document in [(part, outline(part)) for part in content] or [(file, head)]:
+        read = format_of(document, part).reader(document, part)
+        for index, record in enumerate(records(part, isinstance(document, list))):
+            try:
+                episode: Episode | EpisodeError = read(index, record)
+            except EpisodeError as error:
+                episode = error
+            yield episode
+
+
+def _none_in(path: Path) -> EpisodeError:
+    """The error for a file or folder without a single episode."""
+    folder = (path if path.is_dir() else path.parent) / habitat_common.CONTENT
+    if path.suffix in native_yaml.SUFFIXES:
+        return EpisodeError(f"{path}: has no episodes", "add at least one to 'episodes'")
+    if folder.is_dir():
+        return EpisodeError(f"{path}: has no episodes, nor has {folder}", "download the split with its folder again")
+    return EpisodeError(
+        f"{path}: has no episodes, and there is no folder {folder} with them",
+        "download the split's folder content/ too, or use a file with episodes",
+    )
 
 
 def _load_file(path: Path) -> list[Episode]:

@@ -66,8 +66,11 @@ def format_of(document: Any, path: Path) -> EpisodeFormat:
         path: path of the file, for messages.
 
     Raises:
-        EpisodeError: no format matches; names the formats that cannot be used, whose files these may be.
+        EpisodeError: the list of episodes is empty, or no format matches; names the formats that cannot be used, whose
+            files these may be.
     """
+    if document == []:
+        raise EpisodeError(f"{path}: has no episodes: it is an empty list", "use a file with episodes")
     items = usable_formats()
     faults: list[str] = []
     for item in items:

@@ -8,7 +8,7 @@ writing is lossless:
 =====================  ===============================================================================================
 ``Episode.info`` key   content
 =====================  ===============================================================================================
-``episode_id``         in formats whose ids may be numbers, the original id
+``episode_id``         the original id, if it is a number
 ``start_rotation``     the original quaternion; written back while it still has the episode's heading
 ``goals``              the goals' other fields (``radius``, ...), one dict per goal
 ``dataset``            the document's other fields (``category_to_task_category_id``, ...)
@@ -35,7 +35,7 @@ from robot_runtime.common.geometry import (
     ros_to_habitat_position,
     yaw_to_habitat_quaternion,
 )
-from robot_runtime.datasets.io import OPEN, Finite, Quaternion, Vector3
+from robot_runtime.datasets.io import OPEN, Finite, Id, Quaternion, Vector3
 from robot_runtime.errors import EpisodeError
 from robot_runtime.tasks.episode import Episode
 
@@ -62,13 +62,19 @@ class EpisodeRecord(TypedDict):
 
     __pydantic_config__ = OPEN  # type: ignore[misc]
 
-    episode_id: str
+    episode_id: Id
     scene_id: str
     start_position: Vector3
     start_rotation: Quaternion
     info: NotRequired[InfoRecord | None]
     shortest_paths: NotRequired[list[list[Any]] | None]
 
+
+CONTENT = "content"
+"""Folder of a split's episodes by scene, next to the split's file."""
+
+UPRIGHT_RAD = math.radians(1)
+"""Largest angle of a start's vertical axis from the vertical: an agent stands, whatever its heading."""
 
 OTHER_TASKS = frozenset({"instruction", "question", "goal_image_id", "ao_states"})
 """Fields of other Habitat tasks only: VLN, EQA, InstanceImageNav, Rearrange."""
@@ -92,7 +98,7 @@ class _Fields(TypedDict):
 def content_files(path: Path, document: Any) -> list[Path]:
     """The files in ``content/`` next to a split file whose document leaves the episodes to them; else none."""
     if isinstance(document, dict) and document.get("episodes") == []:
-        return sorted((path.parent / "content").glob("*.json.gz"))
+        return sorted((path.parent / CONTENT).glob("*.json.gz"))
     return []
 
 
@@ -104,9 +110,18 @@ def to_ros(position: list[float]) -> tuple[float, float, float]:
 def to_heading(rotation: list[float], where: Callable[[], str]) -> float:
     """The heading in ``map`` of a rotation of the file. Raises ``EpisodeError`` naming ``where()``."""
     try:
-        return habitat_quaternion_to_yaw(*rotation)
+        yaw_rad = habitat_quaternion_to_yaw(*rotation)
     except ValueError as error:
         raise EpisodeError(f"{where()}: {error}", "give it a unit quaternion x, y, z, w") from error
+    x, y, z, w = rotation
+    tilt_rad = 2 * math.atan2(math.hypot(x, z), math.hypot(y, w))
+    if tilt_rad > UPRIGHT_RAD:
+        raise EpisodeError(
+            f"{where()}: {rotation} is not a rotation about the vertical: it tilts by "
+            f"{math.degrees(tilt_rad):.1f}°, as one in the order w, x, y, z or with z up does",
+            "write it as x, y, z, w with y up",
+        )
+    return yaw_rad
 
 
 def from_record(record: Mapping[str, Any], path: Path, index: int) -> _Fields:
@@ -155,6 +170,8 @@ def from_habitat(episode: Episode) -> bool:
 def info_of(record: Mapping[str, Any], modeled: Iterable[str], rest: Mapping[str, Any]) -> dict[str, Any]:
     """``Episode.info`` of a record: its other fields, its goals' other fields, and the document's other fields."""
     info = unmodeled(record, modeled)
+    if not isinstance(record["episode_id"], str):
+        info["episode_id"] = record["episode_id"]
     if record.get("goals") is not None:
         info["goals"] = [unmodeled(goal, ("position",)) for goal in record["goals"]]
     return {**info, "dataset": rest} if rest else info

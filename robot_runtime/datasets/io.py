@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, BinaryIO, TypeVar, cast
 
 import ijson
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
 from robot_runtime.common import bounded
 from robot_runtime.errors import EpisodeError
@@ -32,6 +32,16 @@ OPEN = ConfigDict(extra="allow", strict=True)
 Quaternion = Annotated[list[Finite], Field(min_length=4, max_length=4)]
 
 
+def _text_or_integer(value: Any) -> str | int:
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise ValueError("an id is a text or an integer")
+    return value
+
+
+Id = Annotated[Any, AfterValidator(_text_or_integer)]
+"""Id of an episode in a file; :class:`Episode` has it as a text."""
+
+
 def read_json(path: Path) -> Any:
     """The JSON document in a file, gzipped or plain (detected by content).
 
@@ -39,7 +49,11 @@ def read_json(path: Path) -> Any:
         EpisodeError: missing, unreadable, truncated or damaged gzip, a hundred times its size, or not JSON.
     """
     with reading_errors(path), opened(path) as stream:
-        return json.loads(stream.read())
+        data = stream.read()
+        if not data:
+            raise ValueError("it is empty")
+        # What JSON does not have becomes a text, which no field of a number takes.
+        return json.loads(data, parse_constant=str)
 
 
 @contextmanager
@@ -66,6 +80,10 @@ def reading_errors(path: Path) -> Iterator[None]:
         raise EpisodeError(f"{path}: cannot be read: {error}", "download the file again") from error
     except (ijson.JSONError, ValueError, RecursionError) as error:
         problem = " ".join(str(error).split())
+        if isinstance(error, UnicodeDecodeError) or "UTF8" in problem:
+            raise EpisodeError(
+                f"{path}: is not text in UTF-8: {problem:.200}", "convert it, as by `iconv -f LATIN1 -t UTF-8`"
+            ) from error
         raise EpisodeError(f"{path}: is not JSON: {problem:.200}", "download the file again, or correct it") from error
 
 

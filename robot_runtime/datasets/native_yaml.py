@@ -49,7 +49,7 @@ from typing_extensions import NotRequired, TypedDict
 
 from robot_runtime.common.config import SHORT_FLOAT, read_yaml
 from robot_runtime.common.geometry import SE2
-from robot_runtime.datasets.io import Finite, Vector3, checked, episode_at
+from robot_runtime.datasets.io import Finite, Id, Vector3, checked, episode_at
 from robot_runtime.errors import ConfigError, EpisodeError
 from robot_runtime.tasks import payloads
 from robot_runtime.tasks.episode import Episode, EpisodeDetails, Goal
@@ -78,7 +78,7 @@ class Record(TypedDict):
 
     __pydantic_config__ = CLOSED  # type: ignore[misc]
 
-    id: str
+    id: Id
     start: Vector3
     scene: NotRequired[str]
     start_z: NotRequired[Finite]
@@ -171,7 +171,7 @@ def _episode(item: Any, shared_scene: str | None, path: Path, index: int) -> Epi
         raise EpisodeError(f"{path}: {where}field 'scene': is missing, here and for all", "state the scene")
     tilt_deg = record.get("start_tilt_deg")
     return Episode(
-        id=record["id"],
+        id=str(record["id"]),
         scene=scene,
         start=_pose(record["start"]),
         goals=tuple(_goal(goal) for goal in record.get("goals", ())),

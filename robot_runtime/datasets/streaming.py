@@ -10,6 +10,7 @@ from typing import Any
 import ijson
 
 from robot_runtime.datasets.io import opened, reading_errors
+from robot_runtime.datasets.json_stream import JsonStream
 
 _ENDS = frozenset({"end_map", "end_array"})
 _STARTS = frozenset({"start_map", "start_array"})
@@ -58,10 +59,10 @@ def records(path: Path, in_list: bool) -> Iterator[Any]:
         EpisodeError: as :func:`robot_runtime.datasets.io.read_json`, at the error.
     """
     with reading_errors(path), opened(path) as stream:
-        yield from ijson.items(stream, "item" if in_list else "episodes.item", use_float=True)
+        yield from ijson.items(JsonStream(stream), "item" if in_list else "episodes.item", use_float=True)
 
 
 @contextmanager
 def _events(path: Path) -> Iterator[Iterator[tuple[str, Any]]]:
     with reading_errors(path), opened(path) as stream:
-        yield ijson.basic_parse(stream, use_float=True)
+        yield ijson.basic_parse(JsonStream(stream), use_float=True)

@@ -43,9 +43,26 @@ _RGB = np.array([(243, 245, 248), (86, 96, 110), (255, 255, 255)], np.uint8)
 """Colors of pictures, by ``Cell``."""
 
 
+_SAVED_UNKNOWN = 205
+"""Gray of unknown space in what the map savers of ROS 1, nav2 and slam_toolbox write, whatever the file's thresholds:
+with nav2's ``free_thresh: 0.25`` it would be free."""
+
+
 @dataclass(frozen=True)
 class MapFile:
-    """The content of ``map.yaml`` (http://wiki.ros.org/map_server)."""
+    """The content of ``map.yaml`` (http://wiki.ros.org/map_server, nav2's ``map_io``).
+
+    Attributes:
+        image: name of the PGM or PNG next to the file.
+        resolution: edge of a pixel, meters.
+        origin: pose in ``map`` (x, y in meters, yaw in radians) of the lower left pixel's outer corner.
+        negate: whether black is free.
+        occupied_thresh: probability of occupancy above which a cell is occupied.
+        free_thresh: probability of occupancy below which a cell is free.
+        mode: meaning of the gray values: in ``trinary`` and ``scale``, darker is more probably occupied; in ``raw``, 0
+            to 100 are percentages of occupancy. Cells between the thresholds are unknown, as are the transparent ones
+            of ``scale`` and those above 100 of ``raw``.
+    """
 
     image: str
     resolution: float
@@ -53,9 +70,41 @@ class MapFile:
     negate: Literal[0, 1] = 0
     occupied_thresh: float = 0.65
     free_thresh: float = 0.196
-    mode: Literal["trinary"] = "trinary"
+    mode: Literal["trinary", "scale", "raw"] = "trinary"
 
     __pydantic_config__ = config.STRICT
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.free_thresh < self.occupied_thresh <= 1:
+            raise ValueError(
+                "free_thresh and occupied_thresh are probabilities, the first below the second, got "
+                f"{self.free_thresh:g} and {self.occupied_thresh:g}"
+            )
+
+    def cells(self, pixels: NDArray[np.uint8], alpha: NDArray[Any] | None) -> NDArray[np.uint8]:
+        """The states of an image's pixels.
+
+        Args:
+            pixels: uint8 (rows, columns) gray values.
+            alpha: uint8 or uint16 (rows, columns) opacity; None if the image has none.
+
+        Returns:
+            uint8 (rows, columns) of :class:`Cell`, in the image's order of rows.
+        """
+        values = np.arange(256)
+        shades = 255 - values if self.negate else values
+        occupancy = shades / 100.0 if self.mode == "raw" else (255 - shades) / 255.0
+        states = np.full(256, Cell.UNKNOWN, np.uint8)
+        states[occupancy > self.occupied_thresh] = Cell.OCCUPIED
+        states[occupancy < self.free_thresh] = Cell.FREE
+        if self.mode == "raw":
+            states[occupancy > 1] = Cell.UNKNOWN
+        elif not self.negate:
+            states[_SAVED_UNKNOWN] = Cell.UNKNOWN
+        cells = states[pixels]
+        if self.mode == "scale" and alpha is not None:
+            cells[alpha < np.iinfo(alpha.dtype).max] = Cell.UNKNOWN
+        return np.asarray(cells)
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,16 +157,14 @@ class OccupancyMap:
             )
         try:
             pixels = image_files.decode_image(image, cv2.IMREAD_GRAYSCALE)
+            colors = image_files.decode_image(image, cv2.IMREAD_UNCHANGED) if file.mode == "scale" else None
         except TooLarge as error:
             raise SceneError(f"{where}: field 'image': {file.image}: {error}", "cut the map to the site") from error
         if pixels is None:
             raise SceneError(f"{where}: field 'image': cannot read {file.image}", "put the map's PGM or PNG there")
-        grays = np.arange(256)
-        occupancy = grays / 255.0 if file.negate else 1.0 - grays / 255.0
-        states = np.full(256, Cell.UNKNOWN, np.uint8)
-        states[occupancy > file.occupied_thresh] = Cell.OCCUPIED
-        states[occupancy < file.free_thresh] = Cell.FREE
-        return cls(np.ascontiguousarray(states[pixels[::-1]]), file.resolution, file.origin[0], file.origin[1])
+        alpha = colors[..., -1] if colors is not None and colors.ndim == 3 and colors.shape[2] in (2, 4) else None
+        cells = file.cells(pixels, alpha)
+        return cls(np.ascontiguousarray(cells[::-1]), file.resolution, file.origin[0], file.origin[1])
 
     def save(self, path: Path) -> None:
         """Write ``path`` (``….yaml``) and the image next to it (``….pgm``)."""
@@ -150,6 +197,10 @@ class OccupancyMap:
     def size_m(self) -> tuple[float, float]:
         """Extent along x and y."""
         return self.cells.shape[1] * self.resolution_m, self.cells.shape[0] * self.resolution_m
+
+    def area_m2(self, state: Cell) -> float:
+        """Area of the cells in a state."""
+        return int((self.cells == state).sum()) * self.resolution_m**2
 
     def to_cell(self, x_m: float, y_m: float) -> tuple[int, int]:
         """The (row, column) that contains a point; may lie outside the grid."""

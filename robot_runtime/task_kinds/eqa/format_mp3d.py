@@ -49,7 +49,6 @@ class QuestionRecord(TypedDict):
 class EpisodeRecord(habitat_common.EpisodeRecord):
     """One episode in the file."""
 
-    episode_id: str | int  # type: ignore[misc]
     goals: list[GoalRecord]
     question: QuestionRecord
 

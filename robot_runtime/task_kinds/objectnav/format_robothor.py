@@ -29,7 +29,7 @@ from robot_runtime.common.geometry import (
     yaw_to_thor_rotation_deg,
 )
 from robot_runtime.datasets.formats import EpisodeFormat
-from robot_runtime.datasets.io import OPEN, Finite, Reader, checked, episode_at, write_json
+from robot_runtime.datasets.io import OPEN, Finite, Id, Reader, checked, episode_at, write_json
 from robot_runtime.datasets.thor import Position
 from robot_runtime.errors import EpisodeError
 from robot_runtime.tasks.episode import Episode, Goal
@@ -43,7 +43,7 @@ class Record(TypedDict):
 
     __pydantic_config__ = OPEN  # type: ignore[misc]
 
-    id: str
+    id: Id
     scene: str
     object_type: str
     initial_position: Position
@@ -59,7 +59,7 @@ Conversion = Callable[[float], float]
 
 _SCHEMA = TypeAdapter(Record)
 _ANGLES = ("initial_orientation", "initial_horizon")
-_KEPT = frozenset({*_ANGLES, "start_y", "path_y"})
+_KEPT = frozenset({*_ANGLES, "id", "start_y", "path_y"})
 _MODELED = frozenset(Record.__annotations__)
 
 
@@ -92,12 +92,14 @@ def _episode(record: Record) -> Episode:
     x_m, y_m, _ = _ros(record["initial_position"])
     info: dict[str, Any] = {name: value for name, value in record.items() if name not in _MODELED}
     info |= {name: value for name, value in record.items() if name in _ANGLES}
+    if not isinstance(record["id"], str):
+        info["id"] = record["id"]
     info["start_y"] = record["initial_position"]["y"]
     if "shortest_path" in record:
         info["path_y"] = [point["y"] for point in record["shortest_path"]]
     horizon_deg = record.get("initial_horizon")
     return Episode(
-        id=record["id"],
+        id=str(record["id"]),
         scene=record["scene"],
         start=SE2(x_m, y_m, thor_rotation_to_yaw(record["initial_orientation"])),
         goals=_goals(record),
@@ -128,7 +130,7 @@ def _record(episode: Episode, path: Path) -> dict[str, Any]:
         )
     info, start = episode.info, episode.start
     record: dict[str, Any] = {
-        "id": episode.id,
+        "id": info["id"] if str(info.get("id")) == episode.id else episode.id,
         "scene": episode.scene,
         "object_type": episode.category,
         "initial_position": _thor(start.x_m, start.y_m, info.get("start_y", AGENT_HEIGHT_M)),

@@ -53,7 +53,6 @@ class InstructionRecord(TypedDict):
 class EpisodeRecord(habitat_common.EpisodeRecord):
     """One episode in the file. The test splits have neither goals nor reference path."""
 
-    episode_id: str | int  # type: ignore[misc]
     trajectory_id: NotRequired[str | int | None]
     instruction: InstructionRecord
     goals: NotRequired[list[GoalRecord] | None]

@@ -79,6 +79,7 @@ def source_of(robot: Robot) -> KinectSource:
     return robot.camera.source
 
 
+@pytest.mark.slow
 class TestAzureKinectCamera(CameraConformance):
     def make_robot(self) -> Robot:
         return robot_with()

@@ -87,6 +87,7 @@ def raised(tracker: UdpObjectTracker, max_age_s: float = 1.0) -> RuntimeFault | 
     return None
 
 
+@pytest.mark.slow
 @given(st.tuples(REALISTIC, REALISTIC, REALISTIC), st.floats(0, 1e3), st.text(min_size=1, max_size=20))
 def test_what_is_sent_is_what_is_received(position: tuple[float, float, float], age_s: float, name: str) -> None:
     first, second = Sighting(name, position, age_s=age_s), replace(MUG, frame="cameras")

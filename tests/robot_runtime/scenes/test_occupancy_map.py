@@ -70,6 +70,51 @@ def test_trinary_thresholds_are_map_servers(tmp_path: Path, negate: int, pixel: 
     assert OccupancyMap.load(path).cells.tolist() == [[cell]]
 
 
+def read(folder: Path, pixels: object, **fields: object) -> OccupancyMap:
+    """The map of an image (uint8 or uint16; rows from the top) with these fields of ``map.yaml``."""
+    cv2.imwrite(str(folder / "m.png"), np.asarray(pixels))
+    lines = {"image": "m.png", "resolution": 0.05, "origin": [0, 0, 0], "negate": 0, "occupied_thresh": 0.65, **fields}
+    (folder / "m.yaml").write_text("".join(f"{name}: {value}\n" for name, value in lines.items()))
+    return OccupancyMap.load(folder / "m.yaml")
+
+
+@pytest.mark.parametrize("free_thresh", [0.196, 0.25, 0.4])
+def test_the_savers_gray_stays_unknown_whatever_the_thresholds(tmp_path: Path, free_thresh: float) -> None:
+    pixels = np.array([[254, 205, 0]], np.uint8)
+    assert read(tmp_path, pixels, free_thresh=free_thresh, mode="trinary").cells.tolist() == [[F, U, O]]
+
+
+def test_scale_reads_transparent_pixels_and_the_savers_gray_as_unknown(tmp_path: Path) -> None:
+    opaque = np.array([[254, 235, 205, 120, 0]], np.uint8)
+    assert read(tmp_path, opaque, free_thresh=0.196, mode="scale").cells.tolist() == [[F, F, U, U, O]]
+    for depth, most in ((np.uint8, 255), (np.uint16, 65535)):
+        colors = np.full((1, 3, 4), most, depth)
+        colors[0, 2, :3] = 0
+        colors[0, 1, 3] = most // 2
+        assert read(tmp_path, colors, free_thresh=0.196, mode="scale").cells.tolist() == [[F, U, O]]
+
+
+def test_raw_pixels_are_percentages(tmp_path: Path) -> None:
+    pixels = np.array([[0, 10, 19, 30, 64, 66, 100, 101, 205, 255]], np.uint8)
+    found = read(tmp_path, pixels, free_thresh=0.196, mode="raw").cells.tolist()
+    assert found == [[F, F, F, U, U, O, O, U, U, U]]
+
+
+@pytest.mark.parametrize("fields", [{"free_thresh": 0.7}, {"free_thresh": 25}, {"free_thresh": -0.1}])
+def test_thresholds_are_probabilities_in_their_order(tmp_path: Path, fields: dict[str, float]) -> None:
+    with raises_naming(ConfigError, "free_thresh", "occupied_thresh", str(tmp_path / "m.yaml")):
+        read(tmp_path, np.zeros((1, 1), np.uint8), **fields)
+
+
+def test_a_text_image_without_a_last_newline_is_read(tmp_path: Path) -> None:
+    (tmp_path / "m.pgm").write_text("P2\n3 1\n255\n254 205 0")
+    text = "image: m.pgm\nresolution: 0.05\norigin: [0, 0, 0]\n"
+    (tmp_path / "m.yaml").write_text(text)
+    found = OccupancyMap.load(tmp_path / "m.yaml")
+    assert found.cells.tolist() == [[F, U, O]]
+    assert [found.area_m2(state) for state in (F, O, U)] == pytest.approx([0.0025] * 3)
+
+
 def test_cells_and_points() -> None:
     m = small()
     assert m.size_m == (1.5, 1.0)
@@ -162,6 +207,6 @@ def test_files_that_are_no_map_are_named(tmp_path: Path) -> None:
     path.write_text("image: map.pgm\nresolution: 0.05\norigin: [0, 0]\n")
     with raises_naming(ConfigError, "field 'origin"):
         OccupancyMap.load(path)
-    path.write_text("image: map.pgm\nresolution: 0.05\norigin: [0, 0, 0]\nmode: scale\n")
+    path.write_text("image: map.pgm\nresolution: 0.05\norigin: [0, 0, 0]\nmode: gray\n")
     with raises_naming(ConfigError, "field 'mode'", "'trinary'"):
         OccupancyMap.load(path)

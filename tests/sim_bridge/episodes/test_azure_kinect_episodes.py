@@ -84,6 +84,7 @@ def test_an_episode_succeeds_and_everything_it_saw_is_recorded(room_folder: Path
         assert np.array_equal(next(first.steps()).frame.depth_m, next(second.steps()).frame.depth_m)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("depth", ["nfov", "wfov_2x2"])
 def test_the_view_is_the_ideal_cameras(sim: Callable[..., Robot], depth: str) -> None:
     robot, training = sim(), load_task(TASK).camera
@@ -109,6 +110,7 @@ def test_the_view_is_the_ideal_cameras(sim: Callable[..., Robot], depth: str) ->
     assert np.median(np.abs(frame.rgb.astype(int) - rgb)[lit]) <= 3
 
 
+@pytest.mark.slow
 def test_a_cable_that_is_pulled_ends_the_episode_with_its_log_whole(room_folder: Path, tmp_path: Path) -> None:
     camera = preset(tmp_path / "camera.yaml", emulated={"unplugged_after_s": 4.0})
     code, log = episode(room_folder, tmp_path / "logs", camera)

@@ -34,6 +34,8 @@ from robot_runtime.scoring.statistics.intervals import Interval
 from robot_runtime.tasks.episode import Episode, Goal
 from robot_runtime.tasks.task import load_task
 
+pytestmark = pytest.mark.slow  # what they share takes far longer than each test
+
 FORWARD_M, TURN_RAD = -0.0125, math.radians(-1.5)
 """5 % of an action, each; a single action scatters by 4 mm and 0.7 degrees."""
 

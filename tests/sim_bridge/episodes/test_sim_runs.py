@@ -44,6 +44,7 @@ def test_the_oracle_succeeds_in_the_bundled_apartment(task: str, tmp_path: Path)
     assert [episode["metrics"]["success"] for episode in episodes] == [True, True]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", TASKS[:2])
 def test_the_oracle_succeeds_in_an_imported_house(task: str, imported_house: Scene, tmp_path: Path) -> None:
     scene = str(imported_house.folder)

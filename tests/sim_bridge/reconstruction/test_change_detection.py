@@ -18,6 +18,8 @@ from sim_bridge.reconstruction.change_detection import ChangeReport, find_change
 from sim_bridge.reconstruction.figures import change_rows, write_changes_page
 from sim_bridge.reconstruction.logged_frames import FrameSequence
 
+pytestmark = pytest.mark.slow  # what they share takes far longer than each test
+
 MOVE = SE2(-1.1, -0.9, math.radians(25))
 
 

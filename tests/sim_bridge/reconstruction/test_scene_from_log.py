@@ -36,6 +36,8 @@ from sim_bridge.scenes.mesh_files import load_mesh
 from sim_bridge.scenes.palette import palette, palette_uv
 from sim_bridge.scenes.shapes import visual_triangles
 
+pytestmark = pytest.mark.slow  # what they share takes far longer than each test
+
 Fused = tuple[FusedScene, Scene]
 
 

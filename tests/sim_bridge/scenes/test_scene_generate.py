@@ -145,6 +145,7 @@ def test_rooms_tile_the_footprint(size: str, seed: int) -> None:
     assert {room.category for room in file.rooms} <= catalog().rooms.keys()
 
 
+@pytest.mark.slow
 @every_flat
 def test_holds_the_goal_categories_and_common_furniture(size: str, seed: int) -> None:
     scene = generated(size, seed).scene

@@ -25,6 +25,8 @@ from sim_bridge.tuning.settings import UNCHANGED, SweepOptions, make_grid
 from sim_bridge.tuning.sweep import sweep
 from sim_bridge.tuning.table import table, verdict
 
+pytestmark = pytest.mark.slow  # what they share takes far longer than each test
+
 Run = Callable[..., str]
 
 

@@ -72,6 +72,7 @@ def archive(files: dict[str, bytes]) -> bytes:
     return target.getvalue()
 
 
+@pytest.mark.slow
 def test_a_package_of_each_format_matches_the_numpy_rollout(tmp_path: Path, exported: tuple[Manifest, bytes]):
     manifest, data = exported
     write_package(tmp_path, manifest, data, tiny.golden())

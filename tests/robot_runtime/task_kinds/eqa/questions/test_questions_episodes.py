@@ -26,6 +26,8 @@ from robot_runtime.task_kinds.eqa.questions.starts import ARRIVE_M, PathFinder
 from robot_runtime.task_kinds.eqa.task import Inquiry
 from robot_runtime.tasks.categories import object_goal
 
+pytestmark = pytest.mark.slow  # what they share takes far longer than each test
+
 RULES = replace(FEW_SCENES, templates=("color", "existence"))
 
 
