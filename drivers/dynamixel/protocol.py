@@ -119,9 +119,6 @@ CENTER = 2048
 PROFILE_RAD_S = 0.229 * 2 * math.pi / 60
 """Unit of velocities: 0.229 revolutions per minute."""
 
-PROFILE_RAD_S2 = 214.577 * 2 * math.pi / 3600
-"""Unit of accelerations: 214.577 revolutions per minute squared."""
-
 MODELS: Mapping[int, str] = {1060: "XL430-W250", 1090: "2XL430-W250"}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -26,11 +26,9 @@ from drivers.serial_wire.faults import DroppedBytes, Noisy, Silent, Unplugged, n
 from drivers.serial_wire.pty_emulation import EmulatedDevice, PacedLine
 from robot_runtime.common.clock import ns_to_seconds, seconds_to_ns
 from robot_runtime.common.config import STRICT
-from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.hal import Velocity, Zone
 from robot_runtime.hal.fault_schedule import Script
-from robot_runtime.hal.simulated_motors import MotorOptions, SimulatedMotors
-from robot_runtime.hal.simulation import SimulatedChassis, Subscription, WheelSensors
+from robot_runtime.hal.simulation import WheelSensors
 from robot_runtime.safety.guard import STILL
 
 
@@ -257,88 +255,3 @@ class EmulatedBase(EmulatedDevice):
         return Sensed(
             left_m, right_m, gyro_rad, rate_rad_s, bumper, body.cliff, wheel_drop, battery_v, over_current, buttons
         )
-
-
-class KinematicBody(SimulatedChassis):
-    """A body on an open floor, with a wall across its x axis: the motors' model, and nothing else.
-
-    Args:
-        motors: what the wheels do with their commands.
-        radius_m: radius of the body.
-        wall_x_m: position of the wall; infinite for none.
-
-    Attributes:
-        pose: true pose, from the origin.
-        wall_x_m: position of the wall, which may be moved.
-        motors: options of the motors.
-    """
-
-    def __init__(self, motors: MotorOptions, radius_m: float = 0.18, wall_x_m: float = math.inf) -> None:
-        self.motors, self.pose, self.wall_x_m = motors, SE2(), wall_x_m
-        self._radius_m = radius_m
-        self._motors = SimulatedMotors(motors)
-        self._separation_m = motors.true.separation_m
-        self._wheels_m = (0.0, 0.0)
-        self._heading_rad = 0.0
-        self._now_ns: int | None = None
-        self._touching = False
-        self._firmware: Callable[[int], Velocity] | None = None
-        self._command = STILL
-
-    def attach(self, firmware: Callable[[int], Velocity]) -> Subscription:
-        self._firmware = firmware
-        return Subscription(self._detach)
-
-    def on_step(self, now_ns: int) -> None:
-        """Move on to ``now_ns`` by the firmware's command; a listener of a simulated clock."""
-        self.advance(self._command, now_ns)
-        if self._firmware is not None:
-            self._command = self._firmware(now_ns)
-
-    def _detach(self) -> None:
-        self._firmware, self._command = None, STILL
-
-    @property
-    def wheels_m(self) -> tuple[float, float]:
-        return self._wheels_m
-
-    @property
-    def heading_rad(self) -> float:
-        return self._heading_rad
-
-    @property
-    def bumper(self) -> Zone:
-        return Zone.CENTER if self._touching else Zone.NONE
-
-    @property
-    def cliff(self) -> Zone:
-        return Zone.NONE
-
-    @property
-    def wheel_drop(self) -> Zone:
-        return Zone.NONE
-
-    @property
-    def battery_v(self) -> float:
-        return 16.0
-
-    def advance(self, command: Velocity, now_ns: int) -> None:
-        """Move on to ``now_ns``, the command having been in force since the call before."""
-        before_ns, self._now_ns = self._now_ns, now_ns
-        if before_ns is None or now_ns <= before_ns:
-            return
-        step_s = ns_to_seconds(now_ns - before_ns)
-        linear_m_s, angular_rad_s = self._motors.drive(command.linear_m_s, command.angular_rad_s, before_ns, step_s)
-        self.push(linear_m_s * step_s, angular_rad_s * step_s)
-
-    def push(self, forward_m: float, turn_rad: float) -> None:
-        """Move by hand, the wheels turning along; nothing moves through the wall."""
-        moved = self.pose @ SE2.arc(forward_m, turn_rad)
-        limit_m = self.wall_x_m - self._radius_m
-        self._touching = moved.x_m >= limit_m
-        if moved.x_m > limit_m:
-            forward_m, moved = 0.0, replace(moved, x_m=max(self.pose.x_m, min(limit_m, moved.x_m)))
-        self.pose = SE2(moved.x_m, moved.y_m, wrap_angle(moved.yaw_rad))
-        half_m = turn_rad * self._separation_m / 2
-        self._wheels_m = self._wheels_m[0] + forward_m - half_m, self._wheels_m[1] + forward_m + half_m
-        self._heading_rad += turn_rad

@@ -10,9 +10,9 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 
 from drivers.serial_base.messages import MAX_PACKET, Answer, Request, State, Trouble, pack, unpack
+from drivers.serial_base.ownership import LOST_STATES, PROGRAM, process_state
 from drivers.serial_base.settings import GuardSettings
 from robot_runtime.common.clock import SystemClock, seconds_to_ns
 from robot_runtime.errors import DeviceFault
@@ -32,9 +32,6 @@ MAX_WAIT_S = 0.1
 
 STOPPED_S = 0.1
 """Silence of the process after which its state is looked up."""
-
-LOST_STATES = ("T", "t", "Z", "X")
-"""States of a process in ``/proc`` in which it can stop no wheels: stopped, traced, dead."""
 
 TAKE_OVER_S = 1.0
 END_S = 3.0
@@ -81,7 +78,7 @@ class GuardLink:
         """Start the process and wait until it has opened the port. Raises ``DeviceFault`` if it cannot."""
         near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with far:
-            command = [sys.executable, "-m", "drivers.serial_base", self._settings.pack(), str(far.fileno())]
+            command = [sys.executable, "-m", PROGRAM, self._settings.pack(), str(far.fileno()), str(os.getpid())]
             # The wire is imported from where this process finds it.
             environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
             # A session of its own: what a terminal sends to the runtime must not reach it.
@@ -176,7 +173,10 @@ class GuardLink:
             data = b""
         self._heard_ns = self._clock.now_ns()
         if data:
-            self._dispatch(data)
+            try:
+                self._dispatch(data)
+            except Exception as error:  # noqa: BLE001 - this thread stops the wheels if the process dies
+                self._lose(f"its message cannot be used: {type(error).__name__}: {error}")
         elif not self._closing:
             self._lose("it has ended")
 
@@ -203,15 +203,10 @@ class GuardLink:
     def _look_after_process(self) -> None:
         """Give a process up that is stopped or dead; one that only waits for a busy computer is left alone."""
         silent_ns = self._clock.now_ns() - self._heard_ns
-        if not self._closing and silent_ns > seconds_to_ns(STOPPED_S) and self._process_state() in LOST_STATES:
+        if self._closing or silent_ns <= seconds_to_ns(STOPPED_S):
+            return
+        if process_state(self.process_id)[0] in LOST_STATES:
             self._lose("it was stopped, or has died")
-
-    def _process_state(self) -> str:
-        try:
-            stat = Path(f"/proc/{self.process_id}/stat").read_text(encoding="ascii", errors="replace")
-        except OSError:
-            return "X"
-        return stat.rpartition(")")[2].split()[0]
 
     def _lose(self, why: str) -> None:
         """End the process for good, and stop the wheels in its place."""
@@ -223,29 +218,34 @@ class GuardLink:
                 with suppress(ProcessLookupError):
                     os.kill(process.pid, signal.SIGKILL)
                 process.wait()
-            stopped = self._stop_wheels()
+            failure = self._stop_wheels()
             if self.fault is None:
-                done = "the wheels were stopped" if stopped else "THE WHEELS MAY STILL TURN: switch the base off"
+                done = f"THE WHEELS MAY STILL TURN ({failure}): switch the base off"
+                if not failure:
+                    done = "the wheels were stopped"
                 self.fault = DeviceFault(f"guard process: {why}; {done}", "connect again, which starts a new one")
             self._changed.notify_all()
 
-    def _stop_wheels(self) -> bool:
-        """Open the port and send zero; return whether that was possible."""
-        wire, clock = self._settings.make_wire(), self._clock
+    def _stop_wheels(self) -> str:
+        """Open the port and send zero, again until that is possible; return why it was not, empty if it was."""
+        clock, failure = self._clock, ""
         deadline_ns = clock.now_ns() + seconds_to_ns(TAKE_OVER_S)
         while clock.now_ns() < deadline_ns:
             try:
-                port = wire.open(self._settings.port)
-            except DeviceFault:
+                self._send_zeros()
+            except Exception as error:  # noqa: BLE001, PERF203 - a wire and its connection are anybody's code
+                failure = error.message if isinstance(error, DeviceFault) else f"{type(error).__name__}: {error}"
                 clock.sleep(0.02)
-                continue
-            try:
-                port.write(wire.end())
-                clock.sleep(wire.period_s)
-                port.write(wire.end())
-            except DeviceFault:
-                return False
-            finally:
-                port.close()
-            return True
-        return False
+            else:
+                return ""
+        return failure
+
+    def _send_zeros(self) -> None:
+        wire = self._settings.make_wire()
+        port = wire.open(self._settings.port)
+        try:
+            port.write(wire.end())
+            self._clock.sleep(wire.period_s)
+            port.write(wire.end())
+        finally:
+            port.close()

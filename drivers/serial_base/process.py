@@ -7,19 +7,22 @@ standard library it imports pyserial alone.
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 import select
 import signal
 import socket
 import sys
+import traceback
 from collections import deque
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from types import FrameType
 
 from drivers.serial_base.e_stop_memory import EStopMemory
 from drivers.serial_base.guard import WireGuard
 from drivers.serial_base.messages import MAX_PACKET, STEP, Message, Request, State, Trouble, pack, unpack
+from drivers.serial_base.ownership import OwnerLock, end_orphan
 from drivers.serial_base.settings import GuardSettings
 from drivers.serial_base.wire import Transport
 from drivers.serial_wire.port import Port, PortInUse
@@ -39,6 +42,9 @@ LINGER_S = 0.3
 HANDOVER_S = 2.0
 """Time for which the port may still be held at the start: the guard process of a runtime that was killed lingers."""
 
+ORPHAN_S = LINGER_S + 0.3
+"""Part of it after which a guard process without a runtime, which should have ended by then, is ended."""
+
 GREET_S, CALL_S = 0.5, 0.1
 """Silence after which a base is greeted again, and for how long it may take to change its baud rate."""
 
@@ -47,6 +53,9 @@ TICK_S = 0.005
 
 OUTBOX = 100
 """Messages kept for a runtime that reads none; a request has one answer, so that they are few."""
+
+PR_SET_PDEATHSIG = 1
+"""Of ``prctl``: the signal that the kernel sends when the parent ends."""
 
 PRIORITY = 10
 """Of the real-time scheduling, where the system permits it: above all ordinary processes."""
@@ -58,14 +67,18 @@ class GuardProcess:
     Args:
         settings: settings of the process.
         link: socket to the runtime.
+        runtime: process id of the runtime; by default that of the parent.
     """
 
-    def __init__(self, settings: GuardSettings, link: socket.socket) -> None:
+    def __init__(self, settings: GuardSettings, link: socket.socket, runtime: int | None = None) -> None:
         link.settimeout(None)  # with a time limit of its own, send() waits, whatever its flags
         self._settings, self._link = settings, link
         self._wire = settings.make_wire()
         self._outbox: deque[Message] = deque(maxlen=OUTBOX)
         self._memory = EStopMemory(settings.e_stop_file)
+        self._owner = OwnerLock(settings.lock_file, settings.port)
+        self._runtime = os.getppid() if runtime is None else runtime
+        self._orphan = ""
         self._guard = WireGuard(self._wire, settings.limits, settings.stop_buttons, self._send, self._tell)
         if settings.e_stop or self._memory.engaged:
             self._guard.emergency_stop(0)
@@ -84,27 +97,33 @@ class GuardProcess:
         """Serve until the runtime is gone, a signal asks for the end, or the base cannot be used."""
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._terminate)
-        try:
-            if not wait_for(self._clock, self._opened_if_free, HANDOVER_S, TICK_S):
-                self._open(self._now_ns())
-        except DeviceFault as fault:
-            self._tell(Trouble.of(fault, final=True))
-            return
-        try:
-            if self._settings.lockstep:
-                self._serve_in_lockstep()
-            else:
-                self._serve()
-        finally:
-            self._end_call()
-            self._guard.end()
-            self._tell(self._final or Trouble(f"guard process: {self.ended}", "connect again", final=True))
-            self._linger()
+        with ExitStack() as ends:  # the last one first, and each of them whatever another raises
+            ends.callback(self._owner.release)
+            ends.callback(self._linger)
+            ends.callback(self._tell_end)
+            ends.callback(self._guard.end)
+            ends.callback(self._end_call)
+            try:
+                self._start()
+                if self._settings.lockstep:
+                    self._serve_in_lockstep()
+                else:
+                    self._serve()
+            except DeviceFault as fault:
+                self._final = Trouble.of(fault, final=True)
+            except Exception as error:  # noqa: BLE001 - a wire is anybody's code; the runtime learns the reason
+                traceback.print_exc()
+                self.ended = f"{self._settings.wire}: {type(error).__name__}: {error}"
+
+    def _start(self) -> None:
+        if not wait_for(self._clock, self._opened_if_free, ORPHAN_S, TICK_S) and not wait_for(
+            self._clock, self._opened_after_orphan, HANDOVER_S - ORPHAN_S, TICK_S
+        ):
+            self._open(self._now_ns())
 
     # --- loops ------------------------------------------------------------------------------------------------------
 
     def _serve(self) -> None:
-        parent = os.getppid()
         while not self.ended:
             waiting: list[Transport | socket.socket] = [self._link] if self._port is None else [self._port, self._link]
             ready, _, _ = select.select(waiting, [], [], TICK_S)
@@ -117,7 +136,7 @@ class GuardProcess:
             self._check(now_ns)
             self._remember()
             self._deliver()
-            if os.getppid() != parent:
+            if os.getppid() != self._runtime:
                 self.ended = "the runtime has ended"
 
     def _serve_in_lockstep(self) -> None:
@@ -160,26 +179,55 @@ class GuardProcess:
         return 0 if self._settings.lockstep else self._clock.now_ns()
 
     def _open(self, now_ns: int) -> None:
-        self._port = self._wire.open(self._settings.port)
+        try:
+            self._owner.take()
+        except PortInUse:
+            raise
+        except DeviceFault as fault:  # told, and no reason not to drive
+            self._tell(Trouble.of(fault, final=False))
+        try:
+            self._port = self._wire.open(self._settings.port)
+        except DeviceFault:
+            raise
+        except Exception as error:
+            raise self._failed(error) from error
         self._opened_ns = self._silent_ns = None
         self._calling = False
         scheduling = "normal" if self._settings.lockstep else _raise_priority()
         self._guard.begin(now_ns, scheduling)
         self._troubled = False
-        self._tell(Trouble("", ""))
+        if self._orphan:
+            self._tell(Trouble(f"{self._orphan}; it was ended, and the wheels were stopped", "", final=False))
+            self._orphan = ""
+        if self._port is not None:
+            self._tell(Trouble("", ""))
 
-    def _opened_if_free(self) -> bool | None:
-        with suppress(PortInUse):
+    def _opened_if_free(self, at_once: bool = True) -> bool | None:
+        try:
             self._open(self._now_ns())
-            return True
-        return None
+        except PortInUse as in_use:
+            self._orphan = self._orphan or end_orphan(in_use, at_once)
+            return None
+        return True
+
+    def _opened_after_orphan(self) -> bool | None:
+        return self._opened_if_free(at_once=False)
+
+    def _failed(self, error: Exception) -> DeviceFault:
+        """Return the fault for an exception of the wire's connection."""
+        if isinstance(error, DeviceFault):
+            return error
+        return DeviceFault(
+            f"port {self._settings.port}: {type(error).__name__}: {error}",
+            f"check the {self._wire.attachment.device}, its cable and its driver",
+        )
 
     def _read(self) -> None:
         assert self._port is not None
         try:
             data = self._port.read()
-        except DeviceFault as fault:
-            self._lose(fault, self._now_ns())
+        except Exception as error:  # noqa: BLE001 - a connection is anybody's code
+            self._lose(self._failed(error), self._now_ns())
             return
         self._guard.feed(data, self._now_ns())
 
@@ -188,15 +236,16 @@ class GuardProcess:
             return
         try:
             self._port.write(data)
-        except DeviceFault as fault:
-            self._lose(fault, self._now_ns())
+        except Exception as error:  # noqa: BLE001 - a connection is anybody's code
+            self._lose(self._failed(error), self._now_ns())
             return
         self._written += len(data)
 
     def _lose(self, fault: DeviceFault, now_ns: int) -> None:
-        if self._port is not None:
-            self._port.close()
-            self._port = None
+        port, self._port = self._port, None
+        if port is not None:
+            with suppress(Exception):  # lost already
+                port.close()
         self._retried_ns = now_ns
         self._tell(Trouble.of(fault, final=False))
 
@@ -239,6 +288,7 @@ class GuardProcess:
                 self._begin_call(now_ns)
         except DeviceFault as fault:
             self._lose(fault, now_ns)
+            return
         last_ns = guard.heard_ns if heard and guard.heard_ns is not None else self._opened_ns
         silent = ns_to_seconds(now_ns - last_ns) >= SILENT_S
         if silent is not self._troubled:
@@ -271,15 +321,19 @@ class GuardProcess:
 
     def _linger(self) -> None:
         """Send zeros for a while, because a command may be lost; then release the port."""
-        stop = self._wire.end()
         deadline_ns = self._clock.now_ns() + (0 if self._settings.lockstep else seconds_to_ns(LINGER_S))
-        while self._port is not None and self._clock.now_ns() < deadline_ns:
-            self._clock.sleep(self._wire.period_s)
-            self._send(stop)
-        if self._port is not None:
-            self._port.close()
+        try:
+            while self._port is not None and self._clock.now_ns() < deadline_ns:
+                self._clock.sleep(self._wire.period_s)
+                self._send(self._wire.end())
+        finally:
+            if self._port is not None:
+                self._port.close()
 
     # --- link -------------------------------------------------------------------------------------------------------
+
+    def _tell_end(self) -> None:
+        self._tell(self._final or Trouble(f"guard process: {self.ended}", "connect again", final=True))
 
     def _tell(self, message: Message) -> None:
         """Send a message; a runtime that reads none or is gone must not delay a stop."""
@@ -314,10 +368,12 @@ def _raise_priority() -> str:
 
 
 def main() -> None:
-    """Run the process; its arguments are the settings and the link's file descriptor."""
+    """Run the process; its arguments are the settings, the link's file descriptor and the runtime's process id."""
+    # A guard process that somebody has stopped goes on when its runtime ends, and stops the wheels.
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGCONT)
     settings = GuardSettings.unpack(sys.argv[1])
     with socket.socket(fileno=int(sys.argv[2])) as link:
-        process = GuardProcess(settings, link)
+        process = GuardProcess(settings, link, int(sys.argv[3]))
         gc.collect()
         gc.freeze()  # the modules stay: a garbage collection of them would delay a stop by 10 ms
         process.run()

@@ -40,6 +40,11 @@ class GuardSettings:
         path = f"{wire.__module__}:{wire.__qualname__}"
         return cls(path, port, GuardLimits.of(info), stop_buttons, e_stop_file=memory_path(port))
 
+    @property
+    def lock_file(self) -> str:
+        """Path of the file that the owner of the base locks, beside the memory; empty if there is none."""
+        return f"{self.e_stop_file}.lock" if self.e_stop_file else ""
+
     def make_wire(self) -> BaseWire:
         """Return a new wire of the base."""
         module, _, name = self.wire.partition(":")

@@ -1,22 +1,30 @@
-"""Transport over a socket: a base on the network, on a CAN bus, or behind a program of its vendor."""
+"""Transport over a socket: a base on the network, or behind a program of its vendor."""
 
 from __future__ import annotations
 
 import select
 import socket
+import time
 from contextlib import suppress
 
+from drivers.serial_wire.port import write_within
 from robot_runtime.errors import DeviceFault
 
 CONNECT_S = 0.3
 """Time limit of a connection: below that of an answer to the runtime, which waits meanwhile."""
 
 WRITE_S = 0.2
-"""Time limit of a write: a device that takes no bytes for so long is gone."""
+"""Time limit of a complete write: a device that takes no bytes for so long is gone."""
+
+UNACKNOWLEDGED_MS = 500
+"""Time limit of the system for bytes that the device does not acknowledge: a cable that was pulled out is noticed."""
+
+DRAIN_S = 0.1
+"""Time limit for the device to take what was sent and to close its end; the last command is a stop."""
 
 
 class SocketTransport:
-    """A connected socket of any family.
+    """A connected socket of any family; on a socket of datagrams, one write is one datagram.
 
     Args:
         connection: connected socket; the transport closes it.
@@ -44,20 +52,24 @@ class SocketTransport:
         return data
 
     def write(self, data: bytes) -> None:
-        """Write all bytes. Raises ``DeviceFault`` if the connection is lost, or takes none for :data:`WRITE_S`."""
-        left = memoryview(data)
+        """Write all bytes. Raises ``DeviceFault`` if the connection is lost, or does not take them in time."""
         try:
-            while left:
-                if not select.select([], [self._socket], [], WRITE_S)[1]:
-                    raise self._lost("it takes no bytes")
-                with suppress(BlockingIOError):
-                    left = left[self._socket.send(left) :]
+            write_within(self, self._socket.send, data, WRITE_S)
         except OSError as error:
             raise self._lost(error) from error
 
     def close(self) -> None:
-        """Close the connection."""
-        self._socket.close()
+        """Close the connection after the device has taken what was sent, or after :data:`DRAIN_S`.
+
+        A socket that is closed with unread reports of the device resets the connection, and a last stop may be lost.
+        """
+        deadline_s = time.monotonic() + DRAIN_S
+        with self._socket, suppress(OSError):  # lost already
+            if self._socket.type == socket.SOCK_STREAM:
+                self._socket.shutdown(socket.SHUT_WR)
+                while (left_s := deadline_s - time.monotonic()) > 0:
+                    if select.select([self._socket], [], [], left_s)[0] and not self._socket.recv(65536):
+                        break
 
     def _lost(self, why: object) -> DeviceFault:
         return DeviceFault(f"{self._name}: connection lost: {why}", "check that the device is on, and its network")
@@ -82,4 +94,5 @@ def connect_tcp(address: str, device: str) -> SocketTransport:
             "switch the device on, and check that the address is HOST:PORT and reachable from this computer",
         ) from error
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNACKNOWLEDGED_MS)
     return SocketTransport(connection, f"{device} at {address}")

@@ -6,7 +6,12 @@ import errno
 import os
 import select
 import termios
+import time
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
 
 import serial
 from serial.tools import list_ports
@@ -20,6 +25,13 @@ WRITE_S = 0.2
 """Time limit of a write: a device that takes no bytes for so long is gone."""
 
 IN_USE = (errno.EBUSY, errno.EWOULDBLOCK)
+
+
+class Writable(Protocol):
+    """An object that ``select`` takes."""
+
+    def fileno(self) -> int:
+        """File descriptor."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +52,76 @@ class Attachment:
 
 
 class PortInUse(DeviceFault):
-    """Another program has the port."""
+    """Another program has the port.
+
+    Attributes:
+        holder: process id of that program; 0 if unknown.
+    """
+
+    holder = 0
+
+
+def port_in_use(port: str, locked: str) -> PortInUse:
+    """Return the error for a port that another program has, with that program's name.
+
+    Args:
+        port: name of the port.
+        locked: path of the file that the other program has locked.
+    """
+    holder = _holder_of(locked)
+    user = f"process {holder}{_command_of(holder)}" if holder else "another program"
+    fault = PortInUse(
+        f"port {port}: cannot be opened: {user} uses it",
+        "end the program that uses it: the vendor's tool, or another robot-runtime",
+    )
+    fault.holder = holder
+    return fault
+
+
+def _holder_of(path: str) -> int:
+    """Return the process that has locked a file by ``flock``; 0 if that cannot be found out."""
+    try:
+        found = os.stat(path)
+        locks = Path("/proc/locks").read_text(encoding="ascii")
+    except OSError:
+        return 0
+    file = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}"
+    entries = (line.split() for line in locks.splitlines())  # number, FLOCK, ADVISORY, WRITE, process, file, range
+    return next((int(entry[4]) for entry in entries if entry[1] == "FLOCK" and entry[5] == file), 0)
+
+
+def _command_of(process: int) -> str:
+    try:
+        command = Path(f"/proc/{process}/cmdline").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+    return f" ({' '.join(command.split(chr(0))[:3])})" if command else ""
+
+
+def write_within(file: Writable, send: Callable[[memoryview], int], data: bytes, limit_s: float) -> None:
+    """Write all bytes to a file descriptor that does not block.
+
+    Only waiting counts: a time limit of the whole call would count the time for which a busy computer stopped this
+    process.
+
+    Args:
+        file: object with the file descriptor.
+        send: writer of some of the bytes, which returns their number.
+        data: bytes to write.
+        limit_s: time limit of all waiting.
+
+    Raises:
+        TimeoutError: the device takes the bytes too slowly, or not at all.
+        OSError: the connection is lost.
+    """
+    left, left_s = memoryview(data), limit_s
+    while left:
+        begin_s = time.monotonic()
+        if not select.select([], [file], [], max(0.0, left_s))[1]:
+            raise TimeoutError("it takes no bytes" if len(left) == len(data) else "it takes bytes too slowly")
+        left_s -= time.monotonic() - begin_s
+        with suppress(BlockingIOError):
+            left = left[send(left) :]
 
 
 class Port:
@@ -85,14 +166,8 @@ class Port:
 
     def write(self, data: bytes) -> None:
         """Write all bytes. Raises ``DeviceFault`` if the port was disconnected, or takes none for :data:`WRITE_S`."""
-        left = memoryview(data)
         try:
-            # The library's own time limit counts the time for which a busy computer stopped this process.
-            while left:
-                _, ready, _ = select.select([], [self.serial], [], WRITE_S)
-                if not ready:
-                    raise serial.SerialTimeoutException("it takes no bytes")
-                left = left[os.write(self.fileno(), left) :]
+            write_within(self, lambda left: os.write(self.fileno(), left), data, WRITE_S)
         except (serial.SerialException, OSError, TypeError) as error:
             raise self._disconnected(error) from error
 
@@ -118,17 +193,16 @@ def _open_fault(path: str, attachment: Attachment, error: Exception) -> DeviceFa
     number = getattr(error, "errno", None)
     if number == errno.ENOENT:
         return DeviceFault(f"port {path}: there is no such device", _connected_ports_remedy(attachment))
+    if number in IN_USE:
+        return port_in_use(path, path)
     what = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    kind = PortInUse if number in IN_USE else DeviceFault
-    return kind(f"port {path}: cannot be opened: {what}", _open_remedy(attachment, number))
+    return DeviceFault(f"port {path}: cannot be opened: {what}", _open_remedy(attachment, number))
 
 
 def _open_remedy(attachment: Attachment, number: int | None) -> str:
     if number == errno.EACCES:
         rules = f"copy {attachment.rules} to /etc/udev/rules.d and plug the {attachment.device} in again, or "
         return f"{rules if attachment.rules else ''}add yourself to the group dialout"
-    if number in IN_USE:
-        return "end the program that uses it: the vendor's tool, or another robot-runtime"
     return f"check {attachment.options}"
 
 

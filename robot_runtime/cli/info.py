@@ -29,7 +29,7 @@ def register(groups: dict[str, typer.Typer]) -> None:
 
 
 def info() -> None:
-    """List versions, robots, tasks, scenes and agents.
+    """List versions, robots, tasks, scenes, agents, schemes of policies and formats of episodes.
 
     Example:
         robot-runtime info
@@ -40,7 +40,9 @@ def info() -> None:
     from robot_runtime.common.console import console
     from robot_runtime.common.provenance import git_commit
     from robot_runtime.common.version import VERSION
+    from robot_runtime.datasets.formats import FORMATS
     from robot_runtime.policies import AGENTS
+    from robot_runtime.policies.openers import OPENERS
     from robot_runtime.scenes.scene import SCENES
 
     table = Table(show_header=False, box=None)
@@ -51,6 +53,8 @@ def info() -> None:
         table.add_row(folder, ", ".join(name for name, _ in config.presets(folder)))
     table.add_row("scenes", ", ".join(sorted(SCENES)))
     table.add_row("agents", ", ".join(AGENTS.names()) + ", module:Class")
+    table.add_row("policies", ", ".join(f"{scheme}:" for scheme in OPENERS.names()))
+    table.add_row("episodes", ", ".join(FORMATS.names()))
     table.add_row("presets from", ", ".join(str(root) for root in config.preset_roots()))
     table.add_row("ROS 1", "rospy found" if importlib.util.find_spec("rospy") else "rospy not installed")
     console.print(table, soft_wrap=True)

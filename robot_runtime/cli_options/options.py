@@ -183,9 +183,8 @@ class PolicyOptions:
     agent: Annotated[
         str | None,
         typer.Option(
-            help="pointnav-depth, random, forward-only, goal-follower, bug, oracle, classical, eqa-memory, "
-            "eqa-navigator, human, module:Class or file.py:Class. Default: pointnav-depth, a learned policy, in the "
-            "default task; classical in any other.",
+            help="Name of an agent that `robot-runtime info` lists, module:Class or file.py:Class. Default: "
+            "pointnav-depth, a learned policy, in the default task; classical in any other.",
             autocompletion=completion.agents,
         ),
     ] = None
@@ -193,7 +192,7 @@ class PolicyOptions:
         str | None,
         typer.Option(
             help="Instead of an agent that ships: a policy package (folder or zip); an unmodified agent in a process "
-            "of its own, habitat:, habitat-2019:, robothor:, gym: or function: and module:Class or file.py:Class; "
+            "of its own, SCHEME:module:Class or SCHEME:file.py:Class, with a scheme that `robot-runtime info` lists; "
             "or a policy server, ws://HOST:PORT.",
             metavar="POLICY",
         ),

@@ -216,10 +216,16 @@ class RosBase(RosDevice, GuardedBase):
         """Decide when no message arrives: a command expires, feedback becomes stale."""
         period_s = 1 / self._info.rate_hz
         while not self._stopping.is_set():
-            if not self._updated.wait(1.5 * period_s):
+            try:
+                if not self._updated.wait(1.5 * period_s):
+                    with self._lock:
+                        self._sense()
+                self._updated.clear()
+            except Exception:  # noqa: PERF203 - without this thread, no command expires
+                log.exception("base watchdog: the wheels are stopped")
                 with self._lock:
-                    self._sense()
-            self._updated.clear()
+                    self._guard.stop(self._clock.now_ns())
+                self._stopping.wait(period_s)
 
     def _sense(self) -> None:
         now_ns = self._clock.now_ns()

@@ -127,7 +127,7 @@ class GuardNode:
         self._motors = MotorSwitch(self._topics.motor_power)
         self._sensors = subscriptions(options.family, self._topics, self._logic.tracker, now_ns)
         self._subscribers: dict[str, rospy.Subscriber] = {}
-        self._monitor = MasterMonitor(options, self._topics.velocity, self._on_publishers)
+        self._monitor = MasterMonitor(options, self._wheels.resolved_name, self._on_publishers)
 
     def start(self) -> None:
         """Subscribe. Until the sensors have reported, the wheels are held at zero.
@@ -146,7 +146,7 @@ class GuardNode:
         # This node's own messages come back here too; any others are of a foreign publisher.
         self._subscribe(self._topics.velocity, rospy.AnyMsg, self._on_velocity, tcp_nodelay=True)
         rospy.Service("~emergency_stop", SetBool, self._e_stop_service)
-        self._monitor.start([(sensor.topic, sensor.definition) for sensor in self._sensors])
+        self._monitor.start([(rospy.resolve_name(sensor.topic), sensor.definition) for sensor in self._sensors])
 
     def run(self, stop: threading.Event) -> None:
         """Repeat the decision until ``stop``; zero is sent at the end in any case."""
@@ -203,12 +203,15 @@ class GuardNode:
 
     def _on_publishers(self, nodes: tuple[str, ...]) -> None:
         with self._lock:
-            if nodes:
-                self._logic.hold(Hold.FOREIGN_PUBLISHER, f"{', '.join(nodes)}; {self._motors.cut()}")
-            else:
+            if not nodes:
                 self._logic.release(Hold.FOREIGN_PUBLISHER)
                 self._motors.restore()
-            self._send(only_changes=True)
+                self._send(only_changes=True)
+                return
+            names = ", ".join(nodes)
+            self._logic.hold(Hold.FOREIGN_PUBLISHER, names)
+            self._send(only_changes=True)  # before the switch: a base without power still obeys its newest velocity
+            self._logic.hold(Hold.FOREIGN_PUBLISHER, f"{names}; {self._motors.cut()}")
 
     def _send(self, only_changes: bool = False) -> None:
         """Decide and send. Called under the lock."""
@@ -225,7 +228,7 @@ class GuardNode:
         """Publish the status when it changes, and at its period."""
         notes = self._monitor.notes()
         if self._wheels.get_num_connections() < 2:  # one of them is this node's own subscriber
-            notes = (*notes, f"no node subscribes to {self._topics.velocity}")
+            notes = (*notes, f"no node subscribes to {self._wheels.resolved_name}")
         with self._lock:
             now_ns = self._now_ns()
             status = self._logic.status(now_ns, notes)

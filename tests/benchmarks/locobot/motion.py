@@ -12,7 +12,7 @@ from drivers.create2.driver import CREATE_2_BASE, Create2Options
 from drivers.kobuki.driver import KOBUKI_BASE, KobukiOptions
 from drivers.serial_base.base import GuardProcessBase
 from drivers.serial_base.driver import BaseKind, BaseOptions
-from drivers.serial_base.emulator import EmulatorOptions, KinematicBody
+from drivers.serial_base.emulator import EmulatorOptions
 from drivers.serial_base.lockstep import LockstepEmulation
 from robot_runtime.actions.discrete import Displacement
 from robot_runtime.common.clock import SimulatedClock
@@ -23,6 +23,7 @@ from robot_runtime.hal.stand_ins import FixedHead
 from robot_runtime.motion.controller import MotionController
 from robot_runtime.records import Outcome
 from tests.benchmarks.report import Row
+from tests.support.kinematic_body import KinematicBody
 
 STEP_NS = 5_000_000
 FORWARD, TURN = Displacement(forward_m=0.25), Displacement(turn_rad=math.radians(30))

@@ -13,11 +13,11 @@ from typing import Any, cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from object_sender import ObjectSender
 from raising import raises_naming
 
 from drivers.object_tracker import manual
 from drivers.object_tracker.driver import UdpObjectTracker, make_tracker
-from drivers.object_tracker.emulator import ObjectSender
 from drivers.object_tracker.protocol import Sighting, decode, encode
 from robot_runtime.common.clock import Clock, SimulatedClock, SystemClock, wait_for
 from robot_runtime.errors import ConfigError, DeviceFault, NotConnected, RuntimeFault, StaleData

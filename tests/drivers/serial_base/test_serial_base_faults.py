@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
+from kinematic_body import KinematicBody
 from raising import raises_naming
 
 from drivers.create2.driver import CREATE_2_BASE, Create2Options
 from drivers.kobuki.driver import KOBUKI_BASE, KobukiOptions
 from drivers.serial_base.base import GuardProcessBase
 from drivers.serial_base.driver import BaseKind, BaseOptions
-from drivers.serial_base.emulator import EmulatorOptions, KinematicBody
+from drivers.serial_base.emulator import EmulatorOptions
 from drivers.serial_base.faults import Fault, LowVoltage, OverCurrent, Rebooting
 from drivers.serial_wire.faults import Silent, Unplugged
 from robot_runtime.common.clock import SimulatedClock

@@ -15,12 +15,13 @@ from types import SimpleNamespace
 
 import pytest
 from emulated_base import INFO, another_device, comes_to_rest, drive, in_real_time
+from kinematic_body import KinematicBody
 from raising import raises_naming
 
 from drivers.kobuki.emulator import EmulatedKobuki
 from drivers.kobuki.serial_port import KOBUKI
 from drivers.serial_base.base import GuardProcessBase
-from drivers.serial_base.emulator import KinematicBody, Sensed
+from drivers.serial_base.emulator import Sensed
 from drivers.serial_base.guard_link import GuardLink
 from drivers.serial_base.messages import MAX_PACKET, RELEASE, STOP, Answer, Request, State, unpack
 from drivers.serial_base.process import GuardProcess

@@ -81,6 +81,12 @@ def test_a_broken_package_stops_its_own_command_alone(
     assert "'fall'" in capsys.readouterr().out
 
 
+def test_info_lists_what_the_help_of_options_points_to(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(["info"]) == 0
+    listed = capsys.readouterr().out.split()
+    assert {"oracle,", "habitat:,", "habitat_pointnav,"} <= set(listed)
+
+
 def test_a_broken_check_is_a_finding_on_its_subject_alone(site: Path) -> None:
     offers = {"robot_runtime.doctor": {"wings": "checks_broken:check"}}
     outside_packages.install(site, "checks_broken", offers, "import no_such_module_here")
