@@ -24,7 +24,7 @@ from robot_runtime.scenes.geodesic import DistanceField, GeodesicMap
 from robot_runtime.tasks.registry import kind_of
 from robot_runtime.verdicts import Verdicts
 
-SCORER_VERSION = 1
+SCORER_VERSION = 2
 """Version, increased whenever the same log would get another score."""
 
 
@@ -164,7 +164,7 @@ class EpisodeScorer(Subscriber):
             **_smoother(self._rules),
             "sampling": "referee pose at the start and at the end of each action",
             "path_length": "planar (x, y), straight between samples",
-            "distance": "geodesic on the map inflated by the robot's radius, fast marching",
+            "distance": "geodesic on the map inflated by the robot's radius, exact on its cells",
             "robot_radius_m": task.robot_radius_m,
             "success": asdict(task.success),
             "stop_required": task.success.when == "stop",

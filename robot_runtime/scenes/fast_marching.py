@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robot_runtime.common.jit import compiled
+from robot_runtime.scenes.index_heap import rise, sink
 
 Floats = NDArray[np.float64]
 
@@ -68,14 +69,14 @@ def _march(
                 times[cell] = time
                 heap[size], place[cell] = cell, size
                 size += 1
-                _rise(heap, place, times, size - 1)
+                rise(heap, place, times, size - 1)
     while size:
         known = heap[0]
         state[known] = _KNOWN
         size -= 1
         if size:
             heap[0], place[heap[size]] = heap[size], 0
-            _sink(heap, place, times, 0, size)
+            sink(heap, place, times, 0, size)
         for direction in range(4):
             for reach in range(1, order + 1):
                 cell = _neighbor(known, direction, reach, state, columns)
@@ -90,8 +91,8 @@ def _march(
                     state[cell] = _TRIAL
                     heap[size], place[cell] = cell, size
                     size += 1
-                _rise(heap, place, times, place[cell])
-                _sink(heap, place, times, place[cell], size)
+                rise(heap, place, times, place[cell])
+                sink(heap, place, times, place[cell], size)
 
 
 @compiled
@@ -176,29 +177,3 @@ def _neighbor(cell: int, direction: int, reach: int, state: NDArray[np.int64], c
         if neighbor < 0 or neighbor >= len(state) or state[neighbor] == _BLOCKED:
             return -1
     return neighbor
-
-
-@compiled
-def _rise(heap: NDArray[np.int64], place: NDArray[np.int64], times: Floats, at: int) -> None:
-    cell = heap[at]
-    while at > 0:
-        parent = (at - 1) // 2
-        if times[heap[parent]] <= times[cell]:
-            break
-        heap[at], place[heap[parent]] = heap[parent], at
-        at = parent
-    heap[at], place[cell] = cell, at
-
-
-@compiled
-def _sink(heap: NDArray[np.int64], place: NDArray[np.int64], times: Floats, at: int, size: int) -> None:
-    cell = heap[at]
-    while 2 * at + 1 < size:
-        child = 2 * at + 1
-        if child + 1 < size and times[heap[child + 1]] < times[heap[child]]:
-            child += 1
-        if times[cell] <= times[heap[child]]:
-            break
-        heap[at], place[heap[child]] = heap[child], at
-        at = child
-    heap[at], place[cell] = cell, at

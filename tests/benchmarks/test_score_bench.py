@@ -18,7 +18,7 @@ def test_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metrics, "DTW_NODES", 50)
     monkeypatch.setattr(log_scoring, "COUNTS", (4, 8))
     monkeypatch.setattr(log_scoring, "DIFFERENT", 2)
-    metrics.score(count=10, pairs=2, seed=0, logs=True, json=tmp_path / "rows.json")
+    metrics.score(count=10, pairs=2, seed=0, logs=True, bent=10, json=tmp_path / "rows.json")
     rows = {row["id"]: row for row in json.loads((tmp_path / "rows.json").read_text())["rows"]}
     assert set(rows) == {
         "spl_episodes_per_s",
@@ -26,12 +26,14 @@ def test_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "dtw_1000_ms",
         "dtw_vs_fastdtw",
         "dtw_vs_dtaidistance",
+        "geodesic_error_pct",
         "score_us_per_log_200",
         "score_us_per_log_2000",
         "score_cost_ratio",
         "score_kb_per_log",
     }
     assert all(row["value"] > 0 for name, row in rows.items() if name != "score_kb_per_log")
+    assert rows["geodesic_error_pct"]["value"] < 0.001
 
 
 def test_without_rivals(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 from small_flat import flat
 
 from robot_runtime.datasets import load_episodes, save_episodes
+from robot_runtime.datasets.validate import validate
 from robot_runtime.scenes.geodesic import GeodesicMap
 from robot_runtime.scenes.scene import Scene
 from robot_runtime.tasks.episode import Episode
@@ -31,6 +33,10 @@ def assert_runnable(task: Task, scene: Scene, episodes: list[Episode]) -> None:
         assert 1 <= episode.shortest_path_m <= 30
         assert episode.shortest_path[0] == (start.x_m, start.y_m)
         assert any(math.dist(episode.shortest_path[-1], target) < 1e-9 for target in targets)
+        assert sum(math.dist(a, b) for a, b in pairwise(episode.shortest_path)) == pytest.approx(
+            episode.shortest_path_m
+        )
+    assert validate(episodes, task=task, scene=scene).findings == ()
 
 
 def assert_room_for_a_robot(places: Iterable[tuple[float, float]]) -> None:

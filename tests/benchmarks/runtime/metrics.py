@@ -33,13 +33,17 @@ def score(
     pairs: Annotated[int, typer.Option(min=1, help="Pairs of paths of 1,000 nodes to align.")] = 20,
     seed: Annotated[int, typer.Option(min=0, help="Random seed of trajectories and pairs.")] = 0,
     logs: Annotated[bool, typer.Option(help="Write and score 2,000 logs, too; takes about a minute.")] = True,
+    bent: Annotated[
+        int, typer.Option(min=1, help="Pairs of places around a corner to compare with exact paths.")
+    ] = 300,
     json: JsonFile = None,
 ) -> None:
     """Measure the metrics on generated trajectories in memory, and scoring on 2,000 log files, on one core."""
     from robot_runtime.common.console import console
+    from tests.benchmarks.runtime.geodesics import geodesic_rows
     from tests.benchmarks.runtime.log_scoring import log_rows
 
-    rows = speed_rows(count, seed) + dtw_rows(pairs, seed) + (log_rows() if logs else [])
+    rows = speed_rows(count, seed) + dtw_rows(pairs, seed) + geodesic_rows(bent, seed) + (log_rows() if logs else [])
     report("score", rows, json, console)
 
 

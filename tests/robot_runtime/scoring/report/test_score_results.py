@@ -12,6 +12,7 @@ from raising import raises_naming
 from synthetic import FORWARD, STOP
 
 from robot_runtime.errors import ConfigError, RecordingError
+from robot_runtime.metrics.episode_metrics import SCORER_VERSION
 from robot_runtime.metrics.measures import COMMON
 from robot_runtime.scoring.report.export import write_json, write_parquet
 from robot_runtime.scoring.summary import EpisodeScore, score_logs
@@ -37,7 +38,7 @@ def test_json_holds_scores_and_every_choice(scores: list[EpisodeScore], tmp_path
     assert (good["choices"], failed["choices"], broken["choices"]) == (0, 0, None)
     (choices,) = document["choices"]
     assert choices["sampling"].startswith("referee pose")
-    assert choices["scorer"] == document["scorer"] == 1
+    assert choices["scorer"] == document["scorer"] == SCORER_VERSION
     assert document["runs"][good["run"]]["commit"] == "1234567"
     (group,) = document["groups"]
     assert (group["split"], group["robot"], group["referee"], group["episodes"]) == ("val", "synthetic", "truth", 2)
