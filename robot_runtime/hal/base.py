@@ -93,6 +93,13 @@ class Base(Device):
         """
         return Zone.NONE
 
+    def obstructed(self) -> Zone | None:
+        """Zones where obstacles have shortened a motion since the last call, and have not stopped it; None for none.
+
+        Only simulators have such motions: their robot slides along walls. A real base feels no more than its bumper.
+        """
+        return None
+
     @abstractmethod
     def command(self, velocity: Velocity) -> Velocity:
         """Ask for a velocity and return what the Guard let through.

@@ -74,6 +74,7 @@ class Steering:
         finally:
             self._base.stop()
         moved = end.odom.relative_to(start.odom)
+        ended = follower.with_obstruction(ended)
         contact = ended.contact
         if ended.outcome is Outcome.CONTACT:
             contact |= end.bumper  # the tick that stopped the robot may have seen the first of two zones only

@@ -15,7 +15,8 @@ Ends of an action:
 ===========  =======================================================================================================
 ``reached``  within tolerance and at rest. A look past the head's limit ends at the limit, one past the task's limits
              moves nothing; ``detail`` states it.
-``contact``  a bumper is or was pressed while driving forward; with the bumper pressed beforehand nothing moves.
+``contact``  a bumper is or was pressed while driving forward; with the bumper pressed beforehand nothing moves. Of a
+             simulated robot that slides along walls: they have shortened its way, as habitat-sim counts collisions.
 ``timed_out``  something holds the robot: not within tolerance after the motion's duration x ``timeout_factor`` +
              ``timeout_margin_s``, and after the same for each of a few short legs that corrected the first.
 ``stopped``  the Guard holds the wheels for an e-stop, a wheel drop or a cliff: a person has to help.
@@ -184,10 +185,11 @@ class MotionController:
         timer = Stopwatch()
         end = ended.state or follower.rest()
         self.settle_s = timer.elapsed_s()
-        zones = ended.contact
         if ended.outcome is Outcome.REACHED:
             self.intended_yaw_rad = aim_rad + displacement.turn_rad
-        elif ended.outcome is Outcome.CONTACT:
+        ended = follower.with_obstruction(ended)
+        zones = ended.contact
+        if ended.outcome is Outcome.CONTACT:
             zones |= end.bumper  # the tick that stopped the robot may have seen the first of two zones only
         measured = Displacement(
             forward_m=end.odom.relative_to(start).x_m, turn_rad=follower.predictor.turned_rad(before)

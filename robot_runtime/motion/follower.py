@@ -125,6 +125,14 @@ class LegFollower:
         """Forget contacts and pauses before an action."""
         self.paused_s = 0.0
         self._base.touched()
+        self._base.obstructed()
+
+    def with_obstruction(self, ended: Ended) -> Ended:
+        """The end of an action at rest: a contact also where obstacles have shortened the way of a sliding robot."""
+        zones = self._base.obstructed()
+        if zones is None or ended.outcome not in (Outcome.REACHED, Outcome.TIMED_OUT):
+            return ended
+        return replace(ended, outcome=Outcome.CONTACT, contact=zones)
 
     def paused_detail(self) -> str:
         """A sentence for the action's result if the base's reports were late; else an empty string."""

@@ -41,6 +41,13 @@ class Group(IntEnum):
 SOLID = (Group.VISUAL, Group.CULLED, Group.COLLISION)
 """Groups that can carry a wheel, including geoms outside the camera's view."""
 
+_MULTIPLE_CONTACTS = int(getattr(mujoco.mjtDisableBit, "mjDSBL_MULTICCD", 0))
+"""MuJoCo's search for several contacts of two convex shapes, which earlier versions do only on request.
+
+Where a cylinder meets the edge of a box, it reports the normal of a face and a depth of 3 mm for one of 25 mm: a
+sliding robot sinks into corners, and is held there.
+"""
+
 _UNTURNED = 1e6
 """Factor on the robot's rotational inertia."""
 
@@ -293,6 +300,7 @@ class _Builder:
     def compile(self, step_s: float) -> mujoco.MjModel:
         spec, scene = self._spec, self._scene
         spec.option.timestep = step_s
+        spec.option.disableflags |= _MULTIPLE_CONTACTS
         spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
         spec.option.gravity = (0, 0, -movable_objects.GRAVITY_M_S2 if self._free else 0)
         spec.visual.headlight.ambient = (0.42,) * 3

@@ -6,7 +6,8 @@ Poses are in the scene's frame ``map``. Clocks, commands and noise belong to the
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import mujoco
 import numpy as np
@@ -37,10 +38,22 @@ _MIN_PUSH_M_S = 1e-4
 """A velocity into a wall below this one counts as none."""
 
 _MAX_DEPTH_M = 0.003
-"""Greatest penetration depth of a sliding body: two steps at full speed."""
+"""Greatest depth of a sliding body in a wall: a step at most of the base's speeds."""
 
 SUPPORT_CELL_M = 0.01
 """Edge of the cells for which the presence of floor is computed once."""
+
+
+class Wall(NamedTuple):
+    """A fixed obstacle that the body touches.
+
+    Attributes:
+        direction: unit vector towards it in ``map``.
+        depth_m: depth of the rigid body in it.
+    """
+
+    direction: tuple[float, float]
+    depth_m: float
 
 
 class World:
@@ -125,49 +138,62 @@ class World:
         self.physics_s += self._stopwatch.elapsed_s()
         self._feel()
 
-    def advance_along_walls(self, linear_m_s: float, angular_rad_s: float, lateral_m_s: float) -> None:
+    def advance_along_walls(self, linear_m_s: float, angular_rad_s: float, lateral_m_s: float) -> int:
         """Simulate one step as :meth:`advance` does, without the part of the velocity that leads into walls.
 
-        The body has no friction. It stays where it is if the remaining velocity would squeeze it between walls.
+        The body has no friction. It stays where it is only if the remaining velocity would squeeze it between walls: a
+        velocity away from all touched walls always moves it.
+
+        Returns:
+            Bits of :class:`Zone` that face the walls into which the velocity leads.
         """
         yaw_rad = self._position.item(2) + angular_rad_s * self.step_s / 2
         cos, sin = math.cos(yaw_rad), math.sin(yaw_rad)
         x_m_s, y_m_s = linear_m_s * cos - lateral_m_s * sin, linear_m_s * sin + lateral_m_s * cos
         walls = self._walls()
-        # A wall's part may lead into the next: once more for each of them, as their order goes round a corner.
-        for wall_x, wall_y in walls * len(walls):
-            into_m_s = x_m_s * wall_x + y_m_s * wall_y
-            if into_m_s > 0:
-                x_m_s, y_m_s = x_m_s - into_m_s * wall_x, y_m_s - into_m_s * wall_y
-        if any(x_m_s * wall_x + y_m_s * wall_y > _MIN_PUSH_M_S for wall_x, wall_y in walls):
-            x_m_s = y_m_s = 0.0
-        before, depth_m = self._position[:2].copy(), self._depth_m()
+        facing = 0
+        for x, y in (wall.direction for wall in walls):
+            if x_m_s * x + y_m_s * y > _MIN_PUSH_M_S:
+                facing |= bumper_bits(wrap_angle(math.atan2(y, x) - yaw_rad))
+        x_m_s, y_m_s = along_walls(x_m_s, y_m_s, [wall.direction for wall in walls])
+        limit_m = max([_MAX_DEPTH_M, *(wall.depth_m for wall in walls)])
+        before = self._position[:2].tolist()
         self.advance(x_m_s * cos + y_m_s * sin, angular_rad_s, y_m_s * cos - x_m_s * sin)
-        if self._depth_m() > max(depth_m, _MAX_DEPTH_M):
-            self._touched_at((*before.tolist(), self._position.item(2)))
+        if any(wall.depth_m > limit_m for wall in self._walls()):
+            if not self._free_from_walls(limit_m):
+                self._touched_at((*before, self._position.item(2)))
             self._feel()
+        return facing
 
-    def _depth_m(self) -> float:
-        """Greatest penetration depth of the rigid body."""
-        return -float(self._data.contact.dist.min(initial=0.0))
+    def _free_from_walls(self, limit_m: float) -> bool:
+        """Move the body out of walls in which it is deeper than a limit, and return whether that was possible."""
+        for _ in range(NUDGES):
+            deepest = max(self._walls(), key=lambda wall: wall.depth_m, default=None)
+            if deepest is None or deepest.depth_m <= limit_m:
+                return True
+            x_m, y_m, yaw_rad = self._position.tolist()
+            out_m = deepest.depth_m - limit_m + 1e-6
+            self._touched_at((x_m - out_m * deepest.direction[0], y_m - out_m * deepest.direction[1], yaw_rad))
+        return False
 
-    def _walls(self) -> list[tuple[float, float]]:
-        """Unit directions towards the touched fixed obstacles, without duplicates."""
-        found = list[tuple[float, float]]()
+    def _walls(self) -> list[Wall]:
+        """The fixed obstacles that the body touches from the side."""
+        found = list[Wall]()
+        for other, gap_m, x, y in self._contacts():
+            length = math.hypot(x, y)
+            if gap_m <= 0 and length > 0.5 and self._is_fixed(other):
+                found.append(Wall((x / length, y / length), -gap_m))
+        return found
+
+    def _contacts(self) -> Iterator[tuple[int, float, float, float]]:
+        """The body's contacts: the other geom, the gap in meters, and the normal towards that geom in the plane."""
         contact = self._data.contact
         normals = contact.frame[:, :2].tolist()
-        for pair, gap_m, (normal_x, normal_y) in zip(
-            contact.geom.tolist(), contact.dist.tolist(), normals, strict=True
-        ):
+        for pair, gap_m, (x, y) in zip(contact.geom.tolist(), contact.dist.tolist(), normals, strict=True):
             other = self._met(pair)
-            if other < 0 or gap_m > 0 or self.objects.of_geom(other):
-                continue
-            sign = 1.0 if pair[1] == other else -1.0  # MuJoCo's normal leads from the first geom to the second
-            x, y = sign * normal_x, sign * normal_y
-            length = math.hypot(x, y)
-            if length > 0.5 and all(x * other_x + y * other_y < 0.999 * length for other_x, other_y in found):
-                found.append((x / length, y / length))
-        return found
+            if other >= 0:
+                sign = 1.0 if pair[1] == other else -1.0  # MuJoCo's normal leads from the first geom to the second
+                yield other, gap_m, sign * x, sign * y
 
     def place(self, pose: SE2) -> None:
         """Place the robot at a pose, standing still.
@@ -204,19 +230,15 @@ class World:
         Raises:
             InvalidStart: it would have to be moved by more than :data:`NUDGE_REACH_M`; it stays somewhere near.
         """
-        contact = self._data.contact
         x_m, y_m = pose.x_m, pose.y_m
         for _ in range(NUDGES):
             self._touched_at((x_m, y_m, pose.yaw_rad))
-            found = zip(contact.geom.tolist(), contact.dist.tolist(), contact.frame.tolist(), strict=True)
-            inside = [(gap_m, pair, frame) for pair, gap_m, frame in found if self._met(pair) >= 0 and gap_m < 0]
+            inside = [(gap_m, x, y) for _, gap_m, x, y in self._contacts() if gap_m < 0]
             if not inside or math.hypot(x_m - pose.x_m, y_m - pose.y_m) > NUDGE_REACH_M:
                 break
-            gap_m, pair, frame = min(inside, key=lambda item: item[0])
-            # The normal leads from the pair's first geom to its second.
-            away = 1.0 if pair[1] in self._geoms else -1.0
-            x_m -= away * gap_m * 1.01 * frame[0]
-            y_m -= away * gap_m * 1.01 * frame[1]
+            gap_m, x, y = min(inside)
+            x_m += gap_m * 1.01 * x
+            y_m += gap_m * 1.01 * y
         moved_m = math.hypot(x_m - pose.x_m, y_m - pose.y_m)
         if inside or moved_m > NUDGE_REACH_M:
             name = self.scene_model.scene.name
@@ -303,6 +325,24 @@ class World:
                 mujoco.mj_contactForce(self._model, self._data, number, self._force)
                 now_n += float(self._force[0])
         self._push_n += (now_n - self._push_n) * self.step_s / BUMPER_S
+
+
+def along_walls(x_m_s: float, y_m_s: float, walls: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """The part of a velocity that leads into none of the walls: the nearest such velocity.
+
+    Args:
+        x_m_s: velocity in ``map``.
+        y_m_s: velocity in ``map``.
+        walls: unit vectors towards the touched walls.
+    """
+    along = [(x_m_s, y_m_s)]
+    for x, y in walls:
+        into_m_s = x_m_s * x + y_m_s * y
+        along.append((x_m_s - into_m_s * x, y_m_s - into_m_s * y))
+    for x_m_s, y_m_s in (along[0], *sorted(along[1:], key=lambda velocity: -math.hypot(*velocity))):
+        if all(x_m_s * x + y_m_s * y <= _MIN_PUSH_M_S for x, y in walls):
+            return x_m_s, y_m_s
+    return 0.0, 0.0
 
 
 def bumper_bits(bearing_rad: float) -> int:

@@ -14,7 +14,7 @@ from robot_runtime.common.clock import Clock, seconds_to_ns
 from robot_runtime.common.config import Positive
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import DeviceFault
-from robot_runtime.hal import BaseInfo, BaseState, Velocity
+from robot_runtime.hal import BaseInfo, BaseState, Velocity, Zone
 from robot_runtime.hal.simulated_motors import LateReports, MotorOptions, SimulatedMotors
 from robot_runtime.hal.simulation import SimulatedChassis
 from robot_runtime.hal.streams import fresh
@@ -124,6 +124,9 @@ class SimBase(SimDevice, GuardedBase):
         self._require_connected()
         now_ns = self._clock.now_ns()
         return fresh("base", self._reports.newest(now_ns), now_ns, max_age_s)
+
+    def obstructed(self) -> Zone | None:
+        return self._chassis.take_obstruction()
 
     def command(self, velocity: Velocity) -> Velocity:
         # A second decision at one instant grants no acceleration; the next step must not wait a period for it.

@@ -34,6 +34,9 @@ FLOOR_POINTS_M = tuple((zone.value, x_m, y_m) for zone, x_m, y_m in CLIFF_SENSOR
 )
 """All points that need a floor, each with its bit: cliff zones, and three bits higher the wheels."""
 
+SHORTENED_M = 2e-5
+"""Least shortening of a way that is a collision: habitat-sim's tolerance, 1e-5 m² of the squares, at steps of 0.25 m."""
+
 FLOOR_REACH_M = max(math.hypot(x_m, y_m) for _, x_m, y_m in FLOOR_POINTS_M)
 FLOOR_CHECK_M = 0.005
 """Motion of a floor point after which the floor is checked again: half a cell of ``World.has_floor``."""
@@ -46,7 +49,8 @@ class ContactOptions:
     Attributes:
         behaviour: ``stop``: the bumper is pressed, and its reader stops the base. ``slide``: as in Habitat with
             ``allow_sliding``: the bumper is not pressed, the body slides along the wall without friction and without
-            turning, and the wheels keep turning, so that odometry measures the full commanded distance.
+            turning, and the wheels keep turning, so that odometry measures the full commanded distance. An action
+            whose way was shortened is a collision (:meth:`Chassis.take_obstruction`).
     """
 
     behaviour: Literal["stop", "slide"] = "stop"
@@ -93,6 +97,7 @@ class Chassis:
         self._follows_exactly = motors.ideal and actuation.exact and not (slip.active or self._slides)
         self._slipped_m = self._slipped_rad = 0.0
         self._sliding_m_s = 0.0
+        self._shortened_m, self._obstructing = 0.0, 0
         self._drained_ns = 0
         self._measured_at: SE2 | None = None
         self._checked_from: SE2 | None = None
@@ -113,8 +118,15 @@ class Chassis:
         linear_m_s, angular_rad_s = self.world.velocity
         return Velocity(linear_m_s + self._sliding_m_s, angular_rad_s)
 
+    def take_obstruction(self) -> Zone | None:
+        """Zones of the walls that have shortened the way of a sliding body since the last call; None for none."""
+        zones = Zone(self._obstructing) if self._shortened_m > SHORTENED_M else None
+        self._shortened_m, self._obstructing = 0.0, 0
+        return zones
+
     def restart(self, random: np.random.Generator) -> None:
         """Start odometry at zero after the robot was placed, and draw errors from ``random``."""
+        self.take_obstruction()
         self._motors.restart()
         self._odometry.restart(self.world.pose, random)
         self._actuation.restart(random)
@@ -157,8 +169,16 @@ class Chassis:
             world.advance(linear_m_s, angular_rad_s, lateral_m_s)
             return
         before = world.pose
-        (world.advance_along_walls if slides else world.advance)(linear_m_s, angular_rad_s, lateral_m_s)
-        moved = moved_between(before, world.pose)
+        if slides:
+            facing = world.advance_along_walls(linear_m_s, angular_rad_s, lateral_m_s)
+            moved = moved_between(before, world.pose)
+            shortened_m = math.hypot(linear_m_s, lateral_m_s) * world.step_s - math.hypot(moved.x_m, moved.y_m)
+            if shortened_m > 0:
+                self._shortened_m += shortened_m
+                self._obstructing |= facing
+        else:
+            world.advance(linear_m_s, angular_rad_s, lateral_m_s)
+            moved = moved_between(before, world.pose)
         half_rad = moved.yaw_rad / 2
         along_m = moved.x_m * math.cos(half_rad) + moved.y_m * math.sin(half_rad)
         lacking_m = linear_m_s * world.step_s - along_m

@@ -56,9 +56,10 @@ class TestSliding:
             start = true_pose(robot)
             result = motion.execute(FORWARD)
             end, state = true_pose(robot), robot.base.state(0.1)
-        assert result.outcome is Outcome.REACHED
-        assert result.contact is Zone.NONE
-        assert state.bumper is Zone.NONE
+        assert result.outcome is Outcome.CONTACT, "habitat-sim counts a shortened move as a collision"
+        assert result.collided
+        assert result.contact is not Zone.NONE
+        assert state.bumper is Zone.NONE, "the bumper would stop the base"
         assert end.y_m - start.y_m == pytest.approx(0.25 * math.sin(heading_rad), abs=0.002)
         assert end.x_m == pytest.approx(EAST_WALL_X_M - RADIUS_M + TRAVEL_M, abs=0.001) or heading_deg > 79
         assert wrap_angle(end.yaw_rad - heading_rad) == pytest.approx(0, abs=1e-6)
@@ -72,7 +73,7 @@ class TestSliding:
             results = [motion.execute(FORWARD) for _ in range(3)]
             assert true_pose(robot).x_m == pytest.approx(EAST_WALL_X_M - RADIUS_M + TRAVEL_M, abs=0.001)
             assert robot.base.state(0.1).odom.x_m == pytest.approx(0.75, abs=0.003)
-        assert {result.outcome for result in results} == {Outcome.REACHED}
+        assert {(result.outcome, result.contact) for result in results} == {(Outcome.CONTACT, Zone.CENTER)}
 
     def test_the_wheels_measure_their_own_speed(self, sim: SimFactory) -> None:
         with sim(SLIDE) as robot:
