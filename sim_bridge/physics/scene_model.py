@@ -44,8 +44,7 @@ SOLID = (Group.VISUAL, Group.CULLED, Group.COLLISION)
 _MULTIPLE_CONTACTS = int(getattr(mujoco.mjtDisableBit, "mjDSBL_MULTICCD", 0))
 """MuJoCo's search for several contacts of two convex shapes, which earlier versions do only on request.
 
-Where a cylinder meets the edge of a box, it reports the normal of a face and a depth of 3 mm for one of 25 mm: a
-sliding robot sinks into corners, and is held there.
+Objects lie still on several contacts. A cylinder at the edge of a box is pushed along the normal of a face by them.
 """
 
 _UNTURNED = 1e6
@@ -300,7 +299,8 @@ class _Builder:
     def compile(self, step_s: float) -> mujoco.MjModel:
         spec, scene = self._spec, self._scene
         spec.option.timestep = step_s
-        spec.option.disableflags |= _MULTIPLE_CONTACTS
+        if not self._free:
+            spec.option.disableflags |= _MULTIPLE_CONTACTS
         spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
         spec.option.gravity = (0, 0, -movable_objects.GRAVITY_M_S2 if self._free else 0)
         spec.visual.headlight.ambient = (0.42,) * 3

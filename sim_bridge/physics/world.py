@@ -87,7 +87,7 @@ class World:
         self._stopwatch = Stopwatch()
         self._floor: dict[tuple[int, int], bool] = {}
         self._push_n = 0.0
-        self._force = np.zeros(6)
+        self._force, self._ends = np.zeros(6), np.zeros(6)
         mujoco.mj_step1(self._model, self._data)
         self.objects = MovableObjects(self._model, self._data, scene_model.movable)
 
@@ -177,13 +177,29 @@ class World:
         return False
 
     def _walls(self) -> list[Wall]:
-        """The fixed obstacles that the body touches from the side."""
+        """The fixed obstacles that the body touches from the side.
+
+        Depths are distances of the shapes: of several contacts at an edge, MuJoCo reports a face's normal, and 3 mm
+        where the body is 25 mm deep.
+        """
         found = list[Wall]()
-        for other, gap_m, x, y in self._contacts():
+        for own, other in {self._own_first(pair) for pair in self._data.contact.geom.tolist()}:
+            if own < 0 or not self._is_fixed(other):
+                continue
+            gap_m = mujoco.mj_geomDistance(
+                self._model, self._data, own, other, self.scene_model.body.radius_m, self._ends
+            )
+            x0, y0, _, x1, y1, _ = self._ends.tolist()
+            x, y = (x0 - x1, y0 - y1) if gap_m < 0 else (x1 - x0, y1 - y0)
             length = math.hypot(x, y)
-            if gap_m <= 0 and length > 0.5 and self._is_fixed(other):
+            if gap_m < 0 and length > 0.5 * -gap_m:
                 found.append(Wall((x / length, y / length), -gap_m))
         return found
+
+    def _own_first(self, pair: list[int]) -> tuple[int, int]:
+        """The body's geom of a contact and the other one; -1 and -1 if it is not the body's."""
+        other = self._met(pair)
+        return (pair[0] if other == pair[1] else pair[1], other) if other >= 0 else (-1, -1)
 
     def _contacts(self) -> Iterator[tuple[int, float, float, float]]:
         """The body's contacts: the other geom, the gap in meters, and the normal towards that geom in the plane."""

@@ -35,7 +35,7 @@ FLOOR_POINTS_M = tuple((zone.value, x_m, y_m) for zone, x_m, y_m in CLIFF_SENSOR
 """All points that need a floor, each with its bit: cliff zones, and three bits higher the wheels."""
 
 SHORTENED_M = 2e-5
-"""Least shortening of a way that is a collision: habitat-sim's tolerance, 1e-5 m² of the squares, at steps of 0.25 m."""
+"""Least shortening of a way that is a collision: habitat-sim's 1e-5 m², between the squares, at steps of 0.25 m."""
 
 FLOOR_REACH_M = max(math.hypot(x_m, y_m) for _, x_m, y_m in FLOOR_POINTS_M)
 FLOOR_CHECK_M = 0.005

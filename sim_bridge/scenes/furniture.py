@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Literal
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from robot_runtime.common import config
 from robot_runtime.scenes.scene import Collision, Point3
+from sim_bridge.scenes.collider_excess import without_excess
 from sim_bridge.scenes.mesh_files import MeshPart
 from sim_bridge.scenes.textures import Surface, surface_mesh
 
@@ -120,6 +121,7 @@ class Design:
     solid: bool = True
     round: bool = False
     contact: tuple[tuple[Point3, Point3], ...] = ()
+    inset_m: float = 0.0
     supports: tuple[tuple[float, ...], ...] = ()
     around: tuple[Satellite, ...] = ()
     carries: tuple[Satellite, ...] = ()
@@ -141,12 +143,26 @@ class Design:
 
     @cached_property
     def collision(self) -> tuple[Collision, ...]:
-        """Contact shapes; none for what a robot drives over."""
+        """Contact shapes with which rooms are planned; none for what a robot drives over."""
         low, high = self.bounds
         size = np.maximum(high - low, 0.002)
         whole = ((low[0] + high[0]) / 2, (low[1] + high[1]) / 2, low[2]), (size[0], size[1], size[2])
         shape: Literal["box", "cylinder"] = "cylinder" if self.round else "box"
         return tuple(block(base, edges, shape) for base, edges in self.contact or (whole,)) if self.solid else ()
+
+    @cached_property
+    def contacts(self) -> tuple[Array | Collision, ...]:
+        """Contact shapes that stand out at most ``LIMIT_M`` beyond the parts; convex triangles where no box fits.
+
+        What can be moved keeps its box, less ``inset_m``, on which it stands still, unless it is round.
+        """
+        if self.inset_m:
+            less = 2 * self.inset_m
+            return tuple(replace(s, size=(s.size[0] - less, s.size[1] - less, s.size[2])) for s in self.collision)
+        surfaces = [corners for _, corners, _ in self.meshes]
+        tight = tuple(without_excess(self.collision, surfaces, float(self.bounds[0][2])))
+        is_round = all(isinstance(shape, Collision) and shape.shape == "cylinder" for shape in tight)
+        return tight if is_round or not self.movable else self.collision
 
 
 @dataclass(frozen=True)

@@ -121,20 +121,16 @@ def _draw_flat(seed: int, size: str, rng: random.Random) -> Flat | None:
     if not furnisher.add_goals(rooms):
         return None
     pieces, objects, counts = list(building(plan, CEILING_M, style, rng, seed)), [], Counter[str]()
+    planned = list(pieces)
     for room in rooms:
         for item in room.placed:
             name = item.model.category.lower()
             counts[name] += 1
             objects.append(_scene_object(item, f"{name}_{counts[name]}", room.room.id))
-            pieces.append(
-                Piece(
-                    objects[-1].id,
-                    item.model.name,
-                    item.matrix(),
-                    item.model.visuals(seed),
-                    item.model.design.collision,
-                )
-            )
+            design = item.model.design
+            piece = Piece(objects[-1].id, item.model.name, item.matrix(), item.model.visuals(seed), design.contacts)
+            pieces.append(piece)
+            planned.append(replace(piece, contacts=design.collision))
     polygons = ((r, r.floor) for r in plan.rooms)
     file = SceneFile(
         schema=1,
@@ -144,10 +140,10 @@ def _draw_flat(seed: int, size: str, rng: random.Random) -> Flat | None:
         ),
         objects=tuple(objects),
         ceiling_m=CEILING_M,
-        assets=tuple(map(_contact_asset, pieces)),
+        assets=tuple(map(_contact_asset, planned)),
         source={"generator": "sim_bridge.scenes.generate", "seed": seed, "size": size},
     )
-    # The contact shapes are boxes: no mesh file is read.
+    # The planned contact shapes are boxes, up to some centimeters wider than those that are written: no mesh is read.
     return Flat(file, pieces, occupancy_from_assets(Path(file.name), file))
 
 

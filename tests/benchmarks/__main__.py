@@ -23,6 +23,7 @@ from tests.benchmarks.runtime.policy import policy
 from tests.benchmarks.sim.eqa import eqa
 from tests.benchmarks.sim.gap import gap
 from tests.benchmarks.sim.replay import replay
+from tests.benchmarks.sim.scenes import scenes
 from tests.benchmarks.sim.simulation import sim
 
 COMMANDS = (
@@ -37,6 +38,7 @@ COMMANDS = (
     policy,
     replay,
     ros,
+    scenes,
     score,
     sim,
     workers,

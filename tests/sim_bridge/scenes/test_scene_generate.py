@@ -18,8 +18,9 @@ from scipy import ndimage
 from robot_runtime.cli.main import run_command
 from robot_runtime.errors import SceneError
 from robot_runtime.scenes.occupancy_map import Cell, OccupancyMap
-from robot_runtime.scenes.scene import Scene, SceneFile, SceneObject, load_scene
+from robot_runtime.scenes.scene import SCENES, Scene, SceneFile, SceneObject, load_scene
 from sim_bridge.physics.scene_model import build_model
+from sim_bridge.scenes.collider_excess import LIMIT_M, collider_excess_m
 from sim_bridge.scenes.furniture import catalog
 from sim_bridge.scenes.generate import flats, generate_scene
 from sim_bridge.scenes.layout import SIZES
@@ -97,6 +98,7 @@ def test_the_bundled_apartment_is_a_whole_scene() -> None:
     scene = load_scene(BUNDLE)
     file = scene.file
     named = {visual.mesh for asset in file.assets for visual in asset.visual}
+    named |= {shape.mesh for asset in file.assets for shape in asset.collision if shape.mesh is not None}
     named |= {material.texture for material in file.materials.values() if material.texture is not None}
     assert named == {str(path.relative_to(BUNDLE)) for path in (BUNDLE / "assets").iterdir()}
     assert {visual.material for asset in file.assets for visual in asset.visual} <= file.materials.keys()
@@ -105,7 +107,17 @@ def test_the_bundled_apartment_is_a_whole_scene() -> None:
     assert scene.view_points.keys() <= {item.id for item in file.objects}
     occupancy = occupancy_from_assets(BUNDLE, file)
     assert (occupancy.origin_x_m, occupancy.origin_y_m) == (scene.map.origin_x_m, scene.map.origin_y_m)
-    np.testing.assert_array_equal(occupancy.cells, scene.map.cells)
+    # The map is that of the boxes with which the flat was planned; contact shapes have become tighter since.
+    occupied, touched = scene.map.cells == Cell.OCCUPIED, occupancy.cells == Cell.OCCUPIED
+    assert not (touched & ~ndimage.binary_dilation(occupied)).any()
+    assert (occupied & ~touched).sum() < 0.03 * occupied.sum()
+
+
+@pytest.mark.parametrize("name", sorted(SCENES))
+def test_contact_shapes_of_bundled_scenes_stand_out_at_most_a_centimeter(name: str) -> None:
+    excess_m = collider_excess_m(load_scene(name))
+    assert len(excess_m) >= 10
+    assert max(excess_m.values()) <= LIMIT_M, excess_m
 
 
 def test_the_bundled_apartment_is_small_and_every_goal_is_seen_from_somewhere() -> None:

@@ -1,4 +1,4 @@
-"""``robot-runtime scene info``; other packages add ``generate`` and ``import`` to the same group."""
+"""``robot-runtime scene info``."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ def info(
     from robot_runtime.common.console import console
     from robot_runtime.scenes.occupancy_map import Cell
     from robot_runtime.scenes.scene import find_scene, load_scene
+    from sim_bridge.scenes.collider_excess import collider_excess_m, excess_sentence
 
     loaded = load_scene(find_scene(scene))
     width_m, depth_m = loaded.map.size_m
@@ -53,6 +54,8 @@ def info(
     table.add_row("objects", f"{len(loaded.objects)}, {seen} with view points")
     table.add_row("categories", ", ".join(f"{name} {count}" for name, count in sorted(counts.items())) or "-")
     table.add_row("meshes", f"{len(loaded.file.assets)} assets" if loaded.file.assets else "none: cannot be simulated")
+    if loaded.file.assets:
+        table.add_row("colliders", excess_sentence(collider_excess_m(loaded)))
     console.print(table)
     if not unknown_m2:
         console.print("[yellow]warning:[/] nothing in the map is unknown: space that no robot has seen counts as free")

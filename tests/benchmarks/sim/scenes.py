@@ -1,0 +1,67 @@
+"""``bench scenes``: scenes as policies and foreign simulators meet them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from tests.benchmarks.report import JsonFile, Row, report
+
+
+def scenes(
+    starts: Annotated[
+        int, typer.Option(min=2, help="Number of corners from which a sliding robot must get away.")
+    ] = 300,
+    moves: Annotated[int, typer.Option(min=8, help="Number of moves whose collisions are checked.")] = 160,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of all random numbers.")] = 0,
+    json: JsonFile = None,
+) -> None:
+    """Measure sliding and contact shapes in all bundled scenes.
+
+    A robot that slides, as in habitat-sim, is driven into random corners, and out of them in every heading that leads
+    off all walls. Its shortened moves are compared with its reported collisions. Half a minute.
+    """
+    from robot_runtime.common.console import console
+
+    report("scenes", rows_of(starts, moves, seed), json, console)
+
+
+def rows_of(starts: int, moves: int, seed: int) -> Sequence[Row]:
+    """The table's rows, measured."""
+    from robot_runtime.scenes.scene import SCENES, load_scene
+    from sim_bridge.scenes.collider_excess import LIMIT_M, collider_excess_m
+    from tests.benchmarks.sim.sliding_trials import missed_collisions, try_corners
+
+    bundled = [load_scene(name) for name in sorted(SCENES)]
+    corners = [try_corners(scene, starts // len(bundled), seed) for scene in bundled]
+    reports = [missed_collisions(scene, moves // len(bundled), seed) for scene in bundled]
+    excess_mm = max(1000 * value for scene in bundled for value in collider_excess_m(scene).values())
+    frozen = [where for corner in corners for where in corner.frozen]
+    shortened, missed, false = (sum(counts) for counts in zip(*reports, strict=True))
+    of = f"of {sum(corner.starts for corner in corners)} corners"
+    depth_mm = 1000 * max(corner.deepest_m for corner in corners)
+    return [
+        Row(
+            "sliding_frozen",
+            f"moves off every touched wall that failed, {of}",
+            len(frozen),
+            "",
+            0,
+            "<=",
+            note="; ".join([f"at most {depth_mm:.1f} mm deep", *frozen[:3]]),
+        ),
+        Row(
+            "sliding_collisions_missed", f"collisions not reported, of {shortened} shortened moves", missed, "", 0, "<="
+        ),
+        Row("sliding_collisions_false", f"collisions reported for full moves, of {moves} moves", false, "", 0, "<="),
+        Row(
+            "collider_excess_mm",
+            "distance by which contact shapes stand out beyond what is drawn, the largest",
+            excess_mm,
+            "mm",
+            1000 * LIMIT_M,
+            "<=",
+        ),
+    ]
