@@ -85,7 +85,7 @@ class Contact:
         touch_m: distance to the touch by the map.
         wall_rad: direction of sliding relative to the heading, left positive, within a quarter turn.
         noise: float64 (2, 2), covariance of the referee.
-        felt: whether the bumper was pressed.
+        felt: whether the robot reported it: by its bumper, or as a simulated one that slides.
         log_ratio: log likelihood ratio of slide to stop, nats; 0 for head-on contacts, or near another wall.
     """
 
@@ -108,7 +108,7 @@ class ContactFit:
         reason: why it is unknown.
         contacts: contacts at different places.
         log_ratio: log likelihood ratio of slide to stop over all contacts, nats.
-        felt: number of contacts with a pressed bumper.
+        felt: number of contacts that the robot reported.
         shortfall_m: median difference between intended and actual path length.
         travel_m: travel from the bumper's first report to rest, by odometry, with its interval; None without such
             contacts.

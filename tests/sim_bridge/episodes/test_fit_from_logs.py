@@ -157,7 +157,7 @@ def test_everything_is_written_and_stamped(fitted: Path) -> None:
     assert model.contact.behaviour == "slide"
     document = json.loads((fitted / "fit.json").read_text(encoding="utf-8"))
     assert document["held_out"]["rivals"][0]["gain"]["low"] > 0
-    assert document["contact"]["felt"] == 0
+    assert document["contact"]["felt"] > 0
     page = (fitted / "fit.html").read_text(encoding="utf-8")
     for picture in ("actions", "likelihood", "contacts", "camera", "depth"):
         assert (fitted / f"{picture}.png").stat().st_size > 5000
@@ -181,7 +181,7 @@ def test_a_robot_simulated_by_the_fit_errs_as_the_logs_do(fitted: Path, room: Sc
         assert (np.abs(np.array(error.mean) - other.mean) < 3.5 * spread).all(), name
         assert math.sqrt(error.matrix[2, 2]) == pytest.approx(math.sqrt(other.matrix[2, 2]), rel=0.5)
     assert second.contact.log_ratio > 0
-    assert second.contact.felt == 0
+    assert second.contact.felt > 0
 
 
 @pytest.mark.slow
