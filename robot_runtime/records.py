@@ -43,8 +43,7 @@ class ActionResult:
         outcome: how it ended.
         commanded: the displacement that the action asked for.
         measured: the displacement by the robot's own odometry and head.
-        contact: zones that stopped this action, or shortened it where a simulated robot slides along walls; ``NONE``
-            unless the outcome is ``contact``.
+        contact: zones that stopped or, where the robot slides, shortened this action; else ``NONE``.
         duration_s: duration on the robot's clock.
         detail: cause of ``timed_out`` and ``fault``, and of a look that a limit cut short or refused.
     """

@@ -94,10 +94,7 @@ class Base(Device):
         return Zone.NONE
 
     def obstructed(self) -> Zone | None:
-        """Zones where obstacles have shortened a motion since the last call, and have not stopped it; None for none.
-
-        Only simulators have such motions: their robot slides along walls. A real base feels no more than its bumper.
-        """
+        """Zones where walls, along which a simulated robot slides, have shortened its motion since the last call."""
         return None
 
     @abstractmethod

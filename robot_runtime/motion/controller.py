@@ -15,8 +15,8 @@ Ends of an action:
 ===========  =======================================================================================================
 ``reached``  within tolerance and at rest. A look past the head's limit ends at the limit, one past the task's limits
              moves nothing; ``detail`` states it.
-``contact``  a bumper is or was pressed while driving forward; with the bumper pressed beforehand nothing moves. Of a
-             simulated robot that slides along walls: they have shortened its way, as habitat-sim counts collisions.
+``contact``  a bumper is or was pressed while driving forward; with the bumper pressed beforehand nothing moves. Or
+             walls have shortened the way of a simulated robot that slides, as habitat-sim counts collisions.
 ``timed_out``  something holds the robot: not within tolerance after the motion's duration x ``timeout_factor`` +
              ``timeout_margin_s``, and after the same for each of a few short legs that corrected the first.
 ``stopped``  the Guard holds the wheels for an e-stop, a wheel drop or a cliff: a person has to help.

@@ -130,9 +130,8 @@ class LegFollower:
     def with_obstruction(self, ended: Ended) -> Ended:
         """The end of an action at rest: a contact also where obstacles have shortened the way of a sliding robot."""
         zones = self._base.obstructed()
-        if zones is None or ended.outcome not in (Outcome.REACHED, Outcome.TIMED_OUT):
-            return ended
-        return replace(ended, outcome=Outcome.CONTACT, contact=zones)
+        counts = zones is not None and ended.outcome in (Outcome.REACHED, Outcome.TIMED_OUT)
+        return replace(ended, outcome=Outcome.CONTACT, contact=zones or Zone.NONE) if counts else ended
 
     def paused_detail(self) -> str:
         """A sentence for the action's result if the base's reports were late; else an empty string."""
