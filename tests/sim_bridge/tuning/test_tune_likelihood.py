@@ -104,7 +104,7 @@ class TestPrediction:
         assert slid is not None
         assert stopped.contact
         assert np.hypot(*stopped.moved[:2]) < max(0.0, gap_m) / math.cos(math.radians(60)) + 0.01
-        assert not slid.contact
+        assert slid.contact
         assert slid.touching
         along_m = slid.moved[0] * math.sin(math.radians(60)) + slid.moved[1] * math.cos(math.radians(60))
         assert along_m == pytest.approx(0.25 * math.sin(math.radians(60)), abs=0.01)
