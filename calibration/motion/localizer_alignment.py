@@ -22,6 +22,7 @@ from robot_runtime.actions.discrete import Displacement
 from robot_runtime.common import config
 from robot_runtime.common.clock import ns_to_seconds, seconds_to_ns
 from robot_runtime.common.geometry import SE2
+from robot_runtime.common.quantities import MapCoordinate
 from robot_runtime.errors import CalibrationFailed
 from robot_runtime.hal import Localizer, PoseEstimate, PoseStatus, Robot
 from robot_runtime.hal.pose_history import PoseHistory
@@ -43,8 +44,8 @@ WINDOW_S = 3.0
 class SurveyedPoint:
     """Surveyed pose of base_link in map."""
 
-    x_m: float
-    y_m: float
+    x_m: MapCoordinate
+    y_m: MapCoordinate
     yaw_deg: float = 0.0
 
     __pydantic_config__ = config.STRICT

@@ -15,6 +15,7 @@ from drivers.apriltag.pose import CameraOnRobot
 from robot_runtime.common import config
 from robot_runtime.common.clock import SimulatedClock
 from robot_runtime.common.geometry import SE2, optical_axes
+from robot_runtime.common.quantities import Rate
 from robot_runtime.common.transforms import OPTICAL_RPY_RAD, Matrix, rotation_rpy, transform
 from robot_runtime.errors import ConfigError, DeviceFault
 from robot_runtime.hal import Localizer, LocalizerInfo, Robot
@@ -39,7 +40,7 @@ class AprilTagOptions:
     """
 
     tags: str = "scene"
-    rate_hz: float = 5.0
+    rate_hz: Rate = 5.0
     mount: str | None = None
     detector: DetectorOptions = field(default_factory=DetectorOptions)
     accuracy: Accuracy = field(default_factory=Accuracy)

@@ -15,6 +15,7 @@ from drivers.apriltag.pose import FloorPrior, Geometry, Sighting, Solution, solv
 from robot_runtime.common import config
 from robot_runtime.common.clock import Clock
 from robot_runtime.common.geometry import SE2
+from robot_runtime.common.quantities import Latency, Spread
 from robot_runtime.errors import NotConnected, StaleData
 from robot_runtime.hal import LocalizerInfo, PoseEstimate, Velocity
 from robot_runtime.hal.events import Event
@@ -44,8 +45,8 @@ class Accuracy:
     """
 
     corner_sd_px: float = 0.12
-    map_sd_m: float = 0.002
-    stamp_sd_s: float = 0.005
+    map_sd_m: Spread = 0.002
+    stamp_sd_s: Latency = 0.005
     stance: FloorPrior = field(default_factory=FloorPrior)
 
     __pydantic_config__ = config.STRICT

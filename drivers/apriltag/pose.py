@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from robot_runtime.common import config
 from robot_runtime.common.geometry import SE2, wrap_angle
+from robot_runtime.common.quantities import AngleSpread, Spread
 from robot_runtime.common.transforms import Matrix, rotation_rpy, transform
 from robot_runtime.scenes.tag_map import Tag, unit_corners
 
@@ -51,8 +52,8 @@ class FloorPrior:
         height_sd_m: standard deviation of the height of base_link.
     """
 
-    tilt_sd_deg: float = 0.5
-    height_sd_m: float = 0.01
+    tilt_sd_deg: AngleSpread = 0.5
+    height_sd_m: Spread = 0.01
 
     __pydantic_config__ = config.STRICT
 

@@ -19,6 +19,7 @@ from drivers.apriltag.pose import CameraInRoom, FloorPrior
 from drivers.opencv_camera.feed import WebcamFeed
 from drivers.opencv_camera.options import OpenCvOptions
 from robot_runtime.common import config
+from robot_runtime.common.quantities import Latency, MapCoordinate, Rate
 from robot_runtime.common.transforms import OPTICAL_RPY_RAD, Matrix, Offset, Point3, rotation_rpy, transform
 from robot_runtime.hal import Localizer, LocalizerInfo, Robot
 from robot_runtime.hal.lens import Lens
@@ -47,13 +48,13 @@ class StaticCameraOptions:
     """
 
     lens: Lens
-    xyz_m: Point3
+    xyz_m: tuple[MapCoordinate, MapCoordinate, MapCoordinate]
     rpy_deg: Point3
     tag: Tag
     device: str = "/dev/video0"
     format: str = "MJPG"
-    rate_hz: float = 5.0
-    latency_s: float = 0.0
+    rate_hz: Rate = 5.0
+    latency_s: Latency = 0.0
     detector: DetectorOptions = field(default_factory=DetectorOptions)
     accuracy: Accuracy = field(default_factory=lambda: Accuracy(stance=FloorPrior(tilt_sd_deg=1.0)))
     noise: dict[str, Any] = field(default_factory=lambda: {"model": "sensor"})

@@ -23,6 +23,7 @@ from drivers.apriltag.bundle_adjustment import TagView
 from robot_runtime.common import config, image_files
 from robot_runtime.common.bounded import TooLarge
 from robot_runtime.common.geometry import SE2, optical_axes
+from robot_runtime.common.quantities import MapCoordinate
 from robot_runtime.common.transforms import OPTICAL_RPY_RAD, Matrix, Offset, rotation_rpy, transform
 from robot_runtime.errors import ConfigError
 from robot_runtime.hal.lens import Lens
@@ -38,8 +39,8 @@ class Frame:
     """One image and the approximate pose of the robot; pan left and tilt up are positive."""
 
     image: str
-    x_m: float
-    y_m: float
+    x_m: MapCoordinate
+    y_m: MapCoordinate
     yaw_deg: float
     pan_deg: float = 0.0
     tilt_deg: float = 0.0

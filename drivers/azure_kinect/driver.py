@@ -19,6 +19,7 @@ from drivers.azure_kinect.sdk import load_sdk
 from drivers.azure_kinect.source import KinectSource
 from drivers.azure_kinect.streams import Controls, LiveStream, RecordedStream
 from robot_runtime.common import config
+from robot_runtime.common.quantities import Latency
 from robot_runtime.errors import ConfigError
 from robot_runtime.hal import Camera, Robot
 from robot_runtime.imaging.camera import ImagingOptions, source_camera
@@ -52,7 +53,7 @@ class KinectOptions:
     white_balance_k: Annotated[int, Field(ge=2500, le=12_500, multiple_of=10)] | None = None
     imu: bool = False
     warm_up: Annotated[int, Field(ge=0, le=300)] = 10
-    latency_s: Annotated[float, Field(ge=0, le=1)] = 0.05
+    latency_s: Latency = 0.05
     record_to: str | None = None
     imaging: ImagingOptions = field(default_factory=ImagingOptions)
     emulated: EmulatedOptions = field(default_factory=EmulatedOptions)

@@ -25,6 +25,7 @@ from drivers.azure_kinect.sdk import Capture, Image, ImuSample, Sdk
 from drivers.azure_kinect.sdk_types import ColorControl
 from robot_runtime.common import config
 from robot_runtime.common.clock import ns_to_seconds, seconds_to_ns
+from robot_runtime.common.quantities import Latency
 from robot_runtime.errors import ConfigError, DeviceFault
 from robot_runtime.hal.simulation import Simulation, Subscription
 from robot_runtime.imaging.rig import RgbdCalibration
@@ -56,8 +57,8 @@ class EmulatedOptions:
     depth_noise: dict[str, Any] = field(default_factory=lambda: {"model": "azure_kinect"})
     color_noise: dict[str, Any] = field(default_factory=lambda: {"model": "sensor"})
     jpeg_quality: Annotated[int, Field(ge=1, le=100)] = 92
-    latency_s: Annotated[float, Field(ge=0, le=1)] = 0.05
-    jitter_s: Annotated[float, Field(ge=0, le=1)] = 0.002
+    latency_s: Latency = 0.05
+    jitter_s: Latency = 0.002
     drift_ppm: Annotated[float, Field(ge=-200, le=200)] = 20.0
     unplugged_after_s: Annotated[float, Field(ge=0)] | None = None
 

@@ -30,6 +30,7 @@ from drivers.serial_wire.port import Port
 from drivers.serial_wire.pty_emulation import EmulatedDevice, PacedLine, Pty, read_exactly
 from robot_runtime.common.clock import ns_to_seconds, seconds_to_ns
 from robot_runtime.common.config import STRICT
+from robot_runtime.common.quantities import Latency
 from robot_runtime.hal.fault_schedule import Script
 
 STEP_S = 0.005
@@ -70,7 +71,7 @@ class EmulatorOptions:
         faults: see ``drivers/dynamixel/faults.py``.
     """
 
-    latency_s: float = 0.0
+    latency_s: Latency = 0.0
     faults: tuple[Fault, ...] = ()
 
     __pydantic_config__ = STRICT

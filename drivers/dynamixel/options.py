@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from drivers.dynamixel.emulator import EmulatorOptions
 from drivers.dynamixel.protocol import PROFILE_RAD_S
 from drivers.dynamixel.variants import VARIANTS, PanTiltVariant, VariantName
-from robot_runtime.common.config import STRICT, NonNegative, Positive
+from robot_runtime.common.config import STRICT, Positive
+from robot_runtime.common.quantities import AngleTolerance, Period, Rate, ShortTime
 
 MAX_WATCHDOG_S = 2.54
 
@@ -49,10 +50,10 @@ class DynamixelOptions:
     min_tilt_deg: float | None = None
     max_tilt_deg: float | None = None
     speed_deg_s: Positive | None = None
-    settle_s: NonNegative = 0.2
-    tolerance_deg: Positive = 0.5
-    rate_hz: Positive = 50.0
-    watchdog_s: Positive = 0.2
+    settle_s: ShortTime = 0.2
+    tolerance_deg: AngleTolerance = 0.5
+    rate_hz: Rate = 50.0
+    watchdog_s: Period = 0.2
     max_temperature_c: int = 65
     configure: bool = False
     reboot: bool = False

@@ -17,6 +17,7 @@ from drivers.fake.manipulator import FakeManipulator, FakeObjects, FakeTracker
 from drivers.fake.placer import FakePlacer
 from robot_runtime.common import config
 from robot_runtime.common.clock import SimulatedClock, SystemClock, seconds_to_ns
+from robot_runtime.common.quantities import BodyRadius, CameraHeight, FieldOfView, Fraction, Latency, Rate, ShortTime
 from robot_runtime.hal import BaseInfo, CameraInfo, HeadLimits, Intrinsics, Mount, Robot
 from robot_runtime.hal.fault_schedule import Script
 from robot_runtime.hal.simulated_motors import MotorOptions
@@ -42,24 +43,24 @@ class FakeOptions:
         faults: see ``drivers/fake/faults.py``.
     """
 
-    rate_hz: float = 100.0
-    radius_m: float = 0.18
+    rate_hz: Rate = 100.0
+    radius_m: BodyRadius = 0.18
     max_linear_m_s: float = 0.7
     max_angular_rad_s: float = math.pi
     max_linear_accel_m_s2: float = 0.5
     max_angular_accel_rad_s2: float = 3.5
     head_speed_rad_s: float = 2.0
-    head_settle_s: float = 0.1
+    head_settle_s: ShortTime = 0.1
     wall_x_m: float | None = None
     width: int | None = None
     height: int | None = None
-    hfov_deg: float | None = None
-    camera_height_m: float | None = None
-    camera_rate_hz: float = 30.0
-    camera_latency_s: float = 0.03
-    pose_rate_hz: float = 30.0
-    pose_latency_s: float = 0.05
-    battery_fraction: float = 1.0
+    hfov_deg: FieldOfView | None = None
+    camera_height_m: CameraHeight | None = None
+    camera_rate_hz: Rate = 30.0
+    camera_latency_s: Latency = 0.03
+    pose_rate_hz: Rate = 30.0
+    pose_latency_s: Latency = 0.05
+    battery_fraction: Fraction = 1.0
     motors: MotorOptions = field(default_factory=MotorOptions)
     objects: dict[str, tuple[float, float, float]] = field(default_factory=dict)
     faults: tuple[Fault, ...] = ()

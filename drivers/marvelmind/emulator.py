@@ -44,6 +44,7 @@ from drivers.serial_wire.pty_emulation import Pty, read_exactly
 from drivers.serial_wire.reader import Link
 from robot_runtime.common.clock import ns_to_seconds, seconds_to_ns
 from robot_runtime.common.config import STRICT
+from robot_runtime.common.quantities import CameraHeight, Latency, ShortTime, Spread
 from robot_runtime.errors import DeviceFault
 from robot_runtime.hal.fault_schedule import Script
 from robot_runtime.hal.simulation import Simulation, Subscription
@@ -77,13 +78,13 @@ class EmulatorOptions:
     """
 
     packet: Literal["cm", "mm", "mm_unix"] = "mm_unix"
-    latency_s: float = 0.08
-    noise_m: float = 0.02
+    latency_s: Latency = 0.08
+    noise_m: Spread = 0.02
     outlier_probability: float = 0.0
     outlier_m: float = 1.5
     dropout_probability: float = 0.0
-    dropout_s: float = 2.0
-    height_m: float = 0.45
+    dropout_s: ShortTime = 2.0
+    height_m: CameraHeight = 0.45
     chatter: bool = True
     mounting: Mounting | None = None
     faults: tuple[Fault, ...] = ()

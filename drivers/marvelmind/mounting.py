@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from robot_runtime.common.config import STRICT
 from robot_runtime.common.geometry import SE2, wrap_angle
+from robot_runtime.common.quantities import PartOffset
 from robot_runtime.localization.alignment import Alignment
 
 
@@ -21,7 +22,7 @@ class Pair:
         clockwise: whether the reported angle is clockwise positive.
     """
 
-    base_m: float = 0.25
+    base_m: PartOffset = 0.25
     yaw_offset_deg: float = 0.0
     clockwise: bool = False
 

@@ -10,6 +10,7 @@ from drivers.marvelmind.emulator import EmulatorOptions
 from drivers.marvelmind.mounting import Mounting, Pair
 from robot_runtime.common import config
 from robot_runtime.common.geometry import SE2
+from robot_runtime.common.quantities import Latency, MapCoordinate, PartOffset, Rate, Spread
 from robot_runtime.errors import ConfigError
 from robot_runtime.localization.alignment import load_alignment
 
@@ -18,8 +19,8 @@ from robot_runtime.localization.alignment import load_alignment
 class Placement:
     """Pose of the beacons' frame in ``map``."""
 
-    x_m: float
-    y_m: float
+    x_m: MapCoordinate
+    y_m: MapCoordinate
     yaw_deg: float
 
     __pydantic_config__ = config.STRICT
@@ -54,10 +55,10 @@ class MarvelmindOptions:
     port: str = "/dev/marvelmind"
     baud_rate: int = 500_000
     address: int | None = None
-    rate_hz: float = 8.0
-    noise_m: float = 0.02
-    latency_s: float = 0.0
-    lever_m: tuple[float, float] = (0.0, 0.0)
+    rate_hz: Rate = 8.0
+    noise_m: Spread = 0.02
+    latency_s: Latency = 0.0
+    lever_m: tuple[PartOffset, PartOffset] = (0.0, 0.0)
     pair: Pair | None = None
     emulator: EmulatorOptions = field(default_factory=EmulatorOptions)
 

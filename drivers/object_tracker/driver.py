@@ -13,6 +13,7 @@ from drivers.object_tracker.protocol import MAX_DATAGRAM, Sighting, decode
 from robot_runtime.common import config
 from robot_runtime.common.clock import ns_to_seconds, seconds_to_ns
 from robot_runtime.common.geometry import SE2
+from robot_runtime.common.quantities import Rate
 from robot_runtime.errors import ConfigError, DeviceFault, NotConnected, StaleData
 from robot_runtime.hal import ObjectTracker, Robot, TrackerInfo
 from robot_runtime.robots.loader import RobotContext
@@ -36,7 +37,7 @@ class TrackerOptions:
     host: str = "127.0.0.1"
     port: int = 7420
     objects: tuple[str, ...] = ()
-    rate_hz: float = 30.0
+    rate_hz: Rate = 30.0
 
     __pydantic_config__ = config.STRICT
 

@@ -8,6 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from robot_runtime.common import config
+from robot_runtime.common.quantities import FieldOfView, Latency, Timeout
 from robot_runtime.imaging.camera import ImagingOptions
 
 
@@ -31,7 +32,7 @@ class OpenCvOptions:
         imaging: conversion to the training camera's images, as for every camera.
     """
 
-    hfov_deg: Annotated[float, Field(gt=1, lt=170)]
+    hfov_deg: Annotated[FieldOfView, Field(lt=170)]
     device: int | str = 0
     width: Annotated[int, Field(ge=16, le=8192)] = 1280
     height: Annotated[int, Field(ge=16, le=8192)] = 720
@@ -40,8 +41,8 @@ class OpenCvOptions:
     exposure: float | None = None
     white_balance_k: Annotated[float, Field(gt=0)] | None = None
     gain: Annotated[float, Field(ge=0)] | None = None
-    latency_s: Annotated[float, Field(ge=0, le=1)] = 0.0
-    start_timeout_s: Annotated[float, Field(gt=0, le=60)] = 5.0
+    latency_s: Latency = 0.0
+    start_timeout_s: Timeout = 5.0
     imaging: ImagingOptions = field(default_factory=ImagingOptions)
 
     __pydantic_config__ = config.STRICT

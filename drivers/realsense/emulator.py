@@ -26,6 +26,7 @@ from drivers.realsense.software_device import (
 )
 from robot_runtime.common import config
 from robot_runtime.common.clock import seconds_to_ns
+from robot_runtime.common.quantities import Latency
 from robot_runtime.hal.fault_schedule import Script, Window
 from robot_runtime.hal.simulation import Simulation
 
@@ -42,7 +43,7 @@ class EmulatedOptions:
         faults: emulated faults with their windows of time.
     """
 
-    latency_s: Annotated[float, Field(ge=0, le=1)] = 0.03
+    latency_s: Latency = 0.03
     drift_ppm: Annotated[float, Field(ge=-200, le=200)] = 20.0
     depth_noise: dict[str, Any] = field(default_factory=lambda: {"model": "d435"})
     color_noise: dict[str, Any] = field(default_factory=lambda: {"model": "sensor"})

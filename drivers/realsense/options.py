@@ -11,6 +11,7 @@ from drivers.realsense.filters import FilterOptions
 from drivers.realsense.modes import size_of
 from drivers.realsense.sdk import rs
 from robot_runtime.common import config
+from robot_runtime.common.quantities import Latency, Timeout
 from robot_runtime.errors import ConfigError
 
 Preset = Literal["custom", "default", "hand", "high_accuracy", "high_density", "medium_density"]
@@ -122,8 +123,8 @@ class StreamOptions:
     color_sensor: ColorOptions = field(default_factory=ColorOptions)
     depth_sensor: DepthOptions = field(default_factory=DepthOptions)
     filters: FilterOptions = field(default_factory=FilterOptions)
-    latency_s: Annotated[float, Field(ge=0, le=1)] = 0.0
-    start_timeout_s: Annotated[float, Field(gt=0, le=60)] = 5.0
+    latency_s: Latency = 0.0
+    start_timeout_s: Timeout = 5.0
 
     __pydantic_config__ = config.STRICT
 

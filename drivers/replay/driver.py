@@ -6,12 +6,11 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
-
-from pydantic import Field
+from typing import Any
 
 from robot_runtime.common import config
 from robot_runtime.common.clock import NS_PER_S, Clock, seconds_to_ns
+from robot_runtime.common.quantities import Rate
 from robot_runtime.errors import ConfigError, DeviceFault, NotConnected, StaleData
 from robot_runtime.hal import Camera, CameraInfo, Mount, RgbdFrame, Robot
 from robot_runtime.recording.reader import LogReader
@@ -33,7 +32,7 @@ class ReplayOptions:
 
     log: str
     repeat: bool = False
-    rate_hz: Annotated[float, Field(gt=0, le=1000)] = 30.0
+    rate_hz: Rate = 30.0
 
     __pydantic_config__ = config.STRICT
 

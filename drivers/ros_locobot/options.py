@@ -9,6 +9,17 @@ from pydantic import Field
 
 from drivers.ros_locobot.topics import BaseTopicNames, check_topic
 from robot_runtime.common import config
+from robot_runtime.common.quantities import (
+    AngleTolerance,
+    FarDepth,
+    Latency,
+    Period,
+    Rate,
+    ShortTime,
+    SmallMove,
+    Spread,
+    Timeout,
+)
 from robot_runtime.placement.offset import Tolerance
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -32,9 +43,9 @@ class MasterOptions:
     """
 
     uri: str | None = None
-    timeout_s: Positive = 2.0
-    connect_timeout_s: Positive = 5.0
-    monitor_period_s: Positive = 0.5
+    timeout_s: Timeout = 2.0
+    connect_timeout_s: Timeout = 5.0
+    monitor_period_s: Period = 0.5
 
     __pydantic_config__ = config.STRICT
 
@@ -53,8 +64,8 @@ class ClockOptions:
             subscribers on a busy computer.
     """
 
-    max_skew_s: Annotated[float, Field(gt=0, le=1.0, allow_inf_nan=False)] = 0.05
-    stall_s: Positive = 5.0
+    max_skew_s: Latency = 0.05
+    stall_s: Timeout = 5.0
 
     __pydantic_config__ = config.STRICT
 
@@ -116,7 +127,7 @@ class BaseOptions:
 
     guard: bool = False
     silent_publishers: tuple[str, ...] = ()
-    rate_hz: Annotated[float, Field(ge=20, le=1000, allow_inf_nan=False)] | None = None
+    rate_hz: Annotated[Rate, Field(ge=20)] | None = None
     max_linear_m_s: Positive | None = None
     max_angular_rad_s: Positive | None = None
     max_linear_accel_m_s2: Positive | None = None
@@ -145,8 +156,8 @@ class HeadOptions:
     min_tilt_rad: float | None = None
     max_tilt_rad: float | None = None
     max_speed_rad_s: Positive | None = None
-    tolerance_deg: Positive = 0.8
-    settle_s: NotNegative = 0.2
+    tolerance_deg: AngleTolerance = 0.8
+    settle_s: ShortTime = 0.2
 
     __pydantic_config__ = config.STRICT
 
@@ -168,8 +179,8 @@ class CameraOptions:
     rectified: bool = False
     max_distortion_px: NotNegative = 1.0
     depth_min_m: NotNegative = 0.28
-    depth_max_m: Positive = 10.0
-    rate_hz: Positive = 30.0
+    depth_max_m: FarDepth = 10.0
+    rate_hz: Rate = 30.0
 
     __pydantic_config__ = config.STRICT
 
@@ -207,13 +218,13 @@ class LocalizerOptions:
     alignment: str = ""
     map_frame: str = "map"
     base_frame: str = ""
-    rate_hz: Positive = 30.0
-    max_gap_s: Positive = 0.5
-    max_std_m: Positive = 0.5
+    rate_hz: Rate = 30.0
+    max_gap_s: Period = 0.5
+    max_std_m: Spread = 0.5
     max_std_deg: Positive = 20.0
     max_jump_m: Positive = 0.3
     max_jump_deg: Positive = 20.0
-    recover_s: Positive = 5.0
+    recover_s: Timeout = 5.0
 
     __pydantic_config__ = config.STRICT
 
@@ -239,9 +250,9 @@ class PlacerOptions:
 
     by: Literal["operator", "drive", "simulation"] = "operator"
     service: str = "/simulation/place"
-    within_m: Positive = Tolerance.within_m
+    within_m: SmallMove = Tolerance.within_m
     within_deg: Positive = Tolerance.within_deg
-    timeout_s: Positive = Tolerance.timeout_s
+    timeout_s: Timeout = Tolerance.timeout_s
 
     __pydantic_config__ = config.STRICT
 

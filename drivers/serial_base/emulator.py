@@ -26,6 +26,7 @@ from drivers.serial_wire.faults import DroppedBytes, Noisy, Silent, Unplugged, n
 from drivers.serial_wire.pty_emulation import EmulatedDevice, PacedLine
 from robot_runtime.common.clock import ns_to_seconds, seconds_to_ns
 from robot_runtime.common.config import STRICT
+from robot_runtime.common.quantities import Response
 from robot_runtime.hal import Velocity, Zone
 from robot_runtime.hal.fault_schedule import Script
 from robot_runtime.hal.simulation import WheelSensors
@@ -46,7 +47,7 @@ class EmulatorOptions:
         faults: see ``drivers/serial_base/faults.py``.
     """
 
-    latency_s: Annotated[float, Field(ge=0, le=1)] = 0.001
+    latency_s: Response = 0.001
     gyro_noise_deg: Annotated[float, Field(ge=0, le=10)] = 0.0
     gyro_drift_deg_s: Annotated[float, Field(ge=-10, le=10)] = 0.0
     gyro_scale: Annotated[float, Field(gt=0.5, lt=2)] = 1.0

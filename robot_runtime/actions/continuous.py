@@ -15,6 +15,7 @@ from typing import ClassVar
 
 from robot_runtime.actions.discrete import Action, Displacement
 from robot_runtime.common import config
+from robot_runtime.common.quantities import ControlPeriod, ShortTime, StillSpeed, StillTurnRate
 from robot_runtime.errors import UnknownAction
 
 Range = tuple[float, float]
@@ -97,9 +98,9 @@ class VelocityControl:
     linear_m_s: Range
     angular_rad_s: Range
     tilt_rad_s: Range
-    time_step_s: float
-    stop_below_m_s: float | None = None
-    stop_below_rad_s: float | None = None
+    time_step_s: ControlPeriod
+    stop_below_m_s: StillSpeed | None = None
+    stop_below_rad_s: StillTurnRate | None = None
 
     __pydantic_config__ = config.STRICT
 
@@ -129,8 +130,8 @@ class WaypointControl:
     position_m: Range
     yaw_rad: Range
     tilt_rad: Range
-    duration_s: Range
-    min_duration_s: float
+    duration_s: tuple[ShortTime, ShortTime]
+    min_duration_s: ShortTime
     linear_m_s: float
     angular_rad_s: float
     linear_accel_m_s2: float

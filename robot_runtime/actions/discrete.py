@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 from numbers import Integral
 
+from robot_runtime.common.quantities import StepLength, TurnAngle
 from robot_runtime.errors import UnknownAction
 
 
@@ -46,7 +47,7 @@ class Displacement:
         tilt_rad: camera pitch, **up positive** (Habitat's sense; LoCoBot servos count down as positive).
     """
 
-    forward_m: float = 0.0
+    forward_m: StepLength = 0.0
     turn_rad: float = 0.0
     tilt_rad: float = 0.0
 
@@ -61,9 +62,9 @@ class Magnitudes:
         tilt_deg: angle of ``look_up`` and ``look_down`` in degrees, > 0.
     """
 
-    forward_m: float
-    turn_deg: float
-    tilt_deg: float
+    forward_m: StepLength
+    turn_deg: TurnAngle
+    tilt_deg: TurnAngle
 
     def __post_init__(self) -> None:
         for name in ("forward_m", "turn_deg", "tilt_deg"):

@@ -70,7 +70,7 @@ class Facts:
     @classmethod
     def of(cls, document: Any, where: str) -> Facts:
         """The inverse of :meth:`document`. Raises ``ConfigError``."""
-        return config.parse(document, cls, where)
+        return config.parse(document, cls, where, recorded=True)
 
 
 def facts_of(plan: Plan, path: Path, maps: Maps | None = None) -> Facts:

@@ -321,4 +321,4 @@ def stored_plan(entries: Sequence[Entry]) -> Plan:
     if not entries or entries[0].kind != "plan":
         raise ConfigError("the ledger does not begin with a plan", "restore it as it was written")
     document: Any = entries[0].get("plan")
-    return config.parse(document, Plan, "the plan in the ledger")
+    return config.parse(document, Plan, "the plan in the ledger", recorded=True)

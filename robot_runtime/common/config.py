@@ -11,15 +11,16 @@ import functools
 import importlib
 import json
 import math
-import re
 from collections.abc import Hashable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, cast, get_args, get_origin, get_type_hints
 
-import yaml
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
+from robot_runtime.common import field_errors, quantities
+from robot_runtime.common.yaml_text import SHORT_FLOAT as SHORT_FLOAT
+from robot_runtime.common.yaml_text import parse_yaml as parse_yaml
+from robot_runtime.common.yaml_text import read_yaml as read_yaml
 from robot_runtime.errors import ConfigError, DriverMissing
 
 T = TypeVar("T")
@@ -30,158 +31,6 @@ NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 STRICT = ConfigDict(extra="forbid", allow_inf_nan=False)
 """Put ``__pydantic_config__ = STRICT`` in a dataclass so that a misspelled key, NaN or infinity is an error."""
 
-SHORT_FLOAT = re.compile(r"^[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+$")
-"""Text that YAML 1.2 and :func:`read_yaml` read as a number and PyYAML's writers leave unquoted: 1e-3."""
-
-MAX_YAML_BYTES = 1 << 25
-MAX_YAML_DEPTH = 64
-MAX_ALIASED_SIZE = 1 << 20
-"""Values and characters that the aliases of a document may stand for: a page of text can expand to gigabytes."""
-
-MAX_SCALAR_DIGITS = 400
-"""Characters of a number: reading one takes time that grows with their square."""
-
-_MAX_KEY_DIGITS = 17  # longer integers can be chosen so that a dictionary takes quadratic time
-_MAX_DIRECTIVES = 16  # libyaml compares each %TAG line with all before it
-
-_FASTEST_LOADER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-
-class _Loader(_FASTEST_LOADER):  # type: ignore[misc, valid-type]
-    """YAML's safe subset, less two traps of PyYAML: a repeated key loses the first value, and 1e-3 is a string."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen: set[str] = set()
-        for key, _ in node.value if isinstance(node, yaml.MappingNode) else ():
-            if not isinstance(key, yaml.ScalarNode) or key.tag == "tag:yaml.org,2002:merge":
-                continue
-            if key.value in seen:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"the key {key.value!r} is repeated", key.start_mark
-                )
-            seen.add(key.value)
-            if key.tag == "tag:yaml.org,2002:int" and len(key.value) > _MAX_KEY_DIGITS:
-                raise yaml.constructor.ConstructorError(None, None, f"a key of {len(key.value)} digits", key.start_mark)
-        return dict(super().construct_mapping(node, deep=deep))
-
-    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
-        is_number = node.tag in ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
-        if is_number and len(node.value) > MAX_SCALAR_DIGITS:
-            raise yaml.constructor.ConstructorError(
-                None, None, f"a number of {len(node.value)} characters", node.start_mark
-            )
-        try:
-            return super().construct_object(node, deep=deep)
-        except (ValueError, ArithmeticError, LookupError, AttributeError, TypeError) as error:
-            # PyYAML hands impossible dates and tagged text such as `!!int x` to Python unchecked.
-            text = node.value if isinstance(node, yaml.ScalarNode) else "a collection"
-            raise yaml.constructor.ConstructorError(
-                None, None, f"{text!r:.60} is not a valid {node.tag.rpartition(':')[2]:.60}: {error}", node.start_mark
-            ) from error
-
-
-_Loader.add_implicit_resolver("tag:yaml.org,2002:float", SHORT_FLOAT, list("-+0123456789"))
-
-
-def read_yaml(path: Path) -> Any:
-    """The document in a YAML file.
-
-    Raises:
-        ConfigError: missing, unreadable, or refused by :func:`parse_yaml`; names file, line and column.
-    """
-    try:
-        with path.open("rb") as file:
-            data = file.read(MAX_YAML_BYTES + 1)
-    except FileNotFoundError:
-        raise ConfigError(
-            f"{path}: no such file", "check the path, or list presets with `robot-runtime info`"
-        ) from None
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error}", "check that it is a readable UTF-8 text file") from error
-    return parse_yaml(data, str(path))
-
-
-def parse_yaml(content: str | bytes, where: str) -> Any:
-    """The document that a text of any origin holds.
-
-    Time and memory are bounded by the text's length: what aliases stand for, depth, and digits of numbers are limited.
-
-    Args:
-        content: text, or its UTF-8 bytes.
-        where: the text's place, for messages.
-
-    Raises:
-        ConfigError: too large, not UTF-8, not YAML, with a repeated key or an impossible value, or beyond a limit;
-            names ``where``, line and column.
-    """
-    if len(content) > MAX_YAML_BYTES:
-        raise ConfigError(f"{where}: has more than {MAX_YAML_BYTES} bytes", "check that it is the right file")
-    try:
-        text = content if isinstance(content, str) else content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{where}: cannot be read: {error}", "write it as UTF-8 text") from error
-    with _yaml_errors(where):
-        _check_extent(text, where)
-        return yaml.load(text, Loader=_Loader)
-
-
-def _check_extent(text: str, where: str) -> None:
-    """Check depth and aliases before PyYAML follows them on the stack."""
-    if text.count("\n%") > _MAX_DIRECTIVES:
-        raise ConfigError(f"{where}: has more than {_MAX_DIRECTIVES} lines that begin with %", "remove them")
-    sizes: dict[str, int] = {}  # by anchor: values and characters
-    open_sizes, open_anchors = [0], [""]
-    aliased = 0
-    for event in yaml.parse(text, Loader=_FASTEST_LOADER):
-        line = event.start_mark.line + 1 if event.start_mark else 0
-        if isinstance(event, yaml.CollectionStartEvent):
-            open_sizes.append(1)
-            open_anchors.append(event.anchor or "")
-            if len(open_sizes) > MAX_YAML_DEPTH + 1:
-                raise _too_deep(where, line)
-        elif isinstance(event, yaml.CollectionEndEvent):
-            size, anchor = open_sizes.pop(), open_anchors.pop()
-            open_sizes[-1] += size
-            sizes[anchor] = size
-        elif isinstance(event, yaml.ScalarEvent):
-            size = 1 + len(event.value)
-            open_sizes[-1] += size
-            if event.anchor:
-                sizes[event.anchor] = size
-        elif isinstance(event, yaml.AliasEvent):
-            anchor = event.anchor or ""
-            if anchor in open_anchors:
-                raise ConfigError(f"{where}: line {line}: {anchor!r} holds itself", "write the value out")
-            size = sizes.get(anchor, 0)
-            open_sizes[-1] += size
-            aliased += size
-            if aliased > MAX_ALIASED_SIZE:
-                raise ConfigError(
-                    f"{where}: line {line}: its aliases stand for more than {MAX_ALIASED_SIZE} values and characters",
-                    "write the values out",
-                )
-
-
-def _too_deep(where: str, line: int) -> ConfigError:
-    return ConfigError(
-        f"{where}: line {line} is nested more than {MAX_YAML_DEPTH} deep", "write it as the documentation shows"
-    )
-
-
-@contextmanager
-def _yaml_errors(where: str) -> Iterator[None]:
-    try:
-        yield
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        if mark and "maximum nesting depth" in str(error):  # libyaml looks ahead, and has a limit of its own
-            raise _too_deep(where, mark.line + 1) from error
-        place = f" line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        problem = getattr(error, "problem", None) or error
-        raise ConfigError(
-            f"{where}:{place} is not valid YAML: {problem!s:.200}", "correct the YAML at that place"
-        ) from error
-
 
 def check_positive(owner: object, *names: str) -> None:
     """Check fields in a ``__post_init__``; all of the owner's by default. Raises ``ValueError`` for one not above 0."""
@@ -191,13 +40,42 @@ def check_positive(owner: object, *names: str) -> None:
             raise ValueError(f"{name} must be a positive number, got {value}")
 
 
-def parse(data: Any, cls: type[T], where: str) -> T:
+class FieldError(ConfigError):
+    """A field of a document is missing, unknown, of another type, or impossible.
+
+    Args:
+        where: place of the document.
+        place: path of the field in it.
+        problem: what is wrong with it.
+        remedy: see ``RuntimeFault``.
+    """
+
+    def __init__(self, where: str, place: field_errors.Place, problem: str, remedy: str) -> None:
+        field = ".".join(map(str, place)) or "document"
+        line = field_errors.line_of(where, place)
+        at = f" (line {line})" if line is not None else ""
+        super().__init__(f"{where}: field {field!r:.200}: {problem}{at}", remedy)
+        self.where, self.place, self.problem = where, tuple(place), problem
+
+    def __reduce__(self) -> tuple[type[FieldError], tuple[Any, ...]]:
+        return type(self), (self.where, self.place, self.problem, self.remedy)
+
+
+def parse(data: Any, cls: type[T], where: str, recorded: bool = False) -> T:
     """``data``, of mappings, sequences, strings and numbers, as an instance of the dataclass ``cls``.
 
-    Types are taken as they are written: neither ``"3"`` nor ``true`` is the number that a field asks for.
+    Types are taken as they are written: neither ``"3"`` nor ``true`` is the number that a field asks for. Numbers with
+    units must be physically possible (:mod:`robot_runtime.common.quantities`).
+
+    Args:
+        data: the document.
+        cls: dataclass.
+        where: place of the document, the beginning of error messages.
+        recorded: whether the document is part of a record of the past, whose numbers are taken as they are.
 
     Raises:
-        ConfigError: names ``where``, the field's path, what was found and what was expected.
+        FieldError: names ``where``, the field's path and line, what was found and what was expected.
+        ConfigError: a key is neither text nor number.
     """
     # By way of JSON, where a strict reading still makes tuples of lists and enums of words.
     try:
@@ -206,32 +84,30 @@ def parse(data: Any, cls: type[T], where: str) -> T:
         raise ConfigError(f"{where}: a key is neither text nor number: {error}", "write it in quotes") from error
     try:
         document: T = _adapter(cast(Hashable, cls)).validate_json(text, strict=True)
-        return document
     except ValidationError as error:
         # A misspelt key also leaves the right one missing: the misspelling is the cause.
         problem = min(error.errors(), key=lambda e: e["type"] != "unexpected_keyword_argument")
-        misspelt = problem["type"] == "unexpected_keyword_argument"
-        field = ".".join(_place(problem["loc"], cast(Hashable, cls))) or "document"
-        observed = (
-            "" if misspelt or isinstance(problem["input"], (dict, list)) else f" (found {problem['input']!r:.200})"
-        )
-        message = "there is no such field" if misspelt else problem["msg"].removeprefix("Value error, ") + observed
-        close = difflib.get_close_matches(str(problem["loc"][-1]), _field_names(cls), n=1) if misspelt else []
-        remedy = f"did you mean {close[0]!r}?" if close else f"correct {field!r:.200} there"
-        raise ConfigError(f"{where}: field {field!r:.200}: {message:.1000}", remedy) from error
+        place = _place(problem["loc"], cast(Hashable, cls))
+        if problem["type"] == "unexpected_keyword_argument":
+            remedy = field_errors.suggestion(cls, place)
+            raise FieldError(where, place, "there is no such field", remedy) from error
+        is_collection = isinstance(problem["input"], (dict, list))
+        observed = "" if is_collection else f" (found {problem['input']!r:.200})"
+        message = problem["msg"].removeprefix("Value error, ") + observed
+        field = ".".join(map(str, place)) or "document"
+        remedy = f"correct {field!r:.200} there{field_errors.expectation(cls, place)}"
+        raise FieldError(where, place, f"{message:.1000}", remedy) from error
+    impossible = None if recorded else quantities.problem(document)
+    if impossible is not None:
+        path, value, quantity = impossible
+        message, remedy = quantity.refusal(value) or ("", "")
+        raise FieldError(where, _place(path, cast(Hashable, cls)), message, remedy)
+    return document
 
 
-INLINED = "__inlined__"
-"""Attribute of a dataclass with the name of a field whose content stands next to the other fields in files.
-
-Such a class has two class methods: ``arrange(document)`` returns a document with that content under the field's name,
-and ``inlined_types()`` the types that it may have, for suggestions.
-"""
-
-
-def _place(location: tuple[int | str, ...], cls: Any) -> list[str]:
+def _place(location: tuple[int | str, ...], cls: Any) -> list[int | str]:
     """The place of a value in a file, where inlined fields have no name."""
-    parts = [str(part) for part in location]
+    parts = list(location)
     for name in _inlined(cls).intersection(parts):
         parts.remove(name)
     return parts
@@ -250,9 +126,9 @@ def _arranged(data: Any, cls: Any, where: str) -> Any:
             return data
         hints = _hints(cls)
         document = {name: _arranged(value, hints.get(name), where) for name, value in data.items()}
-        if not hasattr(cls, INLINED):
+        if not hasattr(cls, field_errors.INLINED):
             return document
-        if (inlined := getattr(cls, INLINED)) in document:
+        if (inlined := getattr(cls, field_errors.INLINED)) in document:
             message = f"{where}: field {inlined!r}: there is no such field"
             raise ConfigError(
                 message, "write its content next to the other fields, under the names of the kind of task"
@@ -269,7 +145,7 @@ def _arranged(data: Any, cls: Any, where: str) -> Any:
 @functools.cache
 def _inlined(cls: Any) -> frozenset[str]:
     """Names of the inlined fields of a type and of the types within."""
-    own = {getattr(cls, INLINED)} if hasattr(cls, INLINED) else set()
+    own = {getattr(cls, field_errors.INLINED)} if hasattr(cls, field_errors.INLINED) else set()
     return frozenset(own.union(*map(_inlined, _parts(cls))))
 
 
@@ -377,15 +253,6 @@ def resolve(dotted: str, where: str) -> Any:
 @functools.cache
 def _adapter(cls: Any) -> TypeAdapter[Any]:
     return TypeAdapter(cls)
-
-
-def _field_names(kind: Any) -> set[str]:
-    """Every key that may stand somewhere in a document of a type: its fields, and those of the types within."""
-    if not _is_dataclass(kind):
-        return set().union(*(_field_names(part) for part in get_args(kind)))
-    names = {field.name for field in dataclasses.fields(kind)}
-    types = [*_hints(kind).values(), *(kind.inlined_types() if hasattr(kind, INLINED) else ())]
-    return names.union(*map(_field_names, types))
 
 
 def _parents(module_name: str) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robot_runtime.common import config
+from robot_runtime.common.quantities import PartOffset
 
 Point3 = tuple[float, float, float]
 
@@ -24,7 +25,7 @@ OPTICAL_RPY_RAD = (-math.pi / 2, 0.0, -math.pi / 2)
 class Offset:
     """A fixed transform as in URDF: translation, and rotations about the fixed axes x, y, z in that order."""
 
-    xyz_m: Point3 = (0.0, 0.0, 0.0)
+    xyz_m: tuple[PartOffset, PartOffset, PartOffset] = (0.0, 0.0, 0.0)
     rpy_deg: Point3 = (0.0, 0.0, 0.0)
 
     __pydantic_config__ = config.STRICT
@@ -33,6 +34,19 @@ class Offset:
     def matrix(self) -> Matrix:
         """float64 (4, 4): takes points of the child frame to the parent frame."""
         return transform(self.xyz_m, rotation_rpy(*(math.radians(angle) for angle in self.rpy_deg)))
+
+
+def check_rigid(matrix: Matrix, tolerance: float = 1e-3) -> None:
+    """Check that a matrix (4, 4) is a rotation and a translation. Raises ``ValueError`` that names the likely slip."""
+    if matrix.shape != (4, 4) or not np.isfinite(matrix).all():
+        raise ValueError("needs 4x4 finite numbers")
+    rotation = matrix[:3, :3]
+    skew = float(np.abs(rotation.T @ rotation - np.eye(3)).max())
+    if skew > tolerance or np.linalg.det(rotation) < 0:
+        raise ValueError("its 3 x 3 part is not a rotation: it is scaled, mirrored or skewed")
+    if not np.allclose(matrix[3], (0, 0, 0, 1), atol=1e-9):
+        transposed = ": it is transposed (column-major)" if np.allclose(matrix[:, 3], (0, 0, 0, 1), atol=1e-9) else ""
+        raise ValueError(f"its last row is not 0 0 0 1{transposed}")
 
 
 def opengl_rotation(sensor: Matrix) -> Matrix:

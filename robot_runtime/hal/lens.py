@@ -38,6 +38,12 @@ CONVERGED = 1e-12
 BEYOND = 1.02
 """Pixels this much further out than the edge are not tried: the tangential part moves none as far."""
 
+MIN_FOCAL = 0.02
+"""Smallest plausible focal length as a fraction of the image's size: 175 degrees. Below it, the unit is another one."""
+
+MAX_NORMALIZED = 5.0
+"""Largest focal length that may be a fraction of the image's size: 11 degrees."""
+
 _NEWTON_STEPS = 30
 _RADII = 4096
 
@@ -79,6 +85,15 @@ class Lens:
         numbers = (self.fx, self.fy, self.cx, self.cy, *self.coefficients)
         if not all(map(math.isfinite, numbers)) or min(self.fx, self.fy) <= 0 or not self._limit > 0:
             raise ValueError(f"needs finite numbers, focal lengths > 0 and max_radius > 0, got {self}")
+        for name, value, size in (("fx", self.fx, self.width), ("fy", self.fy, self.height)):
+            if value < MIN_FOCAL * size:
+                meant = (
+                    f"; if it is a fraction of the image, write {value * size:.6g}" if value <= MAX_NORMALIZED else ""
+                )
+                raise ValueError(f"{name} must be in pixels, at least {MIN_FOCAL * size:g}, got {value}{meant}")
+        for name, value, size in (("cx", self.cx, self.width), ("cy", self.cy, self.height)):
+            if not -0.5 <= value <= size - 0.5:
+                raise ValueError(f"{name} must be a pixel of the image, 0 to {size - 1}, got {value}")
 
     @classmethod
     def of(cls, pinhole: Intrinsics) -> Lens:

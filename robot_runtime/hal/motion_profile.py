@@ -6,8 +6,19 @@ import math
 from dataclasses import dataclass
 
 from robot_runtime.common import config
+from robot_runtime.common.quantities import (
+    Latency,
+    ShortTime,
+    SmallAngle,
+    SmallMove,
+    StillSpeed,
+    StillTurnRate,
+    Timeout,
+)
 from robot_runtime.hal.motors import MotorModel
 from robot_runtime.hal.wheels import BaseInfo
+
+HALF_DEGREE_RAD = math.radians(0.5)
 
 
 @dataclass(frozen=True)
@@ -38,21 +49,21 @@ class MotionProfile:
     """
 
     linear_m_s: float = 0.3
-    contact_travel_m: float = 0.15
+    contact_travel_m: SmallMove = 0.15
     angular_rad_s: float = 1.5
     linear_accel_m_s2: float = 1.0
     angular_accel_rad_s2: float = 3.5
     heading_gain_1_s: float = 6.0
-    position_m: float = 0.005
-    heading_rad: float = math.radians(0.5)
-    still_m_s: float = 0.005
-    still_rad_s: float = math.radians(0.5)
-    rest_timeout_s: float = 1.0
-    carry_rad: float = math.radians(1.0)
+    position_m: SmallMove = 0.005
+    heading_rad: SmallAngle = HALF_DEGREE_RAD
+    still_m_s: StillSpeed = 0.005
+    still_rad_s: StillTurnRate = HALF_DEGREE_RAD
+    rest_timeout_s: ShortTime = 1.0
+    carry_rad: SmallAngle = 2 * HALF_DEGREE_RAD
     timeout_factor: float = 2.0
-    timeout_margin_s: float = 1.0
-    state_max_age_s: float = 0.15
-    patience_s: float = 2.0
+    timeout_margin_s: ShortTime = 1.0
+    state_max_age_s: Latency = 0.15
+    patience_s: Timeout = 2.0
 
     __pydantic_config__ = config.STRICT
 

@@ -11,16 +11,15 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
 from typing_extensions import override
 
 from robot_runtime.common import config
 from robot_runtime.common.clock import Clock, ns_to_seconds, seconds_to_ns
 from robot_runtime.common.geometry import SE2, wrap_angle
+from robot_runtime.common.quantities import DepthUnit, Exposure, FarDepth, Latency, NearDepth, check_depth_range
 from robot_runtime.common.transforms import OPTICAL_RPY_RAD, rotation_rpy
 from robot_runtime.errors import (
     BlindCamera,
@@ -81,13 +80,17 @@ class ImagingOptions:
     latency: str | None = None
     allow_partial_coverage: bool = False
     allow_blind_depth: bool = False
-    exposure_s: Annotated[float, Field(ge=0, le=1)] = 0.0
-    max_skew_s: Annotated[float, Field(gt=0, le=1)] = 0.05
-    depth_min_m: Annotated[float, Field(gt=0)] | None = None
-    depth_max_m: Annotated[float, Field(gt=0)] | None = None
-    depth_unit_m: Annotated[float, Field(ge=0, le=0.01)] = 0.001
+    exposure_s: Exposure = 0.0
+    max_skew_s: Latency = 0.05
+    depth_min_m: NearDepth | None = None
+    depth_max_m: FarDepth | None = None
+    depth_unit_m: DepthUnit = 0.001
 
     __pydantic_config__ = config.STRICT
+
+    def __post_init__(self) -> None:
+        if self.depth_min_m is not None and self.depth_max_m is not None:
+            check_depth_range(self.depth_min_m, self.depth_max_m)
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,6 +302,11 @@ class SourceCamera(Camera):
         mode, options = self.source.depth_mode, self._options
         near_m = max(mode.min_m, 0.01) if options.depth_min_m is None else options.depth_min_m
         far_m = min(mode.max_m, MAX_RANGE_M) if options.depth_max_m is None else options.depth_max_m
+        try:
+            check_depth_range(near_m, far_m)
+        except ValueError as error:
+            remedy = f"change it under 'imaging'; the mode measures from {mode.min_m:g} to {mode.max_m:g} m"
+            raise ConfigError(f"{self.source.name}: {error}", remedy) from error
         return near_m, far_m
 
 

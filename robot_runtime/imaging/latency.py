@@ -3,18 +3,16 @@
 The file is stamped (``robot_runtime.robots.calibration_file``), the camera's YAML names it as ``latency`` under
 ``imaging``::
 
-    latency_s: 0.0312     # from the middle of an exposure to the time that its stamp states
+    latency_s: SignedLatency
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
-
-from pydantic import Field
 
 from robot_runtime.common import config
+from robot_runtime.common.quantities import SignedLatency
 from robot_runtime.robots.calibration_file import read_calibration
 
 KIND = "latency"
@@ -25,7 +23,7 @@ KIND = "latency"
 class CameraLatency:
     """The content of the file."""
 
-    latency_s: Annotated[float, Field(gt=-1, lt=1)]
+    latency_s: SignedLatency
 
     __pydantic_config__ = config.STRICT
 

@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robot_runtime.common import config
+from robot_runtime.common.quantities import DepthError, DepthUnit
+from robot_runtime.common.transforms import check_rigid
 from robot_runtime.errors import ConfigError
 from robot_runtime.hal.lens import Lens
 from robot_runtime.robots.calibration_file import check_stamp, open_calibration
@@ -44,19 +46,17 @@ class RgbdCalibration:
     color: Lens
     depth: Lens
     color_from_depth: Matrix
-    depth_unit_m: float
+    depth_unit_m: DepthUnit
     serial: str
     source: str
-    depth_bias_m: float = 0.0
+    depth_bias_m: DepthError = 0.0
 
     def __post_init__(self) -> None:
         matrix = np.array(self.color_from_depth, np.float64)
-        if matrix.shape != (4, 4) or not np.isfinite(matrix).all():
-            raise ValueError(f"color_from_depth must be 4x4 finite numbers, got {self.color_from_depth!r}")
-        rotation = matrix[:3, :3]
-        skew = float(np.abs(rotation.T @ rotation - np.eye(3)).max())
-        if skew > ORTHONORMAL or np.linalg.det(rotation) < 0 or (matrix[3] != (0, 0, 0, 1)).any():
-            raise ValueError("color_from_depth must be a rotation and a translation, its last row 0 0 0 1")
+        try:
+            check_rigid(matrix, ORTHONORMAL)
+        except ValueError as error:
+            raise ValueError(f"color_from_depth must be a rotation and a translation: {error}") from error
         if not 0 < self.depth_unit_m < 1:
             raise ValueError(f"depth_unit_m must lie between 0 and 1, got {self.depth_unit_m}")
         if not abs(self.depth_bias_m) < 1:
@@ -122,9 +122,9 @@ class _Document:
     color: Lens
     depth: Lens
     color_from_depth: tuple[Row, Row, Row, Row]
-    depth_unit_m: float
+    depth_unit_m: DepthUnit
     serial: str
     source: str
-    depth_bias_m: float = 0.0
+    depth_bias_m: DepthError = 0.0
 
     __pydantic_config__ = config.STRICT

@@ -28,6 +28,7 @@ from scipy.optimize import least_squares
 
 from robot_runtime.common import config
 from robot_runtime.common.geometry import SE2, wrap_angle
+from robot_runtime.common.quantities import PartOffset
 from robot_runtime.errors import CalibrationFailed
 from robot_runtime.robots.calibration_file import Stamp, check_if_stamped
 
@@ -86,7 +87,7 @@ class Alignment:
     """
 
     map_from_source: SE2
-    lever_m: tuple[float, float] = (0.0, 0.0)
+    lever_m: tuple[PartOffset, PartOffset] = (0.0, 0.0)
     yaw_offset_rad: float | None = None
     rms_m: float | None = None
     max_m: float | None = None

@@ -29,6 +29,7 @@ from typing_extensions import override
 from robot_runtime.common import config
 from robot_runtime.common.clock import Clock, ns_to_seconds
 from robot_runtime.common.geometry import SE2
+from robot_runtime.common.quantities import AngleSpread, ShortTime, Spread, Timeout
 from robot_runtime.errors import ConfigError, NotConnected, StaleData
 from robot_runtime.hal import Arrivals, Localizer, LocalizerInfo, PoseEstimate, PoseStatus, Robot
 from robot_runtime.hal.events import Event
@@ -65,13 +66,13 @@ class FusedOptions:
 
     absolute: DeviceConfig | None = None
     noise: OdometryNoise = field(default_factory=OdometryNoise)
-    floor_m: float = 0.005
-    floor_deg: float = 0.3
-    history_s: float = 5.0
-    max_std_m: float = 0.25
+    floor_m: Spread = 0.005
+    floor_deg: AngleSpread = 0.3
+    history_s: ShortTime = 5.0
+    max_std_m: Spread = 0.25
     max_std_deg: float = 15.0
-    lost_after_s: float = 5.0
-    doubt_s: float = 1.0
+    lost_after_s: Timeout = 5.0
+    doubt_s: ShortTime = 1.0
     anchor: RelocalizationLimits = field(default_factory=RelocalizationLimits)
     health: HealthLimits = field(default_factory=HealthLimits)
     blend: SmoothingLimits = field(default_factory=SmoothingLimits)

@@ -34,6 +34,7 @@ from numpy.typing import NDArray
 from robot_runtime.common import config
 from robot_runtime.common.clock import ns_to_seconds, seconds_to_ns
 from robot_runtime.common.geometry import wrap_angle
+from robot_runtime.common.quantities import ShortTime, SmallMove
 from robot_runtime.hal import PoseEstimate, PoseStatus
 from robot_runtime.hal.events import Event
 from robot_runtime.localization.gaussian_pose import Measurement
@@ -74,9 +75,9 @@ class HealthLimits:
         margin_m: how far outside the map a position may lie.
     """
 
-    moved_m: float = 0.1
-    late_s: float = 5.0
-    ahead_s: float = 1.0
+    moved_m: SmallMove = 0.1
+    late_s: ShortTime = 5.0
+    ahead_s: ShortTime = 1.0
     margin_m: float = 3.0
 
     __pydantic_config__ = config.STRICT

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from robot_runtime.common import config
 from robot_runtime.common.clock import seconds_to_ns
 from robot_runtime.common.geometry import SE2
+from robot_runtime.common.quantities import Spread
 
 OdometrySample = tuple[float, float, float, float, float, float, float, float, float, float]
 """Odometry at an instant: x, y, yaw (not wrapped), then running totals over the path, weighted with the variance q of
@@ -38,7 +39,7 @@ class OdometryNoise:
         turn_deg: standard deviation of the heading after one full turn.
     """
 
-    position_m: float = 0.02
+    position_m: Spread = 0.02
     heading_deg: float = 0.8
     turn_deg: float = 2.5
 

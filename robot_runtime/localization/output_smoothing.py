@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from robot_runtime.common import config
 from robot_runtime.common.geometry import SE2, wrap_angle
+from robot_runtime.common.quantities import ShortTime, SmallMove
 from robot_runtime.localization.gaussian_pose import Belief
 from robot_runtime.localization.odometry_preintegration import OdometrySample
 
@@ -25,8 +26,8 @@ class SmoothingLimits:
         max_step_deg: largest correction of the heading between two published poses.
     """
 
-    tau_s: float = 0.1
-    max_step_m: float = 0.03
+    tau_s: ShortTime = 0.1
+    max_step_m: SmallMove = 0.03
     max_step_deg: float = 2.0
 
     __pydantic_config__ = config.STRICT

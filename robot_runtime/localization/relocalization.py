@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robot_runtime.common import config
+from robot_runtime.common.quantities import ShortTime, SmallMove
 from robot_runtime.localization.gaussian_pose import Belief, Measurement
 from robot_runtime.localization.odometry_preintegration import OdometrySample
 
@@ -40,10 +41,10 @@ class RelocalizationLimits:
 
     min_first: int = 3
     min_run: int = 5
-    reanchor_s: float = 2.0
+    reanchor_s: ShortTime = 2.0
     max_run: int = 32
     min_agreeing: float = 0.6
-    within_m: float = 0.03
+    within_m: SmallMove = 0.03
     within_deg: float = 3.0
     max_heading_deg: float = 8.0
     kept_heading_deg: float = 10.0

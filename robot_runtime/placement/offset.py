@@ -7,15 +7,16 @@ from dataclasses import dataclass
 
 from robot_runtime.common import config
 from robot_runtime.common.geometry import SE2, wrap_angle
+from robot_runtime.common.quantities import SmallMove, Timeout
 
 
 @dataclass(frozen=True)
 class Tolerance:
     """Largest accepted offset, and the time allowed for the placement."""
 
-    within_m: float = 0.05
+    within_m: SmallMove = 0.05
     within_deg: float = 5.0
-    timeout_s: float = 300.0
+    timeout_s: Timeout = 300.0
 
     __pydantic_config__ = config.STRICT
 

@@ -41,7 +41,9 @@ LOG_FORMAT = 1
 
 def _document(cls: type) -> Codec:
     """The codec of what is also written in YAML files, in which a misspelled field is an error."""
-    return Codec(lambda data: config.parse(data, cls, f"/episode: {cls.__name__.lower()}"), {"type": "object"})
+    return Codec(
+        lambda data: config.parse(data, cls, f"/episode: {cls.__name__.lower()}", recorded=True), {"type": "object"}
+    )
 
 
 def _intrinsics(data: Mapping[str, Any]) -> Intrinsics:
@@ -123,8 +125,8 @@ def header_from_json(
 
 
 def _scene(path: Path, digest: str, files: Mapping[str, bytes], folder: Path) -> Scene:
-    file = config.parse(loads(files["scene.yaml"]), SceneFile, f"{path}: scene.yaml")
-    map_file = config.parse(loads(files[file.map]), MapFile, f"{path}: {file.map}")
+    file = config.parse(loads(files["scene.yaml"]), SceneFile, f"{path}: scene.yaml", recorded=True)
+    map_file = config.parse(loads(files[file.map]), MapFile, f"{path}: {file.map}", recorded=True)
     try:
         occupancy = _decoded_map(map_file, files[map_file.image])
     except SceneError as error:

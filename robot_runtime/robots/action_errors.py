@@ -4,8 +4,8 @@
 file; a simulated robot whose ``action_noise`` names it has the same errors. It is stamped
 (``robot_runtime.robots.calibration_file``)::
 
-    forward_m: 0.25
-    turn_deg: 30.0
+    forward_m: StepLength
+    turn_deg: TurnAngle
     actions:
       move_forward:
         count: 40
@@ -24,14 +24,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
 
 from robot_runtime.actions.discrete import Action
 from robot_runtime.common import config
+from robot_runtime.common.quantities import BodyRadius, Misalignment, Quantity, StepLength, TurnAngle
 from robot_runtime.robots.calibration_file import check_if_stamped
 
 KIND = "actuation"
@@ -43,6 +43,13 @@ MOVES = (Action.MOVE_FORWARD, Action.TURN_LEFT, Action.TURN_RIGHT)
 
 ARRIVAL = np.diag([0.001, 0.001, math.radians(0.1)]) ** 2
 """Covariance (m, m, rad) added to measured ones: the spread of an exact robot would have no density."""
+
+
+_MEAN_M = Quantity("mean error of a position", "m", -1, 1)
+_VARIANCE_M2 = Quantity("variance of a position", "m²", 0, 0.25)
+MEANS = (_MEAN_M, _MEAN_M, Quantity("mean error of a heading", "rad", -0.5, 0.5))
+VARIANCES = (_VARIANCE_M2, _VARIANCE_M2, Quantity("variance of a heading", "rad²", 0, 0.25))
+"""Possible errors of x, y and yaw."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +72,9 @@ class ActionError:
         matrix = np.array(self.covariance)
         if not np.allclose(matrix, matrix.T, atol=1e-12) or np.linalg.eigvalsh(matrix).min() < -1e-9:
             raise ValueError(f"covariance must be symmetric and positive semidefinite, got {self.covariance}")
+        for value, quantity in zip((*self.mean, *np.diagonal(matrix)), (*MEANS, *VARIANCES), strict=True):
+            if refusal := quantity.refusal(float(value)):
+                raise ValueError("; ".join(refusal))
 
     @property
     def matrix(self) -> NDArray[np.float64]:
@@ -100,8 +110,8 @@ class ContactBehavior:
     behaviour: Literal["stop", "slide"]
     count: int
     log_ratio: float
-    travel_m: float | None = None
-    radius_m: float | None = None
+    travel_m: Misalignment | None = None
+    radius_m: BodyRadius | None = None
 
     __pydantic_config__ = config.STRICT
 
@@ -117,8 +127,8 @@ class ActuationModel:
         contact: None if unknown.
     """
 
-    forward_m: Annotated[float, Field(gt=0)]
-    turn_deg: Annotated[float, Field(gt=0)]
+    forward_m: StepLength
+    turn_deg: TurnAngle
     actions: dict[str, ActionError]
     contact: ContactBehavior | None = None
 

@@ -24,7 +24,8 @@ import numpy as np
 
 from robot_runtime.common import config
 from robot_runtime.common.geometry import SE2
-from robot_runtime.common.transforms import Matrix, Offset, Point3, rotation_rpy, transform
+from robot_runtime.common.quantities import PartOffset
+from robot_runtime.common.transforms import Matrix, Offset, rotation_rpy, transform
 from robot_runtime.robots.calibration_file import Stamp, check_if_stamped
 
 EXTRINSICS = "extrinsics"
@@ -39,8 +40,8 @@ class CameraMount:
         calibration: stamp, if ``robot-runtime calibrate extrinsics`` wrote the file.
     """
 
-    pan_joint_m: Point3
-    tilt_joint_m: Point3 = (0.0, 0.0, 0.0)
+    pan_joint_m: tuple[PartOffset, PartOffset, PartOffset]
+    tilt_joint_m: tuple[PartOffset, PartOffset, PartOffset] = (0.0, 0.0, 0.0)
     camera: Offset = field(default_factory=Offset)
     color: Offset = field(default_factory=Offset)
     calibration: Stamp | None = None

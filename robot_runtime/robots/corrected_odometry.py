@@ -6,8 +6,8 @@
     linear_scale: 1.0098         # meters reported per meter driven
     angular_scale: 0.9951        # radians reported per radian turned
     heading: wheels              # source of the base's heading: wheels, or its gyro
-    wheel_radius_m: 0.03466      # with this value the base's driver would report correctly
-    wheel_separation_m: 0.22665  # the same, for bases whose heading comes from the wheels
+    wheel_radius_m: WheelRadius
+    wheel_separation_m: WheelSeparation
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from robot_runtime.common import config
 from robot_runtime.common.clock import Clock
 from robot_runtime.common.geometry import SE2
 from robot_runtime.common.host_checks import Finding
+from robot_runtime.common.quantities import WheelRadius, WheelSeparation
 from robot_runtime.hal import (
     Arrivals,
     Base,
@@ -59,8 +60,8 @@ class OdometryCalibration:
     linear_scale: Scale
     angular_scale: Scale
     heading: Heading
-    wheel_radius_m: float
-    wheel_separation_m: float | None = None
+    wheel_radius_m: WheelRadius
+    wheel_separation_m: WheelSeparation | None = None
     gyro_scale: float | None = None
 
     __pydantic_config__ = config.STRICT

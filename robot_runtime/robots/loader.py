@@ -27,15 +27,15 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any, Protocol, TypeVar
-
-from pydantic import Field
+from typing import Any, Protocol, TypeVar
 
 from robot_runtime.actions.discrete import Action
 from robot_runtime.common import config
+from robot_runtime.common.quantities import Fraction
 from robot_runtime.errors import ConfigError
 from robot_runtime.hal import Base, Camera, Device, Head, Localizer, ObjectTracker, Robot
 from robot_runtime.hal.motion_profile import DEFAULT_PROFILE, MotionProfile
@@ -129,7 +129,7 @@ class RobotFile:
     tilt_servo: str | None = None
     motion: MotionProfile = DEFAULT_PROFILE
     stop_inputs: StopInputs = NO_STOP_INPUTS
-    min_battery_fraction: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = 0.1
+    min_battery_fraction: Fraction = 0.1
     base: DeviceConfig | None = None
     head: DeviceConfig | None = None
     camera: DeviceConfig | None = None
@@ -327,12 +327,40 @@ def build_robot(file: RobotFile, path: str, context: RobotContext, chosen: Devic
             at = str(chosen_paths.get(role, f"{path}: {role}"))
             # One source for both is one device: a port opens once.
             shared = role == "referee" and device == file.localizer
-            made: dict[str, Any] = {role: robot.localizer if shared else make_device(device, kind, robot, context, at)}
+            with _naming_arguments(chosen if role == "camera" else None):
+                made: dict[str, Any] = {
+                    role: robot.localizer if shared else make_device(device, kind, robot, context, at)
+                }
             robot = replace(robot, **made)
     robot = replace(
         robot, min_battery_fraction=file.min_battery_fraction, motion=file.motion, stop_inputs=file.stop_inputs
     )
     return replace(robot, placer=robot.placer.fitted(robot))
+
+
+@contextmanager
+def _naming_arguments(chosen: DeviceOverrides | None) -> Iterator[None]:
+    """Errors of fields that the command line gave name it in place of the preset's file, and others name both."""
+    try:
+        yield
+    except ConfigError as error:
+        changes = chosen.camera_options if chosen is not None else ()
+        if not changes:
+            raise
+        if isinstance(error, config.FieldError):
+            field = ".".join(map(str, error.place))
+            given = [change for change in changes if _overlap(change.partition("=")[0], field)]
+            if not given:
+                raise
+            arguments = " ".join(f"--camera-arg {change}" for change in given)
+            raise ConfigError(f"{arguments}: field {field!r}: {error.problem}", error.remedy) from error
+        arguments = " ".join(f"--camera-arg {change}" for change in changes)
+        raise type(error)(f"{error.message} (with {arguments})", error.remedy) from error
+
+
+def _overlap(one: str, other: str) -> bool:
+    """Whether one of two dotted paths contains the other."""
+    return f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")
 
 
 def _with_base(robot: Robot, base: Base) -> Robot:

@@ -22,6 +22,7 @@ from scipy import ndimage
 
 from robot_runtime.common import config, image_files
 from robot_runtime.common.bounded import TooLarge
+from robot_runtime.common.quantities import Resolution
 from robot_runtime.errors import SceneError
 
 
@@ -65,7 +66,7 @@ class MapFile:
     """
 
     image: str
-    resolution: float
+    resolution: Resolution
     origin: tuple[float, float, float]
     negate: Literal[0, 1] = 0
     occupied_thresh: float = 0.65

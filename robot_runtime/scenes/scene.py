@@ -28,9 +28,14 @@ from typing import Literal
 from robot_runtime.common import config
 from robot_runtime.common.geometry import SE2
 from robot_runtime.common.plugins import Registry
+from robot_runtime.common.quantities import CeilingHeight
 from robot_runtime.errors import SceneError
 from robot_runtime.scenes.objects import ObjectPose
 from robot_runtime.scenes.occupancy_map import OccupancyMap
+from robot_runtime.scenes.polygons import crossings
+
+BELOW_FLOOR_M = 0.5
+"""Depth below the floor at which a thing belongs to the floor below; less is a threshold or an error of an import."""
 
 Point2 = tuple[float, float]
 Point3 = tuple[float, float, float]
@@ -90,6 +95,11 @@ class SceneObject:
     def __post_init__(self) -> None:
         if min(self.size) < 0:
             raise ValueError(f"object {self.id!r}: sizes cannot be negative, got {list(self.size)}")
+
+    def is_on_floor(self, ceiling_m: float) -> bool:
+        """Whether the box is, at least in part, between the floor at z = 0 (or little below) and a ceiling."""
+        half_m = self.size[2] / 2
+        return self.center[2] - half_m < ceiling_m and self.center[2] + half_m > -BELOW_FLOOR_M
 
     @property
     def pose(self) -> ObjectPose:
@@ -205,7 +215,7 @@ class SceneFile:
     rooms: tuple[Room, ...]
     objects: tuple[SceneObject, ...]
     map: str = "map.yaml"
-    ceiling_m: float = 2.5
+    ceiling_m: CeilingHeight = 2.5
     frames: Frames = field(default_factory=Frames)
     materials: dict[str, Material] = field(default_factory=dict)
     assets: tuple[Asset, ...] = ()
@@ -238,6 +248,11 @@ class Scene:
     def rooms(self) -> tuple[Room, ...]:
         """The rooms."""
         return self.file.rooms
+
+    @property
+    def floor_z_m(self) -> float:
+        """Height of the floor in the frame of the file that the scene was imported from, which its episodes have."""
+        return 0.0 - float(self.file.source.get("floor_shift_m", 0.0))
 
     @property
     def objects(self) -> tuple[SceneObject, ...]:
@@ -319,6 +334,7 @@ def load_scene(place: Path | str) -> Scene:
         )
     occupancy = OccupancyMap.load(map_path)
     _check_references(file_path, folder, file)
+    _check_rooms(file_path, file, occupancy)
     view_points_path = folder / "view_points.json"
     view_points = _load_view_points(view_points_path, file) if view_points_path.is_file() else {}
     digest = hashlib.sha256(file_path.read_bytes())
@@ -352,6 +368,24 @@ def _check_references(path: Path, folder: Path, file: SceneFile) -> None:
     for name in sorted(files):
         if not isfile(folder / name):
             raise SceneError(f"{path}: names {name!r}, a missing file", "restore the file or import the scene again")
+
+
+def _check_rooms(path: Path, file: SceneFile, occupancy: OccupancyMap) -> None:
+    (low_x, low_y), (width, depth) = (occupancy.origin_x_m, occupancy.origin_y_m), occupancy.size_m
+    for room in file.rooms:
+        where = f"{path}: room {room.id!r}"
+        if crossing := next(crossings(room.polygon), None):
+            raise SceneError(
+                f"{where}: its edges {crossing[0]} and {crossing[1]} cross each other",
+                "list the corners in their order along the walls",
+            )
+        x, y = zip(*room.polygon, strict=True)
+        if max(x) < low_x or min(x) > low_x + width or max(y) < low_y or min(y) > low_y + depth:
+            raise SceneError(
+                f"{where}: lies off the map, which spans x {low_x:.2f} to {low_x + width:.2f} m and "
+                f"y {low_y:.2f} to {low_y + depth:.2f} m",
+                "give its corners in meters in the frame of the map, whose origin is in map.yaml",
+            )
 
 
 def _load_view_points(path: Path, file: SceneFile) -> dict[str, tuple[SE2, ...]]:

@@ -29,6 +29,7 @@ import yaml
 from numpy.typing import NDArray
 
 from robot_runtime.common import config
+from robot_runtime.common.quantities import MapCoordinate, TagSize
 from robot_runtime.common.transforms import Matrix, Offset, Point3
 from robot_runtime.errors import ConfigError
 from robot_runtime.scenes.scene import Scene
@@ -40,9 +41,6 @@ TAG_COUNT = 587
 
 CELLS = 8
 """Black and white cells along the edge of the black square; the white border adds one on each side."""
-
-SIZES_M = (0.01, 2.0)
-"""Plausible edges of a tag: other numbers are not in meters."""
 
 FILE_NAME = "tags.yaml"
 """Name of a scene's own map in its folder."""
@@ -61,8 +59,8 @@ class Tag:
     """
 
     id: int
-    size_m: float
-    xyz_m: Point3
+    size_m: TagSize
+    xyz_m: tuple[MapCoordinate, MapCoordinate, MapCoordinate]
     rpy_deg: Point3 = (0.0, 0.0, 0.0)
     looks: int | None = None
     rms_px: float | None = None
@@ -72,11 +70,6 @@ class Tag:
     def __post_init__(self) -> None:
         if not 0 <= self.id < TAG_COUNT:
             raise ValueError(f"tag36h11 has the ids 0 to {TAG_COUNT - 1}, got {self.id}")
-        if not SIZES_M[0] <= self.size_m <= SIZES_M[1]:
-            raise ValueError(
-                f"tag {self.id}: size_m must be the edge of its black square in meters, "
-                f"{SIZES_M[0]} to {SIZES_M[1]}, got {self.size_m}"
-            )
 
     @property
     def matrix(self) -> Matrix:

@@ -13,6 +13,17 @@ from pydantic import PlainValidator, ValidationInfo, model_serializer
 from robot_runtime.actions.continuous import Control
 from robot_runtime.actions.discrete import Action, Magnitudes
 from robot_runtime.common import config
+from robot_runtime.common.quantities import (
+    BodyRadius,
+    CameraHeight,
+    EpisodeTime,
+    FarDepth,
+    FieldOfView,
+    GoalDistance,
+    NearDepth,
+    TiltAngle,
+    check_depth_range,
+)
 from robot_runtime.errors import ConfigError
 from robot_runtime.hal import Intrinsics
 from robot_runtime.tasks import payloads
@@ -42,19 +53,18 @@ class TrainingCamera:
 
     width: int
     height: int
-    hfov_deg: float
-    height_m: float
-    depth_min_m: float
-    depth_max_m: float
+    hfov_deg: FieldOfView
+    height_m: CameraHeight
+    depth_min_m: NearDepth
+    depth_max_m: FarDepth
     depth_normalized: bool
-    tilt_deg: float = 0.0
+    tilt_deg: TiltAngle = 0.0
     depth_holes: Literal["zero", "max"] = "zero"
 
     __pydantic_config__ = config.STRICT
 
     def __post_init__(self) -> None:
-        if not 0 <= self.depth_min_m < self.depth_max_m:
-            raise ValueError(f"need 0 <= depth_min_m < depth_max_m, got {self.depth_min_m} and {self.depth_max_m}")
+        check_depth_range(self.depth_min_m, self.depth_max_m)
         if not 0 < self.hfov_deg < 180:
             raise ValueError(f"hfov_deg must lie in (0, 180), got {self.hfov_deg}")
 
@@ -86,7 +96,7 @@ class Success:
     """
 
     rule: str
-    distance_m: float = 0.0
+    distance_m: GoalDistance = 0.0
     target: Literal["goal", "view_points"] = "goal"
     inclusive: bool = False
     min_visible_pixels: int = 1
@@ -140,13 +150,13 @@ class Task:
     magnitudes: Magnitudes
     sensors: tuple[str, ...]
     camera: TrainingCamera
-    robot_radius_m: float
+    robot_radius_m: BodyRadius
     max_steps: int
     success: Success
     categories: dict[str, Category] = field(default_factory=dict)
     settings: Annotated[Any, PlainValidator(_read_settings)] = None
     control: Control | None = None
-    max_seconds: float | None = None
+    max_seconds: EpisodeTime | None = None
     gps_dimensions: Literal[2, 3] = 2
     look_limits_deg: tuple[float, float] | None = None
 
@@ -158,6 +168,8 @@ class Task:
             raise ValueError("a task needs the action stop: it is how an episode succeeds")
         if Action.VELOCITY_CONTROL in self.actions or Action.WAYPOINT_CONTROL in self.actions:
             raise ValueError("continuous actions stand under 'control', not in 'actions'")
+        if repeated := [action for action in Action if self.actions.count(action) > 1]:
+            raise ValueError(f"action {repeated[0]} stands twice in 'actions': ids of actions would not be unique")
         kind = self._known_kind()
         kind.check_task(self)
         if "semantic" in self.sensors and not self.categories:

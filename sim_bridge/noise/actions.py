@@ -20,7 +20,8 @@ from pydantic import Field
 
 from robot_runtime.actions.discrete import Action
 from robot_runtime.common import config
-from robot_runtime.common.config import NonNegative, Positive
+from robot_runtime.common.config import NonNegative
+from robot_runtime.common.quantities import Spread, StepLength, TurnAngle
 from robot_runtime.robots.action_errors import MOVES, ActuationModel, Triple, load_actuation
 from robot_runtime.robots.published_action_errors import PYROBOT, ROBOTHOR_MOVE_M, ROBOTHOR_TURN_DEG, pyrobot_components
 
@@ -58,8 +59,8 @@ class PyRobotOptions:
     robot: Literal["LoCoBot", "LoCoBot-Lite"] = "LoCoBot"
     controller: Literal["ILQR", "Proportional", "Movebase"] = "ILQR"
     multiplier: NonNegative = 1.0
-    forward_m: Positive = 0.25
-    turn_deg: Positive = 30.0
+    forward_m: StepLength = 0.25
+    turn_deg: TurnAngle = 30.0
 
     __pydantic_config__ = config.STRICT
 
@@ -69,11 +70,11 @@ class RobothorOptions:
     """AI2-THOR's stochastic agent."""
 
     model: Literal["robothor"]
-    movement_sigma_m: NonNegative = ROBOTHOR_MOVE_M
+    movement_sigma_m: Spread = ROBOTHOR_MOVE_M
     rotate_sigma_deg: NonNegative = ROBOTHOR_TURN_DEG
     multiplier: NonNegative = 1.0
-    forward_m: Positive = 0.25
-    turn_deg: Positive = 30.0
+    forward_m: StepLength = 0.25
+    turn_deg: TurnAngle = 30.0
 
     __pydantic_config__ = config.STRICT
 
@@ -162,7 +163,7 @@ class ActionNoise:
     """Errors times a factor, and the distance and angle over which each of them happens."""
 
     errors: ActionErrors
-    forward_m: float
+    forward_m: StepLength
     turn_rad: float
     multiplier: float = 1.0
 

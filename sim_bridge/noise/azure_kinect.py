@@ -31,6 +31,7 @@ from pydantic import Field
 
 from robot_runtime.common import config
 from robot_runtime.common.config import NonNegative, Positive
+from robot_runtime.common.quantities import DepthError, Spread
 from robot_runtime.hal.lens import Lens
 from robot_runtime.hal.simulation import DepthNoise
 from robot_runtime.imaging.edges import jumps
@@ -73,10 +74,10 @@ class AzureKinectOptions:
     """
 
     model: Literal["azure_kinect"] = "azure_kinect"
-    bias_m: float = 0.002
+    bias_m: DepthError = 0.002
     bias_share: float = 0.0005
-    wiggle_m: NonNegative = 0.001
-    axial_m: NonNegative = 0.0007
+    wiggle_m: Spread = 0.001
+    axial_m: Spread = 0.0007
     axial_growth: NonNegative = 0.00015
     lateral_px: NonNegative = 0.3
     flying: Share = 0.3

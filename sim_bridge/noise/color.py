@@ -14,15 +14,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated, Literal
+from typing import Literal
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
 
 from robot_runtime.common import config
 from robot_runtime.common.config import NonNegative
+from robot_runtime.common.quantities import Exposure
 from robot_runtime.hal.lens import Lens
 from robot_runtime.hal.simulation import CameraMotion, ColorNoise
 from sim_bridge.noise.surface import Floats, pixel_rays
@@ -51,8 +51,8 @@ class SensorOptions:
     model: Literal["sensor"] = "sensor"
     photon: NonNegative = 0.02
     read: NonNegative = 1.0
-    exposure_s: Annotated[float, Field(ge=0, le=1)] = 0.008
-    readout_s: Annotated[float, Field(ge=0, le=1)] = 0.016
+    exposure_s: Exposure = 0.008
+    readout_s: Exposure = 0.016
 
     __pydantic_config__ = config.STRICT
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from robot_runtime.common import config
-from robot_runtime.common.config import NonNegative, Positive
+from robot_runtime.common.config import Positive
+from robot_runtime.common.quantities import SmallAngle, Spread
 
 
 @dataclass(frozen=True)
@@ -25,9 +26,9 @@ class DriftOptions:
 
     linear_scale: Positive = 1.0
     angular_scale: Positive = 1.0
-    linear_noise_m: NonNegative = 0.0
-    angular_noise_rad: NonNegative = 0.0
-    heading_noise_rad: NonNegative = 0.0
+    linear_noise_m: Spread = 0.0
+    angular_noise_rad: SmallAngle = 0.0
+    heading_noise_rad: SmallAngle = 0.0
 
     __pydantic_config__ = config.STRICT
 

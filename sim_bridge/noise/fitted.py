@@ -19,6 +19,10 @@ from sim_bridge.noise.surface import Floats
 EDGE = 0.04
 """Share of the depth by which neighbors on different surfaces are apart."""
 
+CHECKED_M = np.linspace(0.0, 5.0, 11, dtype=np.float32)
+MAX_ERROR_M = 5.0
+"""Depths at which polynomials are checked, and the largest error there."""
+
 Share = Annotated[float, Field(ge=0, le=1)]
 Coefficients = tuple[float, float, float]
 
@@ -50,6 +54,12 @@ class FittedDepthOptions:
         depths_m = [depth_m for depth_m, _ in self.holes]
         if sorted(set(depths_m)) != depths_m:
             raise ValueError(f"holes must go from near to far, got {depths_m}")
+        for name, limit_m in (("sigma", MAX_ERROR_M), ("bias", MAX_ERROR_M)):
+            errors_m = _polynomial(CHECKED_M, getattr(self, name))
+            if np.abs(errors_m).max() > limit_m:
+                raise ValueError(f"{name} is more than {limit_m} m between 0 and 5 m: coefficients are in meters")
+        if any(self.sigma) and _polynomial(CHECKED_M, self.sigma).max() <= 0:
+            raise ValueError(f"sigma, a standard deviation, is nowhere above 0 between 0 and 5 m, got {self.sigma}")
 
 
 class FittedDepthNoise(DepthNoise):

@@ -33,6 +33,10 @@ TABLE_SIDE, TABLE_DEPTHS = 80, 5
 """The distortion table: columns and rows of blocks, and depths of 1, 3, 5, 7 and 9 meters."""
 
 
+FACTORS = (0.5, 2.0)
+"""Possible median of the table: a device errs by percents."""
+
+
 @dataclass(frozen=True)
 class RedwoodOptions:
     """Options of the Redwood model.
@@ -93,9 +97,19 @@ def read_table(path: Path) -> NDArray[np.float32]:
             f"noise model redwood: distortion: {path}: {error}", "name the authors' dist-model.txt"
         ) from error
     entry = 3 + TABLE_DEPTHS * 4
-    if numbers.size < TABLE_SIDE**2 * entry:
-        raise ConfigError(f"noise model redwood: distortion: {path}: is cut off", "name the authors' dist-model.txt")
+    if not 0 <= numbers.size - TABLE_SIDE**2 * entry < entry:
+        raise ConfigError(
+            f"noise model redwood: distortion: {path}: has {numbers.size / entry:.1f} blocks of {entry} numbers, "
+            f"not {TABLE_SIDE} x {TABLE_SIDE}",
+            "name the authors' dist-model.txt, unchanged",
+        )
     blocks = numbers[: TABLE_SIDE**2 * entry].reshape(TABLE_SIDE, TABLE_SIDE, entry)
     factors = blocks[..., 3 : 3 + TABLE_DEPTHS]
-    known = (factors < 8000).all(axis=-1, keepdims=True)
+    known = np.asarray((factors < 8000).all(axis=-1, keepdims=True))
+    low, high = FACTORS
+    if not known.any() or not low <= float(np.median(factors[known[..., 0]])) <= high:
+        raise ConfigError(
+            f"noise model redwood: distortion: {path}: its factors of depth are not near 1",
+            "name the authors' dist-model.txt, unchanged; factors have no unit",
+        )
     return np.where(known, factors, 0).astype(np.float32)

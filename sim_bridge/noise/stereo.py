@@ -20,6 +20,7 @@ from pydantic import Field
 
 from robot_runtime.common import config
 from robot_runtime.common.config import NonNegative, Positive
+from robot_runtime.common.quantities import Baseline
 from robot_runtime.hal.lens import Lens
 from robot_runtime.hal.simulation import DepthNoise
 from sim_bridge.noise.surface import Floats
@@ -40,7 +41,7 @@ class D435Options:
     """
 
     model: Literal["d435"] = "d435"
-    baseline_m: Positive = 0.050
+    baseline_m: Baseline = 0.050
     error_px: NonNegative = 0.08
     window_px: Annotated[int, Field(ge=1, le=31)] = 7
     step_px: Positive = 1 / 32

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from robot_runtime.common import config
 from robot_runtime.common.config import NonNegative, Positive
+from robot_runtime.common.quantities import BodyRadius, Response
 from robot_runtime.errors import SceneError
 from robot_runtime.scenes.scene import Asset, Collision, Scene, SceneObject, Visual
 from robot_runtime.scenes.tag_map import Tag
@@ -77,13 +78,13 @@ class Body:
         bumper_force_n: the robot pushes along what resists with less than this; all else presses the bumper.
     """
 
-    radius_m: Positive = 0.18
+    radius_m: BodyRadius = 0.18
     bumper_travel_m: Positive = 0.002
     bottom_m: NonNegative = 0.03
     bumper_top_m: Positive = 0.10
     top_m: Positive = 0.90
     mass_kg: Positive = 7.5
-    response_s: Positive = 0.001
+    response_s: Response = 0.001
     bumper_force_n: Positive = 10.0
 
     __pydantic_config__ = config.STRICT

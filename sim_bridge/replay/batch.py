@@ -123,7 +123,7 @@ def _journal(options: ReplayOptions, pages: bool, overwrite: bool) -> ResultJour
         settings,
         lambda job: f"{job.name} {file_key(job.path)}",
         lambda summary: None if summary.reason else json_records.plain(summary),
-        lambda document: config.parse(document, ReplaySummary, JOURNAL),
+        lambda document: config.parse(document, ReplaySummary, JOURNAL, recorded=True),
         overwrite,
     )
 

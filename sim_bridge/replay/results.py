@@ -337,7 +337,7 @@ class Replay:
         if not isinstance(document, dict) or document.get("schema") != SCHEMA:
             raise RecordingError(f"{where}: not a replay of schema {SCHEMA}", "replay the log again")
         try:
-            return config.parse(document, Replay, where)
+            return config.parse(document, Replay, where, recorded=True)
         except ConfigError as error:
             raise RecordingError(error.message, "replay the log again") from error
 

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from robot_runtime.common import config
 from robot_runtime.common.clock import Clock, ns_to_seconds, seconds_to_ns
-from robot_runtime.common.config import NonNegative, Positive
 from robot_runtime.common.geometry import SE2
+from robot_runtime.common.quantities import DepthUnit, FarDepth, Latency, NearDepth, PartOffset, Rate
 from robot_runtime.common.transforms import opengl_rotation
 from robot_runtime.errors import DeviceFault, StaleData
 from robot_runtime.hal import Camera, CameraInfo, Intrinsics, Mount, RgbdFrame
@@ -56,12 +56,12 @@ class CameraOptions:
         color_noise: a color model of ``sim_bridge.noise.models`` and its options; empty for none.
     """
 
-    rate_hz: Positive = 30.0
-    latency_s: NonNegative = 0.0
-    depth_min_m: Positive = 0.05
-    depth_max_m: Positive = 25.0
-    depth_unit_m: NonNegative = 0.001
-    forward_m: float = 0.0
+    rate_hz: Rate = 30.0
+    latency_s: Latency = 0.0
+    depth_min_m: NearDepth = 0.05
+    depth_max_m: FarDepth = 25.0
+    depth_unit_m: DepthUnit = 0.001
+    forward_m: PartOffset = 0.0
     mount: str | None = None
     mount_error: MountError = field(default_factory=MountError)
     depth_noise: dict[str, Any] = field(default_factory=dict)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from robot_runtime.common import config
+from robot_runtime.common.quantities import Misalignment
 from robot_runtime.common.transforms import Offset, rotation_rpy, rpy_of, transform
 from robot_runtime.robots.camera_mount import CameraMount
 
@@ -27,8 +28,8 @@ class MountError:
     tilt_deg: float = 0.0
     pan_deg: float = 0.0
     roll_deg: float = 0.0
-    height_m: float = 0.0
-    forward_m: float = 0.0
+    height_m: Misalignment = 0.0
+    forward_m: Misalignment = 0.0
 
     __pydantic_config__ = config.STRICT
 

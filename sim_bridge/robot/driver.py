@@ -10,8 +10,8 @@ import numpy as np
 
 from robot_runtime.common import config
 from robot_runtime.common.clock import SimulatedClock, SystemClock, seconds_to_ns
-from robot_runtime.common.config import Positive
 from robot_runtime.common.geometry import SE2
+from robot_runtime.common.quantities import Response
 from robot_runtime.errors import EpisodeError, SceneError
 from robot_runtime.hal import Intrinsics, Placer, Robot
 from robot_runtime.hal.simulated_motors import MotorOptions
@@ -58,7 +58,7 @@ class SimOptions:
         robot_tag: an AprilTag on the robot, in base_link, for cameras that watch it.
     """
 
-    step_s: Positive = 0.005
+    step_s: Response = 0.005
     body: Body = field(default_factory=Body)
     base: BaseOptions = field(default_factory=BaseOptions)
     battery: BatteryOptions = field(default_factory=BatteryOptions)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from robot_runtime.common import config
 from robot_runtime.common.clock import NS_PER_S, Clock, seconds_to_ns
 from robot_runtime.common.config import NonNegative, Positive
+from robot_runtime.common.quantities import ShortTime
 from robot_runtime.errors import InvalidStart
 from robot_runtime.hal import Head, HeadLimits, HeadState
 from robot_runtime.hal.streams import fresh
@@ -29,7 +30,7 @@ class HeadOptions:
     min_tilt_deg: float = -75.0
     max_tilt_deg: float = 90.0
     speed_deg_s: Positive = 90.0
-    settle_s: NonNegative = 0.1
+    settle_s: ShortTime = 0.1
     tilt_zero_deg: float = 0.0
     tilt_backlash_deg: NonNegative = 0.0
 

@@ -13,8 +13,9 @@ from pydantic import Field
 
 from robot_runtime.common import config
 from robot_runtime.common.clock import Clock, ns_to_seconds, seconds_to_ns
-from robot_runtime.common.config import NonNegative, Positive
+from robot_runtime.common.config import NonNegative
 from robot_runtime.common.geometry import SE2, wrap_angle
+from robot_runtime.common.quantities import Latency, Rate, ShortTime, Spread
 from robot_runtime.hal import LocalizerInfo, PoseEstimate
 from robot_runtime.hal.pose_history import BufferedLocalizer, PoseHistory
 from sim_bridge.robot.device import SimDevice
@@ -33,12 +34,12 @@ class LocalizerOptions:
     """
 
     source: Literal["ground_truth", "odometry"] = "ground_truth"
-    rate_hz: Positive = 30.0
-    latency_s: NonNegative = 0.0
-    noise_m: NonNegative = 0.0
+    rate_hz: Rate = 30.0
+    latency_s: Latency = 0.0
+    noise_m: Spread = 0.0
     noise_deg: NonNegative = 0.0
     dropout_probability: Annotated[float, Field(ge=0, lt=1)] = 0.0
-    dropout_s: NonNegative = 0.0
+    dropout_s: ShortTime = 0.0
 
     __pydantic_config__ = config.STRICT
 

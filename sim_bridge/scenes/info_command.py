@@ -32,6 +32,7 @@ def info(
     from robot_runtime.common.console import console
     from robot_runtime.scenes.occupancy_map import Cell
     from robot_runtime.scenes.scene import find_scene, load_scene
+    from robot_runtime.scenes.scene_notes import scene_notes
     from sim_bridge.scenes.collider_excess import collider_excess_m, excess_sentence
 
     loaded = load_scene(find_scene(scene))
@@ -59,3 +60,5 @@ def info(
     console.print(table)
     if not unknown_m2:
         console.print("[yellow]warning:[/] nothing in the map is unknown: space that no robot has seen counts as free")
+    for note in scene_notes(loaded):
+        console.print(f"note: {note}", highlight=False, soft_wrap=True)

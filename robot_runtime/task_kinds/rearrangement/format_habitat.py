@@ -22,6 +22,7 @@ from pydantic import Field, TypeAdapter
 from typing_extensions import NotRequired
 
 from robot_runtime.common.geometry import ros_to_habitat_position
+from robot_runtime.common.transforms import check_rigid
 from robot_runtime.datasets import habitat_common
 from robot_runtime.datasets.formats import EpisodeFormat
 from robot_runtime.datasets.io import Finite, Reader, checked, episode_at, write_json
@@ -110,9 +111,11 @@ def _pose(transform: Sequence[Sequence[float]], where: str) -> ObjectPose:
     from scipy.spatial.transform import Rotation  # slow import (0.3 s) that no other format needs
 
     matrix = np.asarray(transform, float)
+    try:
+        check_rigid(matrix)
+    except ValueError as error:
+        raise EpisodeError(f"{where}: {error}", "write the transform row by row, without scale") from error
     turn = matrix[:3, :3]
-    if not np.allclose(turn @ turn.T, np.eye(3), atol=1e-3) or np.linalg.det(turn) < 0:
-        raise EpisodeError(f"{where}: its 3 x 3 part is not a rotation", "correct the transform")
     x, y, z, w = Rotation.from_matrix(_TO_ROS @ turn @ _TO_ROS.T).as_quat().tolist()
     return ObjectPose(habitat_common.to_ros(matrix[:3, 3].tolist()), (w, x, y, z))
 

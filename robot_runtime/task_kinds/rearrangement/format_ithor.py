@@ -160,6 +160,12 @@ def _episode(record: Record, stage: str, where: str) -> Episode:
 
 
 def _objects(record: Record, where: str) -> tuple[RearrangedObject, ...]:
+    for field in ("starting_poses", "target_poses", "openable_data"):
+        names = [item["name"] for item in record[field]]
+        if repeated := [name for name in names if names.count(name) > 1]:
+            raise EpisodeError(
+                f"{where}field {field!r}: has two objects {repeated[0]!r:.100}", "give every object a name of its own"
+            )
     openness = {item["name"]: item for item in record["openable_data"]}
     starts, targets = _poses(record["starting_poses"]), _poses(record["target_poses"])
     moved = [

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from robot_runtime.common import config
+from robot_runtime.common.quantities import Reach
 
 GoalKind = Literal["geometric", "predicate", "experience", "image"]
 
@@ -38,9 +39,9 @@ class Rearrangement:
 
     goal: GoalKind
     crosshair: tuple[float, float]
-    reach_m: float
+    reach_m: Reach
     capacity: int = 1
-    max_translation_m: float | None = None
+    max_translation_m: Reach | None = None
     max_angle_deg: float | None = None
     min_iou: float | None = None
     inclusive_iou: bool = False

@@ -274,7 +274,7 @@ def _robot_file(into: str, header: EpisodeHeader, where: str) -> tuple[str, Robo
         raise ConfigError(
             f"{where}: the log has no configuration of its robot {header.robot!r}", "name a robot: --into sim"
         )
-    return "the log's robot", config.parse(recorded, RobotFile, f"{where}: the log's robot")
+    return "the log's robot", config.parse(recorded, RobotFile, f"{where}: the log's robot", recorded=True)
 
 
 def _without_recording(file: RobotFile) -> RobotFile:

@@ -27,8 +27,8 @@ def write(path: Path, *tags: dict, **more: object) -> Path:
     [
         ((), "at least one tag"),
         ((GOOD, GOOD), "tag 3 is there twice"),
-        (({**GOOD, "size_m": 160.0},), "tag 3: size_m must be the edge"),
-        (({**GOOD, "size_m": 0.0},), "tag 3: size_m must be the edge"),
+        (({**GOOD, "size_m": 160.0},), "160 m is not a possible edge"),
+        (({**GOOD, "size_m": 0.0},), "0 m is not a possible edge"),
         (({**GOOD, "id": TAG_COUNT},), f"0 to {TAG_COUNT - 1}, got {TAG_COUNT}"),
         (({**GOOD, "id": -1},), "got -1"),
         (({**GOOD, "xyz_m": [1.0, 2.0]},), "tags.0.xyz_m"),
