@@ -99,6 +99,10 @@ class EpisodeAborted(EpisodeError):
     """The operator ended the episode, or left the robot without anybody who decides."""
 
 
+class OtherFloor(EpisodeError):
+    """An episode's start, goal or object is on another floor than the map shows."""
+
+
 class UnreachableGoal(EpisodeError):
     """No collision-free path leads from the start to any goal."""
 

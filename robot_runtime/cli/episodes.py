@@ -106,7 +106,7 @@ def validate(
         robot-runtime episodes validate val.json.gz --scene apartment --strict
     """
     from robot_runtime.common.console import console
-    from robot_runtime.datasets import iter_readable
+    from robot_runtime.datasets import companion_problems, iter_readable
     from robot_runtime.datasets.validate import MIN_RATIO
     from robot_runtime.datasets.validate import validate as check
     from robot_runtime.errors import EpisodeError
@@ -119,13 +119,17 @@ def validate(
         None if scene is None else load_scene(find_scene(scene)),
         MIN_RATIO if min_ratio is None else min_ratio,
         examples,
+        lambda ids: companion_problems(path, ids),
     )
-    console.print(f"{report.episodes} episodes, {'no problems found' if not report.findings else 'problems:'}")
+    is_odd = bool(report.findings or report.companions)
+    console.print(f"{report.episodes} episodes, {'problems:' if is_odd else 'no problems found'}")
+    for sentence in report.companions:
+        console.print(f"files next to it: {sentence}", highlight=False, markup=False, soft_wrap=True)
     if report.findings:
         console.print(_findings(report))
     if json is not None:
         options.write_json(json, report.to_document())
-    if strict and report.findings:
+    if strict and is_odd:
         raise typer.Exit(EpisodeError.exit_code)
 
 

@@ -148,7 +148,7 @@ Fraction = Annotated[float, Quantity("fraction", "of 1", 0, 1)]
 
 _PLACE = Quantity("distance", "m", -100, 100)
 BY_SUFFIX: Mapping[str, Quantity | None] = {
-    "_m_s2": Quantity("acceleration", "m/s²", -20, 20),
+    "_m_s2": Quantity("acceleration", "m/s²", -100, 100),
     "_rad_s2": Quantity("angular acceleration", "rad/s²", -30, 30),
     "_m_s": Quantity("speed", "m/s", -5, 5),
     "_rad_s": Quantity("turn rate", "rad/s", -9, 9),

@@ -6,7 +6,7 @@ JSON formats are those of :mod:`robot_runtime.datasets.formats`; the runtime's o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from pathlib import Path
 
 from robot_runtime.datasets import habitat_common, native_yaml
@@ -62,6 +62,23 @@ def iter_readable(path: Path) -> Iterator[Episode | EpisodeError]:
             yield episode
     if none:
         raise _none_in(path)
+
+
+def companion_problems(path: Path, ids: Set[str]) -> Iterator[str]:
+    """Yield what is wrong with the files next to those of a dataset, as sentences.
+
+    Args:
+        path: file or folder, as for :func:`load_episodes`.
+        ids: ids of its episodes.
+
+    Raises:
+        EpisodeError: a companion file cannot be read.
+    """
+    for file in _files(path):
+        if file.suffix not in native_yaml.SUFFIXES:
+            for part in habitat_common.content_files(file, outline(file)) or [file]:
+                document = outline(part)
+                yield from format_of(document, part).companion_problems(part, document, ids)
 
 
 def save_episodes(path: Path, episodes: Sequence[Episode], task: Task) -> None:

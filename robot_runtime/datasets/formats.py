@@ -8,7 +8,7 @@ A package offers a format by an entry point whose object is an :class:`EpisodeFo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,8 @@ class EpisodeFormat:
         writes: function that tells whether episodes of a task are saved in the format, unless the name of the file asks
             for another.
         companions: function from a file's path to the paths of files that belong to it and have no episodes themselves.
+        companion_problems: function that yields what is wrong with those files, as sentences, from the file's path, its
+            document or outline, and the ids of the dataset's episodes; raises ``EpisodeError``.
         rank: place of the format when a document is recognized and a format for saving is chosen, the lowest first;
             the general formats, which match what no other does, have 60 or more.
     """
@@ -47,6 +49,7 @@ class EpisodeFormat:
     save: Callable[[Path, Sequence[Episode], Task], None] | None = None
     writes: Callable[[Sequence[Episode], Task], bool] = lambda episodes, task: False
     companions: Callable[[Path], Sequence[Path]] = lambda path: ()
+    companion_problems: Callable[[Path, Any, Set[str]], Iterable[str]] = lambda path, document, ids: ()
     rank: int = 50
 
 

@@ -8,7 +8,7 @@ They should be known before a score is trusted.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Set
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
@@ -32,6 +32,9 @@ LENGTH_FRACTION = 0.01
 and lengths that were solved on a map are a little shorter than the path that was traced through it.
 """
 
+STOREY_M = 2.5
+"""Height above the start that no object of a room has."""
+
 EXAMPLES = 3
 
 CHECKS: dict[str, str] = {
@@ -48,6 +51,7 @@ CHECKS: dict[str, str] = {
     "no view points": "has a goal object that is seen from nowhere",
     "iou above 1": "a view point's iou, a fraction of the image, is above 1",
     "best view point is the start": "its info names the start as the best view point, which says nothing",
+    "goal on another floor": "its goals are a storey above or below its start: no map of one floor has both",
     "unknown category": "its category is not among the task's or the file's",
 }
 """Meaning of the findings about an episode by itself that all kinds of tasks have."""
@@ -56,6 +60,7 @@ SCENE_CHECKS: dict[str, str] = {
     "other scene": "belongs to another scene than the one given",
     "start off the map": "starts where the map has no room for the robot",
     "goal off the map": "no goal lies in navigable space",
+    "other floor": "its start, goals or objects are on another floor than the map's: it cannot be run",
     "unreachable goal": "no way leads from the start to a goal",
     "unknown object": "names an object that the scene does not have",
 }
@@ -96,10 +101,15 @@ class Finding:
 
 @dataclass(frozen=True)
 class Report:
-    """The findings of a dataset, in the order of :func:`all_checks`, without empty ones."""
+    """The findings of a dataset, in the order of :func:`all_checks`, without empty ones.
+
+    Attributes:
+        companions: what is wrong with files next to the dataset's, as sentences.
+    """
 
     episodes: int
     findings: tuple[Finding, ...]
+    companions: tuple[str, ...] = ()
 
     def count(self, check: str) -> int:
         """Number of episodes with a finding of the check."""
@@ -116,7 +126,7 @@ class Report:
             }
             for item in self.findings
         ]
-        return {"episodes": self.episodes, "findings": findings}
+        return {"episodes": self.episodes, "findings": findings, "companions": list(self.companions)}
 
 
 def validate(
@@ -125,6 +135,7 @@ def validate(
     scene: Scene | None = None,
     min_ratio: float = MIN_RATIO,
     examples: int = EXAMPLES,
+    companions: Callable[[Set[str]], Iterable[str]] = lambda ids: (),
 ) -> Report:
     """Check a dataset in one pass; memory grows by an id and a hash per episode.
 
@@ -134,6 +145,7 @@ def validate(
         scene: scene for checks that need a map; None to omit them.
         min_ratio: smallest ratio of episodes with a goal category.
         examples: number of examples of each finding.
+        companions: function from the ids of the episodes to what is wrong with files next to the dataset's.
     """
     found = {name: Finding(name, meaning) for name, meaning in all_checks().items()}
     kinds = [findings(task, scene) for findings in all_findings()]
@@ -148,18 +160,21 @@ def validate(
     if scene is not None:
         checks.append(SceneChecks(scene, task, kinds))
     count = 0
+    ids: set[str] = set()
     for index, episode in enumerate(episodes):
         count += 1
         if isinstance(episode, EpisodeError):
             identity, problems = ("", ""), [("unreadable", episode.message)]
         else:
             identity, problems = (episode.id, episode.scene), [c for check in checks for c in check(episode)]
+            ids.add(episode.id)
         for name, detail in problems:
             finding = found[name]
             finding.count += 1
             if finding.count <= examples:
                 finding.examples.append(Example(index, *identity, detail))
-    return Report(count, tuple(finding for finding in found.values() if finding.count))
+    shown = tuple(finding for finding in found.values() if finding.count)
+    return Report(count, shown, tuple(companions(ids)))
 
 
 class _Repeats:
@@ -239,6 +254,9 @@ def _goals(episode: Episode) -> Iterator[Problem]:
     worst = max((iou for iou in ious if isinstance(iou, (int, float))), default=0.0)
     if worst > 1:
         yield "iou above 1", f"{worst:.3f}"
+    heights_m = [goal.z_m - episode.start_z_m for goal in episode.goals]
+    if heights_m and not any(-STOREY_M < height_m < STOREY_M for height_m in heights_m):
+        yield "goal on another floor", f"{heights_m[0]:+.2f} m from the start"
     best = mapping(episode.info.get("info")).get("best_viewpoint_position")
     if isinstance(best, list) and _habitat_start(episode) == best:
         yield "best view point is the start", str(best)

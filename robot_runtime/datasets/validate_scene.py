@@ -14,6 +14,7 @@ from robot_runtime.errors import EpisodeError
 from robot_runtime.scenes.geodesic import GeodesicMap
 from robot_runtime.scenes.scene import Scene
 from robot_runtime.tasks.episode import Episode, EpisodeDetails
+from robot_runtime.tasks.floors import off_floor
 from robot_runtime.tasks.task import Task
 
 LOCOBOT_RADIUS_M = 0.18
@@ -44,6 +45,9 @@ class SceneChecks:
         yield from self._unknown_objects(episode)
         for findings in self._kinds:
             yield from findings.in_scene(episode, self._scene)
+        if elsewhere := next(off_floor(episode, self._scene), None):
+            yield "other floor", elsewhere
+            return
         start = (episode.start.x_m, episode.start.y_m)
         start_area = self._area(*start)
         if not start_area:

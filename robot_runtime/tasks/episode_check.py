@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from robot_runtime.errors import EpisodeError, InvalidStart, UnreachableGoal
+from robot_runtime.errors import EpisodeError, InvalidStart, OtherFloor, UnreachableGoal
 from robot_runtime.scenes.geodesic import GeodesicMap
 from robot_runtime.scenes.scene import Scene
 from robot_runtime.tasks.episode import Episode
+from robot_runtime.tasks.floors import off_floor, with_goals_on_floor
 from robot_runtime.tasks.registry import kind_of
 from robot_runtime.tasks.task import Task
 
@@ -23,6 +24,7 @@ def check_episode(task: Task, scene: Scene, episode: Episode, geodesic: Geodesic
 
     Raises:
         InvalidStart: the start is off the map, in an obstacle, or too near one.
+        OtherFloor: the start, every goal, or an object to move is on another floor than the map's.
         UnreachableGoal: no target is navigable, or no way leads to one.
         EpisodeError: it belongs to another scene, or its goals cannot be resolved.
     """
@@ -46,6 +48,13 @@ def check_episode(task: Task, scene: Scene, episode: Episode, geodesic: Geodesic
         )
     kind = kind_of(task)
     resolved = kind.resolve_goals(task, scene, episode)
+    if elsewhere := next(off_floor(resolved, scene), None):
+        raise OtherFloor(
+            f"episode {episode.id!r}: {elsewhere}, on another floor than the map of scene {scene.name!r} shows",
+            "use episodes of this floor, or import the scene again with the other floor's height: "
+            "`robot-runtime scene import --floor-z-m`",
+        )
+    resolved = with_goals_on_floor(resolved, scene)
     field = geodesic.field(kind.targets(task, resolved, scene))
     if not len(field.targets):
         raise UnreachableGoal(f"episode {episode.id!r}: no goal lies in navigable space of {scene.name!r}", remedy)

@@ -20,6 +20,7 @@ from robot_runtime.scoring.report.terminal_table import (
     interval_text,
     intervals_text,
     note_lines,
+    reference_lines,
     time_cells,
     unscored_line,
     verdict_lines,
@@ -63,7 +64,7 @@ def index_context(scores: Sequence[EpisodeScore], categories: Sequence[str], clu
             for index, score in enumerate(scores)
             if not score.scorable
         ],
-        "notes": [*verdict_lines(scores), *note_lines(scores)],
+        "notes": [*reference_lines(scores), *verdict_lines(scores), *note_lines(scores)],
         "verdicts_of": sorted({verdict.who for score in scores for verdict in score.verdicts}),
     }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import median
@@ -25,6 +26,9 @@ from robot_runtime.verdicts import success_by_person
 _LISTED = 30
 """Logs without a score that are listed; the JSON lists all."""
 
+REFERENCE = "_reference"
+"""End of the names of choices that name what a path is compared with."""
+
 FEW_CLUSTERS = 20
 """Clusters below which tables warn that intervals are too narrow."""
 
@@ -44,6 +48,7 @@ def table(scores: Sequence[EpisodeScore], cluster: Cluster = "none") -> Group:
     intervals = Text(intervals_text(groups), style="dim")
     notes = (
         *_positions(scores),
+        *map(Text, reference_lines(scores)),
         *_placed(scores),
         *_verdict_authors(scores),
         *map(Text, verdict_lines(scores)),
@@ -72,6 +77,18 @@ def _positions(scores: Sequence[EpisodeScore]) -> list[Text]:
     """The source of positions, where it is not the referee during the run."""
     smoothers = {str(score.choices.get("smoother")) for score in scores if score.choices.get("smoother")}
     return [Text(f"positions: the referee's, smoothed after the run by {name}") for name in sorted(smoothers)]
+
+
+def reference_lines(scores: Sequence[EpisodeScore]) -> list[str]:
+    """The references that metrics of paths are measured against, with the number of episodes that have each."""
+    counts = Counter(
+        (name, str(value))
+        for score in scores
+        for name, value in score.choices.items()
+        if name.endswith(REFERENCE) and score.scorable
+    )
+    named = [(name.replace("_", " "), value, count) for (name, value), count in counts.items()]
+    return [f"{name}: {value} ({count} of {len(scores)} episodes)" for name, value, count in named]
 
 
 def _block(group: GroupSummary) -> Group:

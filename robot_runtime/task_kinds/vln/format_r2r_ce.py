@@ -15,7 +15,8 @@ Source: VLN-CE, ``habitat_extensions/task.py`` and ``measures.py``; habitat-lab,
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,9 @@ from robot_runtime.task_kinds.vln.task import Instruction, Route
 from robot_runtime.tasks.episode import Episode, Goal
 
 SUCCESS_RADIUS_M = 3.0
+
+NEAR_M = 3.0
+"""Distance of a path's first point from the start above which the path is that of another episode."""
 
 
 class GoalRecord(TypedDict):
@@ -108,6 +112,42 @@ def ground_truth_file(path: Path) -> Path:
     return path.with_name(f"{stem}_gt{dot}{suffixes}")
 
 
+def ground_truth_problems(path: Path, document: Any, ids: Set[str]) -> Iterator[str]:
+    """Yield what is wrong with the ground truth of a split: missing, empty, or of other episodes.
+
+    Raises:
+        EpisodeError: it cannot be read.
+    """
+    first = (document.get("episodes") or [{}])[0]
+    if not first.get("reference_path"):
+        return  # a test split, whose routes are withheld
+    beside = ground_truth_file(path)
+    if not beside.is_file():
+        others = sorted(other.name for other in path.parent.glob("*_gt.json*"))
+        yield f"{beside.name} is missing" + (f"; the folder has {', '.join(others)}" if others else "")
+        return
+    truth = checked(read_json(beside), _TRUTH_SCHEMA, beside)
+    fitting = truth.keys() & ids
+    if not truth:
+        yield f"{beside.name} is empty"
+    elif not fitting:
+        yield (
+            f"{beside.name} has no episode of the split: its {len(truth)} ids, such as {min(truth)!r}, may be those of "
+            "trajectories or of another split"
+        )
+    elif len(fitting) < len(truth):
+        yield f"{beside.name} has {len(truth) - len(fitting)} of {len(truth)} ids that no episode of the split has"
+
+
+def begins_elsewhere_m(episode: Episode, points: Sequence[tuple[float, ...]]) -> float | None:
+    """Distance from the start to the first point of a path if it is more than :data:`NEAR_M`; else None."""
+    if not points:
+        return None
+    start = (episode.start.x_m, episode.start.y_m, episode.start_z_m)
+    apart_m = math.dist(points[0], start)
+    return apart_m if apart_m > NEAR_M else None
+
+
 def ground_truth_path(episode: Episode) -> tuple[tuple[float, float, float], ...]:
     """The follower's positions in map, one per step, meters; empty if the dataset has no ground truth."""
     truth: Mapping[str, Any] = episode.info.get("ground_truth", {})
@@ -173,5 +213,6 @@ FORMAT = EpisodeFormat(
     save=lambda path, episodes, _: save(path, episodes),
     writes=lambda episodes, _: bool(episodes) and Route.of(episodes[0]).instruction is not None,
     companions=lambda path: (ground_truth_file(path),),
+    companion_problems=ground_truth_problems,
     rank=20,
 )

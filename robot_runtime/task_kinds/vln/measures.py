@@ -21,7 +21,7 @@ from robot_runtime.metrics.measures import Measures, MetricDefinition, Run
 from robot_runtime.metrics.settings import Metrics, Rules
 from robot_runtime.records import EpisodeHeader
 from robot_runtime.scenes.geodesic import GeodesicMap
-from robot_runtime.task_kinds.vln.format_r2r_ce import ground_truth_path
+from robot_runtime.task_kinds.vln.format_r2r_ce import begins_elsewhere_m, ground_truth_path
 from robot_runtime.task_kinds.vln.task import Route
 from robot_runtime.tasks.episode import Episode
 
@@ -32,11 +32,10 @@ Point = tuple[float, float]
 def reference_of(episode: Episode, rules: Rules) -> tuple[Sequence[tuple[float, ...]], str]:
     """Reference of a route, as points in map, and its source; empty if there is none."""
     dense = ground_truth_path(episode) if rules.reference == "densest" else ()
-    return (
-        (dense, "the follower's positions")
-        if dense
-        else (Route.of(episode).reference_path, "nodes of the reference path")
-    )
+    if dense:
+        elsewhere = begins_elsewhere_m(episode, dense) is not None
+        return dense, "positions of a follower that begins elsewhere" if elsewhere else "the follower's positions"
+    return Route.of(episode).reference_path, "nodes of the reference path"
 
 
 def alignment(episode: Episode, poses: Sequence[SE2], rules: Rules) -> list[tuple[Point, Point]]:
