@@ -17,7 +17,16 @@ from drivers.fake.manipulator import FakeManipulator, FakeObjects, FakeTracker
 from drivers.fake.placer import FakePlacer
 from robot_runtime.common import config
 from robot_runtime.common.clock import SimulatedClock, SystemClock, seconds_to_ns
-from robot_runtime.common.quantities import BodyRadius, CameraHeight, FieldOfView, Fraction, Latency, Rate, ShortTime
+from robot_runtime.common.quantities import (
+    AngularAcceleration,
+    BodyRadius,
+    CameraHeight,
+    FieldOfView,
+    Fraction,
+    Latency,
+    Rate,
+    ShortTime,
+)
 from robot_runtime.hal import BaseInfo, CameraInfo, HeadLimits, Intrinsics, Mount, Robot
 from robot_runtime.hal.fault_schedule import Script
 from robot_runtime.hal.simulated_motors import MotorOptions
@@ -48,7 +57,7 @@ class FakeOptions:
     max_linear_m_s: float = 0.7
     max_angular_rad_s: float = math.pi
     max_linear_accel_m_s2: float = 0.5
-    max_angular_accel_rad_s2: float = 3.5
+    max_angular_accel_rad_s2: AngularAcceleration = 3.5
     head_speed_rad_s: float = 2.0
     head_settle_s: ShortTime = 0.1
     wall_x_m: float | None = None

@@ -15,7 +15,7 @@ from typing import ClassVar
 
 from robot_runtime.actions.discrete import Action, Displacement
 from robot_runtime.common import config
-from robot_runtime.common.quantities import ControlPeriod, ShortTime, StillSpeed, StillTurnRate
+from robot_runtime.common.quantities import AngularAcceleration, ControlPeriod, ShortTime, StillSpeed, StillTurnRate
 from robot_runtime.errors import UnknownAction
 
 Range = tuple[float, float]
@@ -135,7 +135,7 @@ class WaypointControl:
     linear_m_s: float
     angular_rad_s: float
     linear_accel_m_s2: float
-    angular_accel_rad_s2: float
+    angular_accel_rad_s2: AngularAcceleration
 
     __pydantic_config__ = config.STRICT
 

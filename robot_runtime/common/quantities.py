@@ -142,6 +142,7 @@ Speed = Annotated[float, Quantity("speed", "m/s", 0, 3)]
 StillSpeed = Annotated[float, Quantity("speed at rest", "m/s", 0, 0.2)]
 StillTurnRate = Annotated[float, Quantity("turn rate at rest", "rad/s", 0, 0.3)]
 TurnRate = Annotated[float, Quantity("turn rate", "rad/s", 0, 10)]
+AngularAcceleration = Annotated[float, Quantity("angular acceleration", "rad/s²", 0, 30)]
 Rate = Annotated[float, Quantity("rate", "Hz", 0.05, 1000)]
 
 Fraction = Annotated[float, Quantity("fraction", "of 1", 0, 1)]
@@ -149,7 +150,7 @@ Fraction = Annotated[float, Quantity("fraction", "of 1", 0, 1)]
 _PLACE = Quantity("distance", "m", -100, 100)
 BY_SUFFIX: Mapping[str, Quantity | None] = {
     "_m_s2": Quantity("acceleration", "m/s²", -100, 100),
-    "_rad_s2": Quantity("angular acceleration", "rad/s²", -30, 30),
+    "_rad_s2": Quantity("angular acceleration", "rad/s²", -350, 350),
     "_m_s": Quantity("speed", "m/s", -5, 5),
     "_rad_s": Quantity("turn rate", "rad/s", -9, 9),
     "_deg_s": Quantity("turn rate", "°/s", -720, 720),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from robot_runtime.common import config
 from robot_runtime.common.quantities import (
+    AngularAcceleration,
     Latency,
     ShortTime,
     SmallAngle,
@@ -52,7 +53,7 @@ class MotionProfile:
     contact_travel_m: SmallMove = 0.15
     angular_rad_s: float = 1.5
     linear_accel_m_s2: float = 1.0
-    angular_accel_rad_s2: float = 3.5
+    angular_accel_rad_s2: AngularAcceleration = 3.5
     heading_gain_1_s: float = 6.0
     position_m: SmallMove = 0.005
     heading_rad: SmallAngle = HALF_DEGREE_RAD

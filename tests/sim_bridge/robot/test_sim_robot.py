@@ -91,7 +91,9 @@ class TestOdometry:
 
     def test_an_arc_is_driven_as_commanded(self, sim: Callable[..., Robot]) -> None:
         """A semicircle of 0.6 m radius; ramps are left out by starting the clock at full speed."""
-        robot = connect_without_camera(sim({"base": {"max_linear_accel_m_s2": 1e3, "max_angular_accel_rad_s2": 1e4}}))
+        robot = connect_without_camera(
+            sim({"base": {"max_linear_accel_m_s2": 100.0, "max_angular_accel_rad_s2": 300.0}})
+        )
         robot.placer.place(SE2(-1.0, -0.9, 0.0), 0.0)
         for _ in range(314):
             robot.base.command(Velocity(0.3, 0.5))

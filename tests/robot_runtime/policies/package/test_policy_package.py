@@ -337,7 +337,7 @@ def setter(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
         ("golden.logit_atol", float("nan"), "logit_atol"),
         ("golden.steps", 0, "steps"),
         ("proof.same_actions", 7, "same_actions"),
-        ("task.actions", ["stop", "stop", "turn_left", "turn_right"], "task.actions"),
+        ("task.actions", ["stop", "stop", "turn_left", "turn_right"], "'actions'"),
         ("task.camera.hfov_deg", "79", "hfov_deg"),
         ("preprocess.0.kernel", "cv2_area", "kernel"),
         ("licence", "MIT", "licence"),

@@ -16,7 +16,6 @@ from robot_runtime.cli.main import run_command
 from robot_runtime.datasets import companion_problems, iter_readable, load_episodes
 from robot_runtime.datasets.io import write_json
 from robot_runtime.datasets.validate import Report, validate
-from robot_runtime.errors import EpisodeError
 from robot_runtime.scoring.report.terminal_table import reference_lines
 from robot_runtime.scoring.summary import EpisodeScore
 
