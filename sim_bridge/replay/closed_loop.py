@@ -20,7 +20,7 @@ from robot_runtime.errors import DeviceFault, PolicyError, RecordingError, Runti
 from robot_runtime.hal import BaseState, Halt, HeadState, PoseEstimate, RgbdFrame, Velocity, Zone
 from robot_runtime.metrics.episode_metrics import EpisodeScorer
 from robot_runtime.policies.stepping import check_policy, decide, reset_policy
-from robot_runtime.policy import Observation, Policy
+from robot_runtime.policy import Observation, Policy, World
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.recording.writer import Recorder
 from robot_runtime.records import (
@@ -41,8 +41,9 @@ from robot_runtime.scoring.summary import score_log
 from robot_runtime.sensors import observations_of
 from robot_runtime.tasks.episode import Episode
 from robot_runtime.tasks.episode_check import check_episode
+from robot_runtime.tasks.state import NO_STATE
 from sim_bridge.replay.action_replay import MOVED_M, decision_of, recorded_start, second_start
-from sim_bridge.replay.backends.base import SimulatedStep, SimulatorBackend, UnsupportedBySimulator
+from sim_bridge.replay.backends.base import SimulatedStep, SimulatorBackend, SimulatorFailed, UnsupportedBySimulator
 from sim_bridge.replay.backends.external import ExternalBackend
 from sim_bridge.replay.backends.mujoco import MujocoBackend, around
 from sim_bridge.replay.results import ClosedLoop, Metrics, Note
@@ -125,7 +126,7 @@ def _run(
             run_external_episode(simulator, named, scene, episode, policy, (recorder,))
         else:
             _run_mujoco(simulator, header, episode, policy, second, recorder)
-    except (DeviceFault, PolicyError, UnsupportedBySimulator) as error:
+    except (DeviceFault, PolicyError, SimulatorFailed, UnsupportedBySimulator) as error:
         if recorder.path is None:
             raise
         notes.append(Note(PART, f"the episode in the simulator was ended: {error.message}", error.remedy))
@@ -241,9 +242,11 @@ def run_external_episode(
     """
     task = header.task
     check_policy(policy, task)
-    if policy.privileged or "semantic" in task.sensors:
-        what = "the world itself" if policy.privileged else "object ids"
-        raise UnsupportedBySimulator(f"{simulator.name}: cannot show {what}", "run the closed loop in sim")
+    if "semantic" in task.sensors:
+        raise UnsupportedBySimulator(
+            f"{simulator.name}: cannot show object ids: its semantic images are 0 in scenes without annotations",
+            "run the closed loop in sim",
+        )
     tilt_rad = task.camera.tilt_rad if episode.start_tilt_rad is None else episode.start_tilt_rad
     begun = simulator.begin(replace(header, episode=episode), episode.start, tilt_rad)
     own = replace(
@@ -271,6 +274,7 @@ class _Episode:
         self._subscribers = (self._scorer, *subscribers)
         self._now_ns = 0
         self._index = 0
+        self._step: SimulatedStep | None = None
 
     def run(self, begun: SimulatedStep) -> EpisodeEnd:
         started: list[Subscriber] = []
@@ -294,7 +298,7 @@ class _Episode:
         header, policy = self._header, self._policy
         observe = observations_of(header.task, header.scene, header.episode, step.pose, step.pose).build
         observation = self._record(observe, step, None, None, {}, 0.0)
-        reset_policy(policy, header.task, header.seed)
+        reset_policy(policy, header.task, header.seed, self._world() if policy.privileged else None)
         end: EpisodeEnd | None = None
         while end is None:
             timer = Stopwatch()
@@ -307,6 +311,16 @@ class _Episode:
             observation = self._record(observe, step, decision, result, info, inferred_s)
             end = self._end(decision)
         return end
+
+    def _world(self) -> World:
+        """The scene of the log, in which the simulator's own agent has the poses."""
+
+        def state() -> SimulatedStep:
+            assert self._step is not None
+            return self._step
+
+        header = self._header
+        return World(header.scene, header.episode, lambda: state().pose, lambda: state().tilt_rad, lambda: NO_STATE)
 
     def _allowed(self, decision: Decision) -> Decision:
         """Check that the task has the decision. Raises ``UnknownAction``."""
@@ -326,6 +340,7 @@ class _Episode:
         inferred_s: float,
     ) -> Observation:
         """Record a step, and return the observation of the policy."""
+        self._step = step
         began_ns = self._now_ns
         if result is not None:
             self._now_ns += seconds_to_ns(result.duration_s)

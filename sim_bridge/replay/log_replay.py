@@ -62,6 +62,7 @@ class _LogReplay:
         self._log, self._header, self._options, self._cache = log, log.header, options, cache
         self._notes: list[Note] = []
         self._simulator_name = options.into
+        self._facts: tuple[str, ...] = ()
         self._records = self._readable_steps()
         wanted = {*options.parts}
         self._scene: Scene | None = None
@@ -94,6 +95,7 @@ class _LogReplay:
             action=action,
             open_loop=decided,
             closed_loop=closed,
+            facts=self._facts,
         )
 
     def _part(self, part: Part, do: Callable[[], tuple[T, Sequence[Note]]]) -> T | None:
@@ -127,6 +129,7 @@ class _LogReplay:
         images = self._options.images if images is None else images
         simulator = self._cache.simulator(self._header, self._scene, images)
         self._simulator_name = simulator.name
+        self._facts = simulator.facts(self._header)
         return simulator
 
     def _required_policy(self) -> Policy:

@@ -85,8 +85,46 @@ class PoseReplay:
 
     def median(self, part: Literal["depth", "color"], name: str) -> float | None:
         """The median over frames of a value of ``DepthError`` or ``ColorError``; None where no frame has it."""
-        values = [value for frame in self.frames if (value := getattr(getattr(frame, part), name)) is not None]
+        values = self._values(part, name)
         return float(np.median(values)) if values else None
+
+    def mean(self, part: Literal["depth", "color"], name: str) -> float | None:
+        """The mean over frames, as :meth:`median`."""
+        values = self._values(part, name)
+        return float(np.mean(values)) if values else None
+
+    def _values(self, part: Literal["depth", "color"], name: str) -> list[float]:
+        return [value for frame in self.frames if (value := getattr(getattr(frame, part), name)) is not None]
+
+    @property
+    def far_frames(self) -> FarFrames | None:
+        """The frames of which a share of the pixels is far off; None where no depth is compared."""
+        shares = [(frame.depth.far_off, -frame.index) for frame in self.frames if frame.depth.far_off is not None]
+        if not shares:
+            return None
+        worst, index = max(shares)
+        return FarFrames(sum(share > FAR_SHARE for share, _ in shares), len(shares), worst, -index)
+
+
+FAR_SHARE = 0.01
+"""Share of a frame's pixels beyond ``FAR_OFF_M`` above which a frame is far off."""
+
+
+@dataclass(frozen=True)
+class FarFrames:
+    """Frames that are far off, which a median over frames does not show.
+
+    Attributes:
+        count: number of frames of which more than :data:`FAR_SHARE` of the pixels are beyond ``FAR_OFF_M``.
+        frames: number of compared frames.
+        worst: greatest share of pixels in a frame.
+        worst_index: step of that frame.
+    """
+
+    count: int
+    frames: int
+    worst: float
+    worst_index: int
 
 
 # --- action replay --------------------------------------------------------------------------------------------------
@@ -308,6 +346,7 @@ class Replay:
         scene: scene that it was replayed in.
         complete: whether the log is complete.
         notes: what was not done or done otherwise, with the reasons.
+        facts: sentences on the simulator: the cells of its navigation mesh, distances by it.
     """
 
     log: str
@@ -324,6 +363,7 @@ class Replay:
     action: ActionReplay | None = None
     open_loop: OpenLoop | None = None
     closed_loop: ClosedLoop | None = None
+    facts: tuple[str, ...] = ()
     schema: int = field(default=SCHEMA, kw_only=True)
 
     def to_json(self) -> dict[str, Any]:
@@ -373,6 +413,8 @@ class ReplaySummary:
         reason: why nothing could be replayed; empty if something was.
         notes: messages of the replay's notes.
         tilt_deg: offset of the camera's tilt from the logged one.
+        depth_mean_abs_mm: mean absolute depth error, over all frames.
+        far: frames that are far off.
         diverged_at: step of the first divergence.
         success_recorded: success of the logged episode.
         success_replayed: success of the closed loop.
@@ -387,6 +429,8 @@ class ReplaySummary:
     notes: tuple[str, ...] = ()
     depth_median_mm: float | None = None
     depth_bias_mm: float | None = None
+    depth_mean_abs_mm: float | None = None
+    far: FarFrames | None = None
     ssim: float | None = None
     tilt_deg: float | None = None
     ndtw: float | None = None
@@ -423,6 +467,8 @@ def summarize_replay(replay: Replay, name: str) -> ReplaySummary:
         notes=tuple(note.message for note in replay.notes),
         depth_median_mm=None if pose is None else pose.median("depth", "median_mm"),
         depth_bias_mm=None if pose is None else pose.median("depth", "bias_mm"),
+        depth_mean_abs_mm=None if pose is None else pose.mean("depth", "mean_abs_mm"),
+        far=None if pose is None else pose.far_frames,
         ssim=None if pose is None else pose.median("color", "ssim"),
         tilt_deg=offset.tilt_deg.value if offset is not None and offset.tilt_deg is not None else None,
         ndtw=None if action is None else action.ndtw,

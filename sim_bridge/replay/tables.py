@@ -38,6 +38,7 @@ def one(replay: Replay) -> Group:
     title = f"{replay.episode} · {replay.agent or 'no agent'} → {replay.twin}"
     parts: list[RenderableType] = [_line(title, style="bold")]
     parts.append(_line(text.scene_sentence(replay), style="dim" if replay.scene.same else "yellow"))
+    parts += [_line(fact, style="dim") for fact in replay.facts]
     rows = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
     rows.add_column(no_wrap=True, style="bold")
     rows.add_column(no_wrap=True)
@@ -67,8 +68,14 @@ def one(replay: Replay) -> Group:
 
 def _pose(rows: Table, pose: PoseReplay) -> None:
     median_mm, p95_mm, bias_mm = (pose.median("depth", name) for name in ("median_mm", "p95_mm", "bias_mm"))
-    off = f"95 %: {text.number(p95_mm, 1, ' mm')}; {text.share(pose.median('depth', 'far_off'))} beyond 5 cm"
-    rows.add_row("pose", "depth error", text.number(median_mm, 1, " mm"), off)
+    mean_mm = text.number(pose.mean("depth", "mean_abs_mm"), 2, " mm")
+    rows.add_row(
+        "pose",
+        "depth error",
+        text.number(median_mm, 1, " mm"),
+        f"95 %: {text.number(p95_mm, 1, ' mm')}; mean {mean_mm}",
+    )
+    rows.add_row("", "beyond 5 cm", text.share(pose.median("depth", "far_off")), text.far_sentence(pose.far_frames))
     rows.add_row("", "depth bias", text.number(bias_mm, 1, " mm"), "recorded - simulated")
     rows.add_row("", "color SSIM", text.number(pose.median("color", "ssim"), 3), f"over {len(pose.frames)} frames")
 
@@ -98,7 +105,7 @@ def notes(noted: Sequence[Note]) -> list[Text]:
     return lines
 
 
-HEADINGS = ("depth mm", "tilt °", "SSIM", "nDTW", "end cm", "diverges", "agrees", "closed")
+HEADINGS = ("depth mm", "far", "tilt °", "SSIM", "nDTW", "end cm", "diverges", "agrees", "closed")
 
 
 def cells(summary: ReplaySummary) -> list[str]:
@@ -110,6 +117,7 @@ def cells(summary: ReplaySummary) -> list[str]:
     where = "–" if summary.diverged is None else "no" if summary.diverged_at is None else f"step {summary.diverged_at}"
     return [
         text.number(summary.depth_median_mm),
+        "–" if summary.far is None else f"{summary.far.count}/{summary.far.frames}, {text.share(summary.far.worst, 0)}",
         text.number(summary.tilt_deg, 2),
         text.number(summary.ssim, 3),
         text.number(summary.ndtw, 3),
@@ -128,8 +136,11 @@ def medians(summaries: Sequence[ReplaySummary]) -> list[str]:
         for summary in summaries
         if summary.success_recorded is not None and summary.success_replayed is not None
     ]
+    far = [summary.far for summary in summaries if summary.far is not None]
+    counts = f"{sum(each.count for each in far)}/{sum(each.frames for each in far)}"
     return [
         text.number(median_of(summaries, lambda summary: summary.depth_median_mm)),
+        f"{counts}, {text.share(max(each.worst for each in far), 0)}" if far else "–",
         text.number(median_of(summaries, lambda summary: summary.tilt_deg), 2),
         text.number(median_of(summaries, lambda summary: summary.ssim), 3),
         text.number(median_of(summaries, lambda summary: summary.ndtw), 3),
@@ -220,8 +231,9 @@ def _pose_tiles(pose: PoseReplay) -> Iterator[Tile]:
     median_mm, p95_mm, bias_mm = (pose.median("depth", name) for name in ("median_mm", "p95_mm", "bias_mm"))
     detail = f"median; 95 % within {text.number(p95_mm, 0, ' mm')}, bias {text.number(bias_mm, 1, ' mm')}"
     yield Tile("depth error", text.number(median_mm, 1, " mm"), detail)
-    compared = f"of the {text.share(pose.median('depth', 'compared'))} compared"
-    yield Tile("beyond 5 cm", text.share(pose.median("depth", "far_off")), compared)
+    far = pose.far_frames
+    compared = f"of the {text.share(pose.median('depth', 'compared'))} compared; {text.far_sentence(far)}"
+    yield Tile("beyond 5 cm", text.share(pose.median("depth", "far_off")), compared, far is not None and far.count > 0)
     mean = f"mean difference {text.number(pose.median('color', 'mean_abs'))} of 255"
     yield Tile("color SSIM", text.number(pose.median("color", "ssim"), 3), mean)
     offset = pose.offset

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from robot_runtime.actions.continuous import Decision, VelocityCommand, WaypointCommand
 from robot_runtime.scoring.report.rendering import path_on_page
 from sim_bridge.replay.camera_offset import CameraOffset, Estimate
-from sim_bridge.replay.results import FrameDifference, Note, Replay
+from sim_bridge.replay.results import FAR_SHARE, FarFrames, FrameDifference, Note, Replay
 
 PARTS = {
     "scene": "scene",
@@ -73,6 +73,14 @@ def scaled(value: float | None, factor: float) -> float | None:
 def share(value: float | None, digits: int = 1) -> str:
     """A fraction in percent."""
     return number(scaled(value, 100), digits, " %")
+
+
+def far_sentence(far: FarFrames | None) -> str:
+    """The frames that a median does not show."""
+    if far is None:
+        return "no depth to compare"
+    worst = f"the worst {share(far.worst)}, at step {far.worst_index}"
+    return f"{far.count} of {far.frames} frames above {share(FAR_SHARE, 0)}, {worst}"
 
 
 def frame_sentence(frame: FrameDifference) -> str:

@@ -17,10 +17,16 @@ _AXES = np.array([ros_to_habitat_position(*axis) for axis in np.eye(3)], np.floa
 """Takes vectors along the ROS axes to glTF's as Habitat lays them: y up, and forward is -z."""
 
 
-def write_glb(scene: Scene, path: Path) -> None:
+def write_glb(scene: Scene, path: Path, glass: bool = False) -> None:
     """Everything of a scene that can be seen, where it stands at the start.
 
-    ``map``'s x axis points along -z of the file, its z axis along y.
+    ``map``'s x axis points along -z of the file, its z axis along y. Textures are in color: habitat-sim shows gray ones
+    in red. It draws what is transparent opaque, and our simulator sees through it, so that is left out.
+
+    Args:
+        scene: scene with meshes.
+        path: file to write.
+        glass: whether transparent surfaces are written too, for a navigation mesh.
 
     Raises:
         SceneError: the scene has no meshes, or one of its files cannot be read or the file not be written.
@@ -37,6 +43,8 @@ def write_glb(scene: Scene, path: Path) -> None:
     for asset in scene.file.assets:
         placed = _placed(asset)
         for number, visual in enumerate(asset.visual):
+            if not glass and is_transparent(scene.file.materials[visual.material]):
+                continue
             file = scene.folder / visual.mesh
             try:
                 mesh = trimesh.load_mesh(file, process=False)
@@ -51,14 +59,19 @@ def write_glb(scene: Scene, path: Path) -> None:
         raise SceneError(f"{path}: cannot be written: {error.strerror}", "free the disk") from error
 
 
+def is_transparent(material: Material) -> bool:
+    """Whether light passes through a material."""
+    return material.rgba[3] < 1
+
+
 def _material(folder: Path, material: Material) -> Any:
     from trimesh.visual.material import PBRMaterial
 
-    image = None
+    image: Image.Image | None = None
     if material.texture is not None:
         try:
             image = Image.open(folder / material.texture)
-            image.load()
+            image = image.convert("RGBA" if image.has_transparency_data else "RGB")
         except OSError as error:
             raise SceneError(
                 f"{folder / material.texture}: cannot be read: {error}", "import the scene again"

@@ -61,24 +61,26 @@ def draw(axes: Callable[[Floats], Floats], eye: Floats, rays: Floats) -> tuple[N
     return rgb.astype(np.uint8), np.where(np.isfinite(depth), depth, 0).astype(np.float32)
 
 
-def free(x_m: float, y_m: float) -> bool:
+def free(x_m: float, y_m: float, radius_m: float = synthetic.RADIUS_M) -> bool:
     """Whether the robot's middle may be there, in the flat's map."""
     occupancy = synthetic.scene().map
     row, column = occupancy.to_cell(x_m, y_m)
-    navigable = _navigable()
+    navigable = _navigable(radius_m)
     return 0 <= row < navigable.shape[0] and 0 <= column < navigable.shape[1] and bool(navigable[row, column])
 
 
-def as_far_as_free(x_m: float, y_m: float, ahead_x_m: float, ahead_y_m: float) -> tuple[float, float]:
+def as_far_as_free(
+    x_m: float, y_m: float, ahead_x_m: float, ahead_y_m: float, radius_m: float = synthetic.RADIUS_M
+) -> tuple[float, float]:
     """The end of a straight way, or the last place on it that is free."""
     for share in np.linspace(0, 1, 101)[1:]:
         there = x_m + share * (ahead_x_m - x_m), y_m + share * (ahead_y_m - y_m)
-        if not free(*there):
+        if not free(*there, radius_m):
             back = share - 0.01
             return x_m + back * (ahead_x_m - x_m), y_m + back * (ahead_y_m - y_m)
     return ahead_x_m, ahead_y_m
 
 
 @cache
-def _navigable() -> NDArray[np.bool_]:
-    return synthetic.scene().map.navigable(synthetic.RADIUS_M)
+def _navigable(radius_m: float) -> NDArray[np.bool_]:
+    return synthetic.scene().map.navigable(radius_m)

@@ -32,6 +32,10 @@ class UnsupportedBySimulator(ReplayError):
     """An action, a task or a camera pose that the simulator does not support."""
 
 
+class SimulatorFailed(ReplayError):
+    """A simulator's library raised an exception; names the library, its version and the call."""
+
+
 @dataclass(frozen=True, slots=True)
 class SimulatedStep:
     """State of the simulated robot after an action, at rest.
@@ -67,6 +71,10 @@ class SimulatorBackend(ABC):
     @abstractmethod
     def name(self) -> str:
         """Simulator and robot, for messages and results: ``sim``."""
+
+    def facts(self, header: EpisodeHeader) -> tuple[str, ...]:
+        """Sentences on what the simulator does otherwise than asked, for readers of the results."""
+        return ()
 
     @abstractmethod
     def begin(self, header: EpisodeHeader, start: SE2, tilt_rad: float) -> SimulatedStep:

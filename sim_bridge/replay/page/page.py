@@ -78,7 +78,7 @@ def _context(
     data = _script_data(replay, records, tracks, images)
     return {
         "replay": replay,
-        "scene_text": text.scene_sentence(replay),
+        "scene_text": " · ".join([text.scene_sentence(replay), *replay.facts]),
         "notes": text.group_notes(replay.notes),
         "tiles": tables.tiles(replay),
         "offset_text": text.offset_sentence(replay.pose.offset) if replay.pose is not None else "",

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
 from tests.benchmarks.report import JsonFile, Row, report
+
+LIMIT_S = 300.0
+"""Time limit of the tests of conventions."""
 
 
 def scenes(
@@ -18,7 +24,7 @@ def scenes(
     seed: Annotated[int, typer.Option(min=0, help="Seed of all random numbers.")] = 0,
     json: JsonFile = None,
 ) -> None:
-    """Measure sliding and contact shapes in all bundled scenes.
+    """Measure sliding and contact shapes in all bundled scenes, and the conventions of habitat-sim's double.
 
     A robot that slides, as in habitat-sim, is driven into random corners, and out of them in every heading that leads
     off all walls. Its shortened moves are compared with its reported collisions. Half a minute.
@@ -43,6 +49,7 @@ def rows_of(starts: int, moves: int, seed: int) -> Sequence[Row]:
     of = f"of {sum(corner.starts for corner in corners)} corners"
     depth_mm = 1000 * max(corner.deepest_m for corner in corners)
     return [
+        _conventions(),
         Row(
             "sliding_frozen",
             f"moves off every touched wall that failed, {of}",
@@ -65,3 +72,15 @@ def rows_of(starts: int, moves: int, seed: int) -> Sequence[Row]:
             "<=",
         ),
     ]
+
+
+def _conventions() -> Row:
+    """The share of habitat-sim's conventions that hold between its double and the adapter."""
+    tests = "tests/sim_bridge/replay/backends/test_habitat_conventions.py"
+    command = [sys.executable, "-m", "pytest", "-n", "0", "-q", "--no-header", "-p", "no:randomly", tests]
+    output = subprocess.run(command, capture_output=True, text=True, check=False, timeout=LIMIT_S).stdout
+    counts = {name: int(count) for count, name in re.findall(r"(\d+) (passed|failed|error)", output)}
+    total = sum(counts.values())
+    share = counts.get("passed", 0) / total if total else None
+    label = f"share of {total} assertions on habitat-sim's conventions that hold, by its double"
+    return Row("double_conventions", label, share, "", 1.0, note="" if total else output.strip()[-200:])

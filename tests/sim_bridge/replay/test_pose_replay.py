@@ -28,8 +28,10 @@ from robot_runtime.tasks.task import Success, Task
 from sim_bridge.replay.backends.base import SimulatorBackend
 from sim_bridge.replay.backends.mujoco import factory
 from sim_bridge.replay.camera_pose import logged_camera
+from sim_bridge.replay.image_error import ColorError, DepthError
 from sim_bridge.replay.pose_replay import FramePair, pose_replay
-from sim_bridge.replay.results import PoseReplay, Replay
+from sim_bridge.replay.results import FarFrames, FrameDifference, PoseReplay, Replay
+from sim_bridge.replay.text import far_sentence
 
 LOOKS = [L, UP, F, R, DOWN, DOWN, F, L, L, UP, F]
 LARGER = replace(TASK, camera=replace(TASK.camera, width=160, height=120))
@@ -230,3 +232,19 @@ def test_objects_stand_where_they_stood_and_what_is_carried_is_nowhere(tmp_path:
     assert pose is not None
     assert notes == ()
     assert_identical(pose, len(records))
+
+
+def test_frames_that_a_median_hides_are_counted_and_the_worst_is_named() -> None:
+    """7 of 48 frames far off, the worst 19 %: the median over frames says 0.0 %."""
+    shares = [0.0] * 40 + [0.005] + [0.02] * 6 + [0.19]
+    color = ColorError(0.0, None, 1.0)
+    frames = tuple(
+        FrameDifference(index, 0, DepthError(1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, share), color)
+        for index, share in enumerate(shares)
+    )
+    pose = PoseReplay(frames, (0.1, 10.0), None)
+    assert pose.median("depth", "far_off") == 0.0
+    assert pose.far_frames == FarFrames(7, 48, 0.19, 47)
+    assert far_sentence(pose.far_frames) == "7 of 48 frames above 1 %, the worst 19.0 %, at step 47"
+    assert replace(pose, frames=()).far_frames is None
+    assert far_sentence(None) == "no depth to compare"

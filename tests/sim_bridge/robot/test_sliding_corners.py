@@ -77,6 +77,7 @@ def test_what_is_left_of_a_velocity_leads_into_no_wall(
 @pytest.mark.slow
 def test_the_benchmark_reaches_its_targets() -> None:
     assert {row.id: row.reached for row in rows_of(10, 16, seed=0)} == {
+        "double_conventions": True,
         "sliding_frozen": True,
         "sliding_collisions_missed": True,
         "sliding_collisions_false": True,

@@ -29,7 +29,7 @@ from robot_runtime.recording.writer import Recorder
 from robot_runtime.records import EndReason, EpisodeHeader
 from robot_runtime.scenes.scene import Scene
 from robot_runtime.tasks.task import Task
-from sim_bridge.replay.backends.base import UnsupportedBySimulator
+from sim_bridge.replay.backends.base import SimulatorFailed, UnsupportedBySimulator
 from sim_bridge.replay.backends.habitat import HabitatBackend, HabitatOptions
 from sim_bridge.replay.closed_loop import run_closed_loop, run_external_episode
 from sim_bridge.replay.results import ClosedLoop, Note
@@ -58,14 +58,19 @@ FLAT = synthetic.scene()
 
 
 @pytest.fixture
-def make(tmp_path: Path) -> Iterator[Callable[..., HabitatBackend]]:
+def world() -> World:
+    return World()
+
+
+@pytest.fixture
+def make(tmp_path: Path, world: World) -> Iterator[Callable[..., HabitatBackend]]:
     """Makes simulators in habitat-sim's double."""
     (tmp_path / "flat.glb").touch()
     simulators: list[HabitatBackend] = []
 
     def make(header: EpisodeHeader, scene: Scene | None = FLAT) -> HabitatBackend:
         options = HabitatOptions(scene=str(tmp_path / "flat.glb"))
-        simulators.append(HabitatBackend(habitat_sim(World()), header, scene, True, options, "--into habitat"))
+        simulators.append(HabitatBackend(habitat_sim(world), header, scene, True, options, "--into habitat"))
         return simulators[-1]
 
     yield make
@@ -145,9 +150,25 @@ def test_an_episode_ends_with_the_tasks_steps(run: Run):
     assert (closed.end_replayed, closed.steps_replayed) == (EndReason.MAX_STEPS, 3)
 
 
+def test_an_agent_with_ground_truth_runs_by_the_simulators_pose(run: Run):
+    closed, notes = run(load_policy("oracle"))
+    assert not notes
+    assert closed.end_replayed is EndReason.STOP
+    assert closed.metrics_replayed["success"]
+
+
+def test_an_exception_of_the_library_ends_it_with_its_log_complete(run: Run, world: World):
+    world.fails["get_sensor_observations"] = RuntimeError("context lost")
+    with raises_naming(SimulatorFailed, "habitat-sim 0.3.3", "context lost"):
+        run(Sequence(F))
+    del world.fails["get_sensor_observations"]
+    world.fails["act"] = RuntimeError("context lost")
+    closed, notes = run(Sequence(L, F))
+    assert (closed.end_replayed, closed.steps_replayed) == (EndReason.FAULT, 0)
+    assert any("habitat-sim 0.3.3: Agent.act: RuntimeError: context lost" in note.message for note in notes)
+
+
 def test_what_it_cannot_run_is_said(run: Run):
-    with raises_naming(UnsupportedBySimulator, "the world itself"):
-        run(load_policy("oracle"))
     with raises_naming(SceneError, "scene", "--scene"):
         run(Sequence(F), scene=None)
 

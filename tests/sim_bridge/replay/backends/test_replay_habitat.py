@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import synthetic
-from habitat_double import NAVMESH_Y_M, World, habitat_sim
+from habitat_double import World, habitat_sim
 from raising import raises_naming
 from same_view import VIEWS, assert_same_view
 
@@ -155,18 +155,17 @@ def test_velocities_drive_arcs_as_far_as_they_go(make: Make):
 
 
 def test_it_takes_the_tasks_actions_robot_and_contact_rule(make: Make, world: World):
-    world.navmesh_loaded = False
     make(allow_sliding=True, gpu=1)
     backend, (agent,) = world.made[0].sim_cfg, world.made[0].agents
     assert (backend.allow_sliding, backend.gpu_device_id) == (True, 1)
-    assert agent.sensor_specifications == []  # nothing has been rendered yet
+    assert agent.sensor_specifications, "0.2.2 finds no floor without a sensor"
     assert {name: spec.actuation.amount for name, spec in agent.action_space.items() if spec.actuation} == {
         "move_forward": 0.25,
         "turn_left": 30.0,
         "turn_right": 30.0,
     }
-    assert world.navmesh_settings is not None
-    assert world.navmesh_settings.agent_radius == agent.radius == synthetic.RADIUS_M
+    (settings,) = world.navmesh_settings
+    assert settings.agent_radius == agent.radius == synthetic.RADIUS_M
 
 
 def test_looking_leaves_the_robot_where_it_stands(make: Make, world: World):
@@ -176,7 +175,7 @@ def test_looking_leaves_the_robot_where_it_stands(make: Make, world: World):
     simulator.render(Lens.of(header.intrinsics), logged_camera(header).pose_from(SE2(4.0, 1.5, 2.0), 0.0, 0.0))
     assert len(world.made) == 2  # now with sensors
     assert simulator.act(Action.STOP).pose.distance_to(SE2(1.0, 1.9)) < 1e-6
-    assert NAVMESH_Y_M > 0
+    assert len(world.navmesh_settings) == 1, "computed once"
 
 
 def test_a_start_that_is_not_free_is_moved_a_little_or_refused(make: Make):
@@ -223,8 +222,9 @@ def test_a_scene_folder_becomes_the_file_that_it_opens(make: Make, world: World)
     apartment = load_scene(find_scene("apartment"))
     header = synthetic.header(episode=synthetic.pointnav_episode(start_z_m=3.0))
     simulator = make_backend(header, apartment, False, {}, "--into habitat")
-    opened = Path(world.made[0].sim_cfg.scene_id)
-    assert opened.stat().st_size > 100_000
+    opened = Path(world.made[-1].sim_cfg.scene_id)
+    assert opened.name == "scene.stage_config.json"
+    assert opened.with_name("scene.glb").stat().st_size > 100_000
     camera = logged_camera(header).pose_from(SE2(1.0, 1.9, 0.0), 0.0, 0.0)
     assert_same_view(simulator.render(Lens.of(header.intrinsics), camera), SE2(1.0, 1.9, 0.0), 0.0)  # its floor is at 0
     simulator.close()
