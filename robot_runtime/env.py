@@ -337,12 +337,15 @@ class Env:
     def _carry_out(self, chosen: Action, command: Command | None) -> tuple[ActionResult, float]:
         """Return the action's result, and the host seconds from its end to rest. Raises ``DeviceFault``."""
         if command is not None and self.task.control is not None:
-            return self._steering.execute(command, self.task.control), self._steering.settle_s
-        result = self._motion.execute(self.task.magnitudes.displacement(chosen))
+            result = self._steering.execute(command, self.task.control)
+            settle_s = self._steering.settle_s
+        else:
+            result = self._motion.execute(self.task.magnitudes.displacement(chosen))
+            settle_s = self._motion.settle_s
         self._unobserved = chosen, result
         if self._motion.fault is not None:
             raise self._motion.fault
-        return result, self._motion.settle_s
+        return result, settle_s
 
     def _observe(self, act: _Act, phase: _Phase) -> Observation:
         """Take a frame, standing still since the act ended; record the step; return the observation."""

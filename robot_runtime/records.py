@@ -45,7 +45,7 @@ class ActionResult:
         measured: the displacement by the robot's own odometry and head.
         contact: zones that stopped or, where the robot slides, shortened this action; else ``NONE``.
         duration_s: duration on the robot's clock.
-        detail: cause of ``timed_out`` and ``fault``, and of a look that a limit cut short or refused.
+        detail: cause of ``timed_out`` and ``fault``, of a look that a limit refused, and of a pause.
     """
 
     outcome: Outcome
@@ -63,7 +63,7 @@ class ActionResult:
     @property
     def succeeded(self) -> bool:
         """AI2-THOR's ``lastActionSuccess``: the action came to its end, and no limit of a look prevented it."""
-        return self.outcome is Outcome.REACHED and not self.detail
+        return self.outcome is Outcome.REACHED and not (self.commanded.tilt_rad and self.detail)
 
 
 @dataclass(frozen=True, slots=True)

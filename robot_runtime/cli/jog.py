@@ -90,18 +90,26 @@ def presses(pressed: queue.SimpleQueue[str], robot: Robot) -> Iterator[str]:
 
 
 def carry_out(robot: Robot, magnitudes: Magnitudes, keys: Iterator[str]) -> None:
-    """Carry out one motion for each key, and print its result, until the key ``f``."""
+    """Carry out one motion for each key, and print its result, until the key ``f``.
+
+    Raises:
+        DeviceFault: the first error of a device in a motion, after the last key.
+    """
     from robot_runtime.common.console import console
     from robot_runtime.motion.controller import MotionController
 
     motion = MotionController(robot.clock, robot.base, robot.head, robot.motion)
+    fault = None
     for key in keys:
         if key == END:
-            return
+            break
         asked = displacement_of(key, magnitudes)
         if asked is None:
             continue
         console.print(f"{key}: {_described(motion.execute(asked))}", soft_wrap=True, markup=False, highlight=False)
+        fault = fault or motion.fault
+    if fault is not None:
+        raise fault
 
 
 def displacement_of(key: str, magnitudes: Magnitudes) -> Displacement | None:

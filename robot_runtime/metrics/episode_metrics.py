@@ -139,7 +139,7 @@ class EpisodeScorer(Subscriber):
             return dict.fromkeys(metric.name for metric in (*COMMON, *self._measures.defines))
         here = self._poses[-1]
         distance_m = self._field.at(here.x_m, here.y_m)
-        travelled_m = path_length([(pose.x_m, pose.y_m) for pose in self._poses])
+        travelled_m = path_length([(pose.x_m, pose.y_m) for pose in self._poses]) + self._unobserved_m()
         succeeded = self._succeeded(distance_m)
         zero = self._rules.zero_path
         values: Metrics = {
@@ -155,6 +155,11 @@ class EpisodeScorer(Subscriber):
         run = Run(self._poses, distance_m, self.distances_m, self._has_stopped, succeeded, self._shortest_m)
         return values | self._measures.metrics(run)
 
+    def _unobserved_m(self) -> float:
+        """Distance of the action that no observation followed, because a device failed: by odometry, meters."""
+        result = None if self._end is None else self._end.result
+        return 0.0 if result is None else abs(result.measured.forward_m)
+
     def choices(self) -> dict[str, Any]:
         """All choices that the metrics depend on, to be stored next to them."""
         task = self._header.task
@@ -163,7 +168,7 @@ class EpisodeScorer(Subscriber):
             **({"success_by": "a person's verdict"} if self._told is not None else {}),
             **_smoother(self._rules),
             "sampling": "referee pose at the start and at the end of each action",
-            "path_length": "planar (x, y), straight between samples",
+            "path_length": "planar (x, y), straight between samples; by odometry in an action that a fault ended",
             "distance": "geodesic on the map inflated by the robot's radius, exact on its cells",
             "robot_radius_m": task.robot_radius_m,
             "success": asdict(task.success),

@@ -18,7 +18,8 @@ from robot_runtime.actions.continuous import Command, Control, Range, VelocityCo
 from robot_runtime.actions.discrete import Displacement
 from robot_runtime.common.clock import Clock, Stopwatch, ns_to_seconds, seconds_to_ns
 from robot_runtime.common.geometry import SE2, wrap_angle
-from robot_runtime.hal import Base, BaseState, Head, HeadState
+from robot_runtime.errors import DeviceFault
+from robot_runtime.hal import Base, BaseState, Head, HeadState, Zone
 from robot_runtime.hal.streams import STREAMS
 from robot_runtime.motion.controller import MotionController
 from robot_runtime.motion.follower import OVER_TIME, Ended
@@ -48,15 +49,13 @@ class Steering:
     def execute(self, command: Command, control: Control) -> ActionResult:
         """Move as commanded and come to rest; the wheels are at zero when this is left, an exception included.
 
-        ``timed_out`` is also how a waypoint ends that was not reached in the time that the policy gave it.
-
-        Raises:
-            DeviceFault: a device failed or went silent.
+        ``timed_out`` is also how a waypoint ends that was not reached in the time that the policy gave it. Errors of
+        devices become the outcome ``fault``, and the controller's ``fault``.
         """
         motion, follower = self._motion, self._motion.follower
         start_ns = self._clock.now_ns()
         try:
-            follower.begin_action()
+            motion.begin_action()
             start = follower.read()
             tilt = self._look(command, control.tilt_range_rad)
             if isinstance(command, VelocityCommand):
@@ -68,6 +67,13 @@ class Steering:
             end = ended.state or follower.rest()
             tilted_rad, detail = self._looked(tilt)
             self.settle_s = timer.elapsed_s()
+        except DeviceFault as error:
+            motion.forget()
+            motion.fault = error
+            duration_s = ns_to_seconds(self._clock.now_ns() - start_ns)
+            return ActionResult(
+                Outcome.FAULT, command.displacement, motion.moved(), Zone.NONE, duration_s, error.message
+            )
         except BaseException:
             motion.forget()
             raise
@@ -166,6 +172,7 @@ class Steering:
             return None
         self._motion.forget_head()
         start = self._head.state(STREAMS["head"].max_age_s)
+        self._motion.note_tilt(start.tilt_rad)
         requested_rad = start.tilt_rad + asked_rad
         _, goal_rad = self._head.command(start.pan_rad, min(max(requested_rad, range_rad[0]), range_rad[1]))
         detail = ""

@@ -13,14 +13,15 @@ not carried, because it only adds up once. The chain restarts whenever the robot
 Ends of an action:
 
 ===========  =======================================================================================================
-``reached``  within tolerance and at rest. A look past the head's limit ends at the limit, one past the task's limits
-             moves nothing; ``detail`` states it.
+``reached``  within tolerance and at rest. A look past the head's reach or the task's limits moves nothing; ``detail``
+             states it.
 ``contact``  a bumper is or was pressed while driving forward; with the bumper pressed beforehand nothing moves. Or
              walls have shortened the way of a simulated robot that slides, as habitat-sim counts collisions.
 ``timed_out``  something holds the robot: not within tolerance after the motion's duration x ``timeout_factor`` +
              ``timeout_margin_s``, and after the same for each of a few short legs that corrected the first.
 ``stopped``  the Guard holds the wheels for an e-stop, a wheel drop or a cliff: a person has to help.
-``fault``    a device failed or went silent; :attr:`MotionController.fault` is the error, ``measured`` is zero.
+``fault``    a device failed or went silent; :attr:`MotionController.fault` is the error, ``measured`` is the motion up
+             to the last report.
 ===========  =======================================================================================================
 
 Whatever happens, an exception of any kind included, the wheels are at zero when ``execute`` is left.
@@ -30,6 +31,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 from robot_runtime.actions.discrete import Displacement
 from robot_runtime.common.clock import Clock, Stopwatch, ns_to_seconds, seconds_to_ns
@@ -83,6 +85,8 @@ class MotionController:
         self._base = base
         self._head = head
         self._look_limits_rad = look_limits_rad
+        self._first_tilt_rad: float | None = None
+        self._tilt_rad = 0.0
         info = base.info
         self._period_ns = seconds_to_ns(1 / info.rate_hz)
         # The limits of every motion, accelerations included.
@@ -124,9 +128,7 @@ class MotionController:
         """
         if sum(map(bool, (displacement.forward_m, displacement.turn_rad, displacement.tilt_rad))) > 1:
             raise ValueError(f"one component at a time, got {displacement}")
-        self.fault = None
-        self.settle_s = 0.0
-        self.follower.begin_action()
+        self.begin_action()
         start_ns = self._clock.now_ns()
         try:
             if displacement.tilt_rad:
@@ -137,9 +139,27 @@ class MotionController:
         except DeviceFault as error:
             self.fault = error
             self.forget()
-            return self._result(Outcome.FAULT, displacement, Displacement(), start_ns, detail=error.message)
+            return self._result(Outcome.FAULT, displacement, self.moved(), start_ns, detail=error.message)
         finally:
             self._base.stop()
+
+    def begin_action(self) -> None:
+        """Forget error, contacts, pauses and motion of the action before."""
+        self.fault = None
+        self.settle_s = 0.0
+        self._first_tilt_rad = None
+        self.follower.begin_action()
+
+    def note_tilt(self, tilt_rad: float) -> None:
+        """Take note of the head's tilt during an action."""
+        if self._first_tilt_rad is None:
+            self._first_tilt_rad = tilt_rad
+        self._tilt_rad = tilt_rad
+
+    def moved(self) -> Displacement:
+        """The motion since the beginning of the action, as far as it was reported."""
+        tilt_rad = 0.0 if self._first_tilt_rad is None else self._tilt_rad - self._first_tilt_rad
+        return replace(self.follower.moved(), tilt_rad=tilt_rad)
 
     def rest(self) -> tuple[BaseState, HeadState]:
         """Wheels to zero; wait until base and head measure rest, and return those states.
@@ -178,7 +198,6 @@ class MotionController:
     def _drive(self, displacement: Displacement, start_ns: int) -> ActionResult:
         follower = self.follower
         state = follower.read()
-        start, before = state.odom, follower.predictor.driven
         aim_rad = self.aim_rad(state)
         self.intended_yaw_rad = None  # set again only by an arrival
         ended = follower.follow(self.leg(displacement.forward_m, displacement.turn_rad), state, aim_rad)
@@ -191,9 +210,7 @@ class MotionController:
         zones = ended.contact
         if ended.outcome is Outcome.CONTACT:
             zones |= end.bumper  # the tick that stopped the robot may have seen the first of two zones only
-        measured = Displacement(
-            forward_m=end.odom.relative_to(start).x_m, turn_rad=follower.predictor.turned_rad(before)
-        )
+        measured = follower.moved()
         detail = ended.detail
         if ended.outcome is Outcome.TIMED_OUT:
             detail = _progress(displacement, measured, detail)
@@ -205,6 +222,7 @@ class MotionController:
     def _look(self, displacement: Displacement, start_ns: int) -> ActionResult:
         head, carry_rad = self._head, self.profile.carry_rad
         start = head.state(STREAMS["head"].max_age_s)
+        self.note_tilt(start.tilt_rad)
         pan_rad = carry(self._intended_pan_rad, start.pan_rad, carry_rad)
         requested_rad = carry(self._intended_tilt_rad, start.tilt_rad, carry_rad) + displacement.tilt_rad
         slack_rad = self.profile.heading_rad
@@ -213,15 +231,10 @@ class MotionController:
         nominal_s = abs(displacement.tilt_rad) / head.limits.max_speed_rad_s + head.limits.settle_s
         self._intended_pan_rad, self._intended_tilt_rad = head.command(pan_rad, requested_rad)
         end = self.rest_head(self._clock.now_ns(), self.profile.timeout_s(nominal_s))
-        detail = ""
-        if abs(self._intended_tilt_rad - requested_rad) > self.profile.heading_rad:
-            limit_deg = math.degrees(self._intended_tilt_rad)
-            detail = f"the head's limit is {limit_deg:.1f}°; {math.degrees(requested_rad):.1f}° was asked for"
-        outcome = Outcome.REACHED
+        outcome, detail = Outcome.REACHED, ""
         if end.moving:
             outcome, detail = Outcome.TIMED_OUT, not_at_rest_message(end.tilt_rad, self._intended_tilt_rad)
-        measured = Displacement(tilt_rad=end.tilt_rad - start.tilt_rad)
-        return self._result(outcome, displacement, measured, start_ns, detail=detail)
+        return self._result(outcome, displacement, self.moved(), start_ns, detail=detail)
 
     def rest_head(self, commanded_ns: int, timeout_s: float) -> HeadState:
         """The first state measured after ``commanded_ns`` in which the head rests, or the one at the timeout."""
@@ -231,6 +244,7 @@ class MotionController:
             tick_ns += self._period_ns
             self._clock.sleep_until(tick_ns)
             state = self._head.state(STREAMS["head"].max_age_s)
+            self.note_tilt(state.tilt_rad)
             if tick_ns >= deadline_ns or (state.stamp_ns > commanded_ns and not state.moving):
                 return state
 
@@ -267,8 +281,9 @@ def look_refusal(
 ) -> str:
     """Reason to leave the head where it is; empty if the look is to be carried out.
 
-    The camera of AI2-THOR stays on a grid of looks. A robot's head is off that grid by its servo's error, so looks
-    are allowed up to half a step beyond the task's limits. A look that the head cannot finish would leave the grid.
+    The camera of a simulator stays on a grid of looks. A robot's head is off that grid by its servo's error, so looks
+    are allowed up to half a step beyond the task's limits. A look that the head cannot finish would leave the grid, and
+    every later image would be off it, too.
 
     Args:
         requested_rad: tilt to which the look leads, up positive.
@@ -277,19 +292,16 @@ def look_refusal(
         head: reach of the robot's head.
         slack_rad: difference from the head's reach that does not matter.
     """
-    if limits_rad is None:
-        return ""
-    low_rad, high_rad = limits_rad
-    half_rad = abs(step_rad) / 2
-    lowest_rad = max(low_rad - half_rad, head.min_tilt_rad - slack_rad)
-    highest_rad = min(high_rad + half_rad, head.max_tilt_rad + slack_rad)
+    lowest_rad, highest_rad = head.min_tilt_rad - slack_rad, head.max_tilt_rad + slack_rad
+    limits = f"the head's are {math.degrees(head.min_tilt_rad):.0f}° to {math.degrees(head.max_tilt_rad):.0f}°"
+    if limits_rad is not None:
+        low_rad, high_rad = limits_rad
+        half_rad = abs(step_rad) / 2
+        lowest_rad, highest_rad = max(low_rad - half_rad, lowest_rad), min(high_rad + half_rad, highest_rad)
+        limits = f"the task's are {math.degrees(low_rad):.0f}° to {math.degrees(high_rad):.0f}°, {limits}"
     if lowest_rad <= requested_rad <= highest_rad:
         return ""
-    return (
-        f"a look to {math.degrees(requested_rad):.1f}° is beyond the limits: the task's are "
-        f"{math.degrees(low_rad):.0f}° to {math.degrees(high_rad):.0f}°, the head's "
-        f"{math.degrees(head.min_tilt_rad):.0f}° to {math.degrees(head.max_tilt_rad):.0f}°"
-    )
+    return f"a look to {math.degrees(requested_rad):.1f}° is beyond the limits: {limits}"
 
 
 def not_at_rest_message(tilt_rad: float, goal_rad: float) -> str:

@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from robot_runtime.actions.discrete import Displacement
 from robot_runtime.common.clock import NS_PER_S, Clock, ns_to_seconds, seconds_to_ns
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import DeviceFault, StaleData
@@ -24,7 +25,7 @@ from robot_runtime.hal.motors import MotorModel
 from robot_runtime.motion.adaptation import LEAST_M, adapted, described
 from robot_runtime.motion.drive import LARGEST_THRESHOLD_M_S, OPEN_LOOP_M, TAIL_S, Drive
 from robot_runtime.motion.leg import Leg
-from robot_runtime.motion.prediction import MotionPredictor, WheelCheck
+from robot_runtime.motion.prediction import MotionPredictor, WheelCheck, Wheels
 from robot_runtime.records import Outcome, SentCommand
 
 MAX_CORRECTIONS = 10
@@ -82,6 +83,9 @@ class LegFollower:
         self.predictor = MotionPredictor(base.motors.model, clock.now_ns())
         self.paused_s = 0.0
         """Seconds of the present action for which reports of the base were awaited, the wheels at zero."""
+        self._first: tuple[SE2, Wheels] | None = None
+        self._newest_odom = SE2()
+        self._interrupted = False
         self._clock = clock
         self._base = base
         self._profile = profile
@@ -112,6 +116,9 @@ class LegFollower:
             state = replace(state, bumper=state.bumper | touched)
         self.predictor.advance(self._clock.now_ns())
         self.predictor.observe(state.odom, state.stamp_ns)
+        self._newest_odom = state.odom
+        if self._first is None:
+            self._first = state.odom, self.predictor.driven
         if self._on_state is not None:
             self._on_state(state)
         return state
@@ -124,6 +131,7 @@ class LegFollower:
     def begin_action(self) -> None:
         """Forget contacts and pauses before an action."""
         self.paused_s = 0.0
+        self._first = None
         self._base.touched()
         self._base.obstructed()
 
@@ -132,6 +140,13 @@ class LegFollower:
         zones = self._base.obstructed()
         counts = zones is not None and ended.outcome in (Outcome.REACHED, Outcome.TIMED_OUT)
         return replace(ended, outcome=Outcome.CONTACT, contact=zones or Zone.NONE) if counts else ended
+
+    def moved(self) -> Displacement:
+        """The motion from the first to the last report of the present action; zero without a report."""
+        if self._first is None:
+            return Displacement()
+        odom, driven = self._first
+        return Displacement(self._newest_odom.relative_to(odom).x_m, self.predictor.turned_rad(driven))
 
     def paused_detail(self) -> str:
         """A sentence for the action's result if the base's reports were late; else an empty string."""
@@ -158,6 +173,7 @@ class LegFollower:
             clock.sleep(self._period_s)
         self.paused_s += ns_to_seconds(clock.now_ns() - begin_ns)
         self._tick_ns = clock.now_ns()
+        self._interrupted = True
         return state
 
     def stop(self) -> None:
@@ -234,12 +250,17 @@ class LegFollower:
         drive = self._drive(leg, SE2(state.odom.x_m, state.odom.y_m, aim_rad), open_loop=False)
         goal = drive.start @ leg.pose(1.0)
         wheels = WheelCheck(predictor)
+        self._interrupted = gap = False
         limit_ns = begin_ns + self._limit_ns(leg)
         corrections = 0
         model: MotorModel | None = None
         while True:
             if (over := ending(state, leg.forward_m)) is not None:
                 return over
+            if self._interrupted:  # nobody knows what the base did meanwhile: nothing is concluded from before
+                self._interrupted, gap = False, True
+                wheels = WheelCheck(predictor)
+                predictor.begin(late=False)
             wheels.check()
             if deadline_ns is not None and self._tick_ns >= deadline_ns:
                 return Ended(Outcome.TIMED_OUT, detail=OVER_TIME)
@@ -250,7 +271,7 @@ class LegFollower:
                 state = self._tick(velocity or Velocity())
                 continue
             if model is None:
-                model = self._adapted(leg)
+                model = predictor.model if gap else self._adapted(leg)
             missing = self._missing(leg, goal, state)
             if missing is None:
                 self._adopt(model)

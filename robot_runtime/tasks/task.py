@@ -139,7 +139,7 @@ class Task:
         gps_dimensions: length of the sensor ``gps``, Habitat's ``DIMENSIONALITY``:
             ``robot_runtime.common.geometry.gps``.
         look_limits_deg: lowest and highest tilt of the camera, up positive. A look beyond them moves nothing and has
-            failed, as in AI2-THOR; None: a look ends at the head's own limit, as habitat-sim clamps it.
+            failed, as in AI2-THOR; so has one beyond the head's own reach, whatever the task. None: that alone.
         source: paper, repository and file that the constants come from.
     """
 

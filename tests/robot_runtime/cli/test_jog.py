@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pty
 import re
+from pathlib import Path
 
 import pytest
 from terminals import LIMIT_S, read_until, start
@@ -13,7 +14,7 @@ from robot_runtime.actions.discrete import Displacement, Magnitudes
 from robot_runtime.cli.jog import displacement_of
 from robot_runtime.cli.main import run_command
 from robot_runtime.common.clock import SystemClock, wait_for
-from robot_runtime.errors import ConfigError
+from robot_runtime.errors import ConfigError, DeviceFault
 
 MAGNITUDES = Magnitudes(0.1, 15.0, 10.0)
 
@@ -25,6 +26,19 @@ def test_each_key_is_one_motion(capsys: pytest.CaptureFixture[str]) -> None:
     measured = [float(re.findall(r"[+-][0-9.]+", line)[0]) for line in lines]
     assert measured == pytest.approx([0.1, -0.1, 15.0, -15.0, 10.0, -10.0], abs=0.2)
     assert all("reached" in line for line in lines)
+
+
+def test_motions_with_faults_do_not_end_with_success(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    robot = tmp_path / "robot.yaml"
+    robot.write_text(
+        "name: fake\ndriver: drivers.fake.driver.make_robot\n"
+        "options: {faults: [{kind: silent_base, from_s: 2.2, to_s: 8.0}]}\n",
+        encoding="utf-8",
+    )
+    assert run_command(["jog", "--robot", str(robot), "--keys", "www"]) == DeviceFault.exit_code
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3, "the keys after a fault are carried out"
+    assert any("fault" in line and "+0.000" not in line for line in lines)
 
 
 def test_arrows_move_and_unknown_keys_do_not() -> None:

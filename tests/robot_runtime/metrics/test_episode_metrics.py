@@ -12,17 +12,17 @@ import synthetic
 from raising import raises_naming
 from synthetic import DOWN, FORWARD, LEFT, MUG, RIGHT, STOP
 
-from robot_runtime.actions.discrete import Action
+from robot_runtime.actions.discrete import Action, Displacement
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import RecordingError, UnreachableGoal
-from robot_runtime.hal import HeadState, Intrinsics
+from robot_runtime.hal import HeadState, Intrinsics, Zone
 from robot_runtime.metrics.episode_metrics import EpisodeScorer, Rules
 from robot_runtime.metrics.functional.path import path_length
 from robot_runtime.metrics.measures import COMMON
 from robot_runtime.metrics.visibility import points_in_map, visible_pixels
 from robot_runtime.recording.json_records import plain
 from robot_runtime.recording.reader import LogReader
-from robot_runtime.records import EndReason, EpisodeHeader
+from robot_runtime.records import ActionResult, EndReason, EpisodeEnd, EpisodeHeader, Outcome
 from robot_runtime.scenes.scene import SceneObject
 from robot_runtime.scoring.summary import score_steps
 from robot_runtime.tasks.task import Success
@@ -60,6 +60,16 @@ class TestPointNav:
         assert metrics["spl"] == pytest.approx(3 / 3.25)
         assert metrics["soft_spl"] == pytest.approx((1 - 0.25 / 3) * 3 / 3.25)
         assert metrics["steps"] == len(actions)
+
+    def test_a_motion_that_a_fault_ended_belongs_to_the_path(self) -> None:
+        header = synthetic.header()
+        scorer, records = EpisodeScorer(header), synthetic.drive(header, [FORWARD] * 4)
+        for record in records:
+            scorer.on_step(record)
+        asked, measured = Displacement(forward_m=0.25), Displacement(forward_m=0.2)
+        result = ActionResult(Outcome.FAULT, asked, measured, Zone.NONE, 2.9, "base: silent")
+        scorer.on_end(EpisodeEnd(EndReason.FAULT, 4, 9, "base: silent", FORWARD, result))
+        assert scorer.metrics()["path_length_m"] == pytest.approx(1.2)
 
     def test_without_stop_there_is_no_success(self) -> None:
         metrics = score(synthetic.header(), [FORWARD] * 12)

@@ -13,7 +13,7 @@ import pytest
 
 from drivers.fake.driver import make_robot
 from robot_runtime.actions.discrete import Action, Displacement, Magnitudes
-from robot_runtime.common.clock import SimulatedClock, ns_to_seconds, seconds_to_ns
+from robot_runtime.common.clock import NS_PER_S, SimulatedClock, ns_to_seconds, seconds_to_ns
 from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.errors import DeviceFault, StaleData
 from robot_runtime.hal import Base, BaseInfo, BaseState, Halt, Robot, Velocity, Zone
@@ -299,16 +299,90 @@ def test_looking_moves_the_head_and_waits_for_its_rest():
     assert (head.tilt_rad, head.moving) == (pytest.approx(0.0, abs=1e-9), False)
 
 
-def test_looking_past_the_limit_ends_there_and_says_so():
+@pytest.mark.parametrize("degrees", [30, -30, 40, -40, 25])
+def test_a_look_past_the_heads_reach_moves_nothing_and_has_failed(degrees: float):
     with fake_robot() as robot:
-        motion = controller(robot)
-        results = [motion.execute(LOOK_UP) for _ in range(4)]
+        motion, limits = controller(robot), robot.head.limits
+        look = Displacement(tilt_rad=math.radians(degrees))
+        reach_deg = math.degrees(limits.max_tilt_rad if degrees > 0 else -limits.min_tilt_rad)
+        possible = int(reach_deg / abs(degrees) + 1e-6)
+        results = [motion.execute(look) for _ in range(possible + 2)]
         head = robot.head.state(0.2)
     assert {result.outcome for result in results} == {Outcome.REACHED}
-    assert "limit" in results[3].detail
-    assert not results[2].detail
-    assert head.tilt_rad == pytest.approx(robot.head.limits.max_tilt_rad)
-    assert results[3].measured.tilt_rad == pytest.approx(0.0, abs=1e-9)
+    assert [result.succeeded for result in results] == [True] * possible + [False] * 2
+    assert "beyond the limits: the head's are" in results[-1].detail
+    assert results[-1].measured == Displacement()
+    assert math.degrees(head.tilt_rad) == pytest.approx(possible * degrees, abs=0.01)  # on the grid
+
+
+def test_a_look_back_from_the_edge_of_the_heads_reach_is_allowed():
+    with fake_robot() as robot:
+        motion = controller(robot)
+        while motion.execute(LOOK_UP).succeeded:
+            pass
+        back = motion.execute(MAGNITUDES.displacement(Action.LOOK_DOWN))
+    assert back.succeeded
+    assert back.measured.tilt_rad == pytest.approx(math.radians(-30), abs=1e-6)
+
+
+@pytest.mark.parametrize("wish", [FORWARD, LEFT])
+def test_a_fault_keeps_the_motion_that_was_measured(wish: Displacement):
+    with fake_robot(faults=[{"kind": "silent_base", "from_s": 0.7}]) as robot:
+        result = controller(robot).execute(wish)
+    assert result.outcome is Outcome.FAULT
+    assert (result.measured.forward_m > 0.01) is bool(wish.forward_m)
+    assert (result.measured.turn_rad > 0.01) is bool(wish.turn_rad)
+
+
+def test_a_head_that_goes_silent_keeps_the_tilt_that_was_measured(monkeypatch: pytest.MonkeyPatch):
+    with fake_robot() as robot:
+        read, reads = robot.head.state, iter(range(5))
+
+        def state(max_age_s: float) -> Any:
+            if next(reads, None) is None:
+                raise StaleData("head: silent", "look at it")
+            tilt_rad = min(math.radians(20), robot.clock.now_ns() / NS_PER_S)
+            return replace(read(max_age_s), tilt_rad=tilt_rad, moving=True)
+
+        monkeypatch.setattr(robot.head, "state", state)
+        result = controller(robot).execute(LOOK_UP)
+    assert result.outcome is Outcome.FAULT
+    assert 0.0 < result.measured.tilt_rad < math.radians(20)
+
+
+class UnpluggedBase:
+    """What a base does whose cable is out for a while: it drives on, and nobody hears of it."""
+
+    def __init__(self, robot: Robot, drives_m_s: float, from_s: float, to_s: float) -> None:
+        self._robot, self._base, self._speed_m_s = robot, robot.base, drives_m_s
+        self._from_ns, self._to_ns = seconds_to_ns(from_s), seconds_to_ns(to_s)
+
+    def _gap_s(self) -> float:
+        now_ns = self._robot.clock.now_ns()
+        return ns_to_seconds(max(0, min(now_ns, self._to_ns) - self._from_ns))
+
+    def state(self, max_age_s: float) -> BaseState:
+        if self._from_ns < self._robot.clock.now_ns() < self._to_ns:
+            raise StaleData("base: unplugged", "plug it in")
+        state = self._base.state(max_age_s)
+        return replace(state, odom=state.odom @ SE2(self._speed_m_s * self._gap_s(), 0.0, 0.0))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._base, name)
+
+
+@pytest.mark.parametrize(("speed_m_s", "wish"), [(0.3, FORWARD), (-0.2, FORWARD), (0.3, Displacement(forward_m=0.5))])
+def test_a_gap_is_no_reason_to_blame_a_wheel(speed_m_s: float, wish: Displacement):
+    with fake_robot() as robot:
+        base: Any = UnpluggedBase(robot, speed_m_s, 0.5, 2.4)
+        motion = MotionController(robot.clock, base, robot.head)
+        before = motion.follower.predictor.model
+        result = motion.execute(wish)
+    assert result.outcome is Outcome.REACHED, result.detail
+    assert result.measured.forward_m == pytest.approx(wish.forward_m, abs=0.006)
+    assert result.succeeded
+    assert "paused for" in result.detail
+    assert motion.follower.predictor.model == before, "nothing is learned of the motors from a gap"
 
 
 def test_a_stuck_head_times_out():
