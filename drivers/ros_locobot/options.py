@@ -37,14 +37,17 @@ class MasterOptions:
 
     Attributes:
         uri: None means ``ROS_MASTER_URI``, and without that this computer.
-        timeout_s: Limit of each answer of the master or a node.
+        timeout_s: Limit of each answer of the master or a node; a lost answer is asked for again.
         connect_timeout_s: Limit for a topic to be published, a subscriber to connect, and a first message to arrive.
+        patience_s: Silence of the network that is waited out: of master and topics together while connected, and more
+            than ``connect_timeout_s`` for what is under way while connecting.
         monitor_period_s: Period of checks of the master and of the velocity topic's publishers.
     """
 
     uri: str | None = None
     timeout_s: Timeout = 2.0
     connect_timeout_s: Timeout = 5.0
+    patience_s: Timeout = 10.0
     monitor_period_s: Period = 0.5
 
     __pydantic_config__ = config.STRICT

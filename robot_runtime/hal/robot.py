@@ -113,7 +113,11 @@ class Robot:
         return {role: _leaves(localizer) for role, localizer in roles.items() if localizer is not None}
 
     def base_state(self) -> BaseState:
-        """Return the base's state; one that was just connected has a second to report. Raises ``DeviceFault``."""
+        """Return the base's state; a base that was just connected, or whose link has a gap, has some time to report.
+
+        Raises:
+            DeviceFault: the base is silent.
+        """
 
         def reported() -> BaseState | None:
             with suppress(StaleData):
@@ -121,7 +125,8 @@ class Robot:
             return None
 
         max_age_s = STREAMS["base"].max_age_s
-        return wait_for(self.clock, reported, FIRST_STATE_S, max_age_s) or self.base.state(max_age_s)
+        patience_s = max(FIRST_STATE_S, self.motion.patience_s)
+        return wait_for(self.clock, reported, patience_s, max_age_s) or self.base.state(max_age_s)
 
     def check_ready(self) -> None:
         """Check that an episode may begin; while connected.

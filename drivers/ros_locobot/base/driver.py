@@ -128,7 +128,8 @@ class RosBase(RosDevice, GuardedBase):
         if self._options.guard:
             status = self._guard_status
             self._endpoints.append(session.subscribe(status.topic, DiagnosticArray, self._on_guard_status))
-            session.claim_topic(topics.velocity, topics.guard, *self._options.silent_publishers)
+            if topics.guard in session.master.graph().publishers.get(topics.velocity, ()):  # else it was remapped
+                session.claim_topic(topics.velocity, topics.guard, *self._options.silent_publishers)
         command = self._command_topic
         session.claim_topic(command, *self._options.silent_publishers)
         for topic in dict.fromkeys((command, topics.velocity)):

@@ -9,6 +9,10 @@ class MasterGone(DeviceFault):
     """No ROS master answers at the URI in time, or it is not the one of the beginning."""
 
 
+class LinkLost(MasterGone):
+    """Neither the master nor any topic has been heard for longer than the patience."""
+
+
 class WrongDefinition(DeviceFault):
     """A node uses another definition of a message: another type, or another md5 of the same type."""
 

@@ -14,7 +14,7 @@ import xmlrpc.client
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlparse
 
 from rosgraph.network import ROSHandshakeException, read_ros_handshake_header, write_ros_handshake_header
@@ -22,9 +22,14 @@ from rosgraph.network import ROSHandshakeException, read_ros_handshake_header, w
 from drivers.ros_locobot.connection.errors import MasterGone, WrongDefinition
 from robot_runtime.errors import DeviceFault
 
+T = TypeVar("T")
+
 CALLER_ID = "/robot_runtime"
 UNREACHABLE = (OSError, http.client.HTTPException, xmlrpc.client.Error)
 """The exceptions of :func:`call_api` when there is no answer."""
+
+ATTEMPTS = 4
+"""Calls of which one must be answered while connecting: on a wireless link, some packets are lost, and some seconds."""
 
 LEAVING_S = 0.5
 """Time that a node may take from its refusal of subscribers until its master knows that it has left."""
@@ -50,6 +55,19 @@ def call_api(
     return int(code), str(text), value
 
 
+def call_patiently(call: Callable[[], T], attempts: int) -> T:
+    """Return the result of a call that is repeated while nobody answers. Raises its last error, a refusal at once."""
+    while True:
+        attempts -= 1
+        try:
+            return call()
+        except (ConnectionRefusedError, xmlrpc.client.Fault):
+            raise
+        except UNREACHABLE:
+            if attempts <= 0:
+                raise
+
+
 @dataclass(frozen=True)
 class Graph:
     """The publishing and subscribing nodes of each topic."""
@@ -66,11 +84,12 @@ class Master:
     Args:
         uri: E.g. ``http://locobot:11311``.
         timeout_s: Time limit of every call.
+        attempts: Number of calls of which one must be answered.
     """
 
-    def __init__(self, uri: str, timeout_s: float) -> None:
+    def __init__(self, uri: str, timeout_s: float, attempts: int = 1) -> None:
         self.uri = uri
-        self._timeout_s = timeout_s
+        self._timeout_s, self._attempts = timeout_s, attempts
 
     def identity(self) -> str:
         """Return a text that differs between two masters that run at one URI one after the other."""
@@ -113,7 +132,9 @@ class Master:
 
     def _raw(self, method: str, *arguments: Any) -> tuple[int, str, Any]:
         try:
-            return call_api(self.uri, method, *arguments, timeout_s=self._timeout_s)
+            return call_patiently(
+                partial(call_api, self.uri, method, *arguments, timeout_s=self._timeout_s), self._attempts
+            )
         except xmlrpc.client.Fault:
             raise
         except UNREACHABLE as error:
@@ -135,15 +156,19 @@ def publisher_definition(node_uri: str, topic: str, timeout_s: float) -> tuple[s
     Raises:
         DeviceFault: The node cannot be reached in time; usually it advertises a host name that is unknown here.
     """
-    try:
+
+    def handshake() -> dict[str, str]:
         code, text, protocol = call_api(node_uri, "requestTopic", topic, [["TCPROS"]], timeout_s=timeout_s)
         if code != 1:
-            raise OSError(text)
+            raise ConnectionRefusedError(text)
         _, host, port = protocol
         with socket.create_connection((host, port), timeout=timeout_s) as connection:
             greeting = {"callerid": CALLER_ID, "topic": topic, "md5sum": "*", "type": "*", "tcp_nodelay": "1"}
             write_ros_handshake_header(connection, greeting)
-            header = read_ros_handshake_header(connection, io.BytesIO(), 65536)
+            return dict(read_ros_handshake_header(connection, io.BytesIO(), 65536))
+
+    try:
+        header = call_patiently(handshake, ATTEMPTS)
     except (*UNREACHABLE, ROSHandshakeException, ValueError) as error:
         host_name = urlparse(node_uri).hostname
         raise DeviceFault(

@@ -5,6 +5,9 @@
     open ──► master reachable? ──► node ──► /clock? ──► monitor thread: same master? only publisher?
                                                             └── fault: listeners notified, raised by every read
 
+A gap in the link is no fault: the monitor's calls are lost before anything else is, because each needs a connection of
+its own. Only when no topic delivers anything either, for ``patience_s``, the link is given up.
+
 A connection that has faulted stays so until every device is closed. Connecting again registers everything again, also
 with a master that was restarted meanwhile.
 """
@@ -27,11 +30,12 @@ from rosgraph_msgs.msg import Clock as ClockMessage
 
 from drivers.ros_locobot.connection.acknowledge import AcknowledgePublisher
 from drivers.ros_locobot.connection.clock import HELD_UP, SIMULATED_SKEW_S, RosClock
-from drivers.ros_locobot.connection.errors import MasterGone, SecondPublisher
-from drivers.ros_locobot.connection.master import Master, check_publishers, wait_until
+from drivers.ros_locobot.connection.errors import LinkLost, MasterGone, SecondPublisher
+from drivers.ros_locobot.connection.master import ATTEMPTS, Master, check_publishers, wait_until
 from drivers.ros_locobot.connection.node import join_network
 from drivers.ros_locobot.options import MasterOptions
 from drivers.ros_locobot.protocol import ACKNOWLEDGE_TOPIC
+from robot_runtime.common.clock import SystemClock, ns_to_seconds
 from robot_runtime.errors import DeviceFault, RuntimeFault, StaleData
 
 T = TypeVar("T")
@@ -40,6 +44,9 @@ IMAGE_BUFFER_BYTES = 2**24
 """Receive buffer of image topics. rospy's 64 KiB would leave half a second of old images in the socket."""
 
 POLL_S = 0.02
+
+LEAST_UNANSWERED = 3
+"""Calls of the monitor in a row without an answer before anything follows from them."""
 
 _CALL_ERRORS = (OSError, rospy.ROSException, xmlrpc.client.Error, http.client.HTTPException)
 """The exceptions that rospy raises when the master is gone."""
@@ -69,13 +76,16 @@ class Session:
         self._acknowledge: AcknowledgePublisher | None = None
         self._acknowledged: dict[rospy.Subscriber, str] = {}
         self._master: Master | None = None
+        self._host = SystemClock()
+        self._heard_ns = self._answered_ns = 0
+        self._unanswered = 0
 
     @property
     def master(self) -> Master:
         """The master's API, usable before, during and after the connection."""
         if self._master is None:
             uri = self.options.uri or os.environ.get("ROS_MASTER_URI") or rosgraph.rosenv.DEFAULT_MASTER_URI
-            self._master = Master(uri.rstrip("/"), self.options.timeout_s)
+            self._master = Master(uri.rstrip("/"), self.options.timeout_s, ATTEMPTS)
         return self._master
 
     @property
@@ -181,6 +191,7 @@ class Session:
             self.check_definition(topic, message)
 
         def guarded(received: Any) -> None:
+            self._heard_ns = self._host.now_ns()
             try:
                 callback(received)
             except RuntimeFault as fault:
@@ -254,7 +265,8 @@ class Session:
         for endpoint in endpoints:
             if endpoint is not None:
                 try:
-                    self.call_with_timeout(endpoint.unregister, f"leaving {endpoint.resolved_name}")
+                    leaving = f"leaving {endpoint.resolved_name}"
+                    self.call_with_timeout(endpoint.unregister, leaving, self.options.connect_timeout_s)
                 except MasterGone as error:
                     log.warning("%s", error.message)
             topic = self._acknowledged.pop(endpoint, None)
@@ -276,8 +288,19 @@ class Session:
         if sender not in self._exclusive.get(topic, (sender,)):
             raise _second_publisher(topic, sender)
 
-    def call_with_timeout(self, call: Callable[[], T], what: str) -> T:
-        """Return the result of a blocking call of rospy. Raises ``MasterGone`` after ``connect_timeout_s``."""
+    def call_with_timeout(self, call: Callable[[], T], what: str, limit_s: float | None = None) -> T:
+        """Return the result of a blocking call of rospy.
+
+        Args:
+            call: The call. It cannot be repeated; the system repeats what is lost of it on the way.
+            what: Description of the call.
+            limit_s: Time limit; None for that of connecting.
+
+        Raises:
+            MasterGone: It has not returned in time.
+        """
+        if limit_s is None:
+            limit_s = self._connecting_s
         future: Future[T] = Future()
 
         def work() -> None:
@@ -287,7 +310,6 @@ class Session:
                 future.set_exception(error)
 
         threading.Thread(target=work, name=f"ros: {what}", daemon=True).start()
-        limit_s = self.options.connect_timeout_s
         try:
             return future.result(limit_s)
         except (FutureTimeout, *_CALL_ERRORS) as error:
@@ -297,8 +319,21 @@ class Session:
                 "check that roscore runs on the robot and is not suspended, then connect again",
             ) from error
 
+    @property
+    def _connecting_s(self) -> float:
+        """Time limit of what is under way while connecting, with a gap in the link."""
+        return self.options.connect_timeout_s + self.options.patience_s
+
     def _wait_for_subscriber(self, publisher: rospy.Publisher) -> bool:
-        return wait_until(lambda: self.has_subscriber(publisher), self.wait, self.options.connect_timeout_s, POLL_S)
+        """Wait for a connection, for longer if a node has announced that it will connect."""
+
+        def connected() -> bool:
+            return self.has_subscriber(publisher)
+
+        if wait_until(connected, self.wait, self.options.connect_timeout_s, POLL_S):
+            return True
+        announced = bool(self._subscribing_nodes(publisher.resolved_name))
+        return announced and wait_until(connected, self.wait, self.options.patience_s, POLL_S)
 
     def _subscribing_nodes(self, topic: str) -> list[str]:
         return [node for node in self.master.graph().subscribers.get(topic, ()) if node != self.node]
@@ -317,6 +352,8 @@ class Session:
         self._fault = None
         self._stop.clear()
         identity = self.master.identity()
+        self._heard_ns = self._answered_ns = self._host.now_ns()
+        self._unanswered = 0
         self.call_with_timeout(lambda: join_network(self.master.uri), "joining as a node")
         self.clock.restart()
         if self.master.parameter("/use_sim_time", False):
@@ -353,7 +390,7 @@ class Session:
                 simulators[0],
             )
         self._clock_subscriber = self.subscribe("/clock", ClockMessage, tick)
-        if not started.wait(self.options.connect_timeout_s):
+        if not started.wait(self._connecting_s):
             self.unsubscribe(self._clock_subscriber)
             raise StaleData(
                 "topic /clock has delivered nothing, but /use_sim_time is set",
@@ -361,27 +398,60 @@ class Session:
             )
 
     def _watch(self, identity: str) -> None:
+        master = Master(self.master.uri, self.options.timeout_s)
         while self._fault is None and not self._stop.wait(self.options.monitor_period_s):
-            self._check_network(identity)
+            self._check_network(master, identity)
 
-    def _check_network(self, identity: str) -> None:
+    def _check_network(self, master: Master, identity: str) -> None:
+        """Ask the master once; what it answers counts at once, that it does not answer only after some time."""
         try:
-            if self.master.identity() != identity:
-                raise MasterGone(
-                    f"ROS master {self.master.uri} was restarted and does not know the earlier nodes",
-                    "restart the robot's nodes, then connect again",
+            if master.identity() != identity:
+                self.fail(
+                    MasterGone(
+                        f"ROS master {master.uri} was restarted and does not know the earlier nodes",
+                        "restart the robot's nodes, then connect again",
+                    )
                 )
-            self._check_exclusive()
+                return
+            self._check_exclusive(master)
+        except MasterGone as gone:
+            self._unanswered += 1
+            self._look_after_link(gone)
         except RuntimeFault as fault:
             self.fail(fault)
+        else:
+            if self._unanswered > 1:
+                log.warning("link to the robot: ROS master %s answers again", master.uri)
+            self._unanswered, self._answered_ns = 0, self._host.now_ns()
 
-    def _check_exclusive(self) -> None:
+    def _look_after_link(self, gone: MasterGone) -> None:
+        """Give the connection up if the master's computer says that there is none, or nothing is heard any more."""
+        if self._unanswered == 2:
+            log.warning("link to the robot: %s; waiting", gone.message)
+        if self._unanswered < LEAST_UNANSWERED:
+            return
+        if isinstance(gone.__cause__, ConnectionRefusedError):
+            self.fail(gone)
+            return
+        now_ns = self._host.now_ns()
+        silent_s = ns_to_seconds(now_ns - max(self._answered_ns, self._heard_ns))
+        if silent_s > self.options.patience_s:
+            self.fail(
+                LinkLost(
+                    f"link to the robot: for {silent_s:.1f} s no message of any topic has come, and ROS master "
+                    f"{self.master.uri} has not answered, {self._unanswered} times",
+                    "check the network between the computers and whether the robot's is on, then connect again",
+                )
+            )
+
+    def _check_exclusive(self, master: Master | None = None) -> None:
         if not self._exclusive:
             return
-        publishers = self.master.graph().publishers
+        master = master or self.master
+        publishers = master.graph().publishers
         for topic, allowed in tuple(self._exclusive.items()):
             for node in publishers.get(topic, ()):
-                if node not in allowed and not self.master.is_dead(node):
+                if node not in allowed and not master.is_dead(node):
                     raise _second_publisher(topic, node)
 
 

@@ -21,7 +21,7 @@ MASTER_TIMEOUT_S, CONNECT_TIMEOUT_S = 2.0, 5.0
 FEEDBACK_TIMEOUT_S: Mapping[str, float] = {"pyrobot-kobuki": 0.1, "interbotix": 0.1, "pyrobot-create": 0.35}
 """Five periods of a Kobuki's 50 Hz, and three and a half of the default 10 Hz of a Create's driver."""
 
-UNUSED = {"base": ("guard", "rate_hz", "empty_v"), "master": ("uri", "connect_timeout_s")}
+UNUSED = {"base": ("guard", "rate_hz", "empty_v"), "master": ("uri", "connect_timeout_s", "patience_s")}
 """Options of the robot's YAML that the guard does not use, but that may be copied with the others."""
 
 
