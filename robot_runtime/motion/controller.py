@@ -293,7 +293,7 @@ def look_refusal(
         slack_rad: difference from the head's reach that does not matter.
     """
     lowest_rad, highest_rad = head.min_tilt_rad - slack_rad, head.max_tilt_rad + slack_rad
-    limits = f"the head's are {math.degrees(head.min_tilt_rad):.0f}° to {math.degrees(head.max_tilt_rad):.0f}°"
+    limits = f"the head's {math.degrees(head.min_tilt_rad):.0f}° to {math.degrees(head.max_tilt_rad):.0f}°"
     if limits_rad is not None:
         low_rad, high_rad = limits_rad
         half_rad = abs(step_rad) / 2

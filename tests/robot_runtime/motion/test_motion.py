@@ -310,7 +310,7 @@ def test_a_look_past_the_heads_reach_moves_nothing_and_has_failed(degrees: float
         head = robot.head.state(0.2)
     assert {result.outcome for result in results} == {Outcome.REACHED}
     assert [result.succeeded for result in results] == [True] * possible + [False] * 2
-    assert "beyond the limits: the head's are" in results[-1].detail
+    assert "beyond the limits: the head's -" in results[-1].detail
     assert results[-1].measured == Displacement()
     assert math.degrees(head.tilt_rad) == pytest.approx(possible * degrees, abs=0.01)  # on the grid
 
