@@ -26,7 +26,7 @@ class FakeLocalizer(FakeDevice, Localizer):
     ) -> None:
         super().__init__(name, clock, script)
         self._truth = truth
-        self._info = LocalizerInfo(f"fake {name}", frame, rate_hz)
+        self._info = LocalizerInfo(f"fake {name}", frame, rate_hz, is_truth=True)
         self._latency_s = latency_s
         self._period_ns = seconds_to_ns(1 / rate_hz)
         self._due_ns = clock.now_ns()

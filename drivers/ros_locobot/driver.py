@@ -33,7 +33,7 @@ def make_robot(context: RobotContext, name: str, options: Mapping[str, Any], whe
     camera = RosCamera(session, chosen, nominal, motion, name)
 
     def localizer_of(role: str, source: LocalizerOptions) -> RosLocalizer:
-        return make_localizer(role, session, source, chosen, motion, name)
+        return make_localizer(role, session, source, chosen, name)
 
     localizer = localizer_of("localizer", chosen.localizer)
     referee = localizer if chosen.referee == chosen.localizer else localizer_of("referee", chosen.referee)

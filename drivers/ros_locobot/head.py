@@ -16,10 +16,10 @@ from std_msgs.msg import Float64
 
 from drivers.ros_locobot.connection.session import Session
 from drivers.ros_locobot.device import RosDevice
+from drivers.ros_locobot.joints import has_joints, head_angles
 from drivers.ros_locobot.localizer.motion_history import MotionHistory
 from drivers.ros_locobot.options import RosOptions
 from drivers.ros_locobot.robot_variants import VARIANTS, head_limits, topics_of
-from robot_runtime.errors import DeviceFault
 from robot_runtime.hal import Head, HeadLimits, HeadState
 from robot_runtime.hal.head import Stillness
 
@@ -54,7 +54,7 @@ class RosHead(RosDevice, Head):
     def state(self, max_age_s: float) -> HeadState:
         self._require_working()
         received = self._joints.read(max_age_s)
-        pan_rad, tilt_rad = self._angles(received.message)
+        pan_rad, tilt_rad, _ = head_angles(received.message, self._variant.joints, self._limits)
         with self._lock:
             return HeadState(received.stamp_ns, pan_rad, tilt_rad, moving=not self._stillness.still)
 
@@ -97,23 +97,12 @@ class RosHead(RosDevice, Head):
             self._stillness.reset()
 
     def _on_joints(self, message: JointState) -> None:
-        if {self._variant.pan_joint, self._variant.tilt_joint} <= set(message.name):
-            angles = self._angles(message)
-            received = self._joints.receive(message)
-            if received is not None:
-                self._motion.head(received.stamp_ns, *angles)
-                with self._lock:
-                    self._stillness.sample(angles, received.stamp_ns)
-
-    def _angles(self, message: JointState) -> tuple[float, float]:
-        """Return (pan, tilt), left and up positive."""
-        try:
-            pan_rad = message.position[message.name.index(self._variant.pan_joint)]
-            tilt_rad = message.position[message.name.index(self._variant.tilt_joint)]
-        except IndexError:
-            pan_rad = tilt_rad = math.nan
-        if not (math.isfinite(pan_rad) and math.isfinite(tilt_rad)):
-            raise DeviceFault(
-                f"topic {self._joints.topic}: the head's joints have no position", "check the servo driver's log"
-            )
-        return pan_rad, -tilt_rad
+        if not has_joints(message, self._variant.joints):
+            return
+        *angles, why = head_angles(message, self._variant.joints, self._limits)
+        if why:
+            self._joints.lose(why)
+        elif (received := self._joints.receive(message)) is not None:
+            self._motion.head(received.stamp_ns, *angles)
+            with self._lock:
+                self._stillness.sample((angles[0], angles[1]), received.stamp_ns)

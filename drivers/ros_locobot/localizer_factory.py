@@ -25,5 +25,5 @@ def make_localizer(robot: Robot, context: RobotContext, options: Mapping[str, An
         raise ConfigError(
             f"{where}: robot {robot.name!r} is not on ROS, where these poses are", "choose a locobot-ros robot"
         )
-    session, site, motion = robot.base.site
-    return make_source("localizer", session, chosen, site, motion, robot.name)
+    session, site = robot.base.site
+    return make_source("localizer", session, chosen, site, robot.name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, fields
 from typing import Annotated, Literal
 
@@ -20,6 +21,7 @@ from robot_runtime.common.quantities import (
     Spread,
     Timeout,
 )
+from robot_runtime.hal.pose_limits import PoseLimits
 from robot_runtime.placement.offset import Tolerance
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -210,7 +212,7 @@ class LocalizerOptions:
             after motion (AMCL's topic) is better read through tf.
         max_std_m: Standard deviation beyond which the robot counts as lost.
         max_std_deg: As ``max_std_m``.
-        max_jump_m: How far a pose may be from the one before, propagated by odometry.
+        max_jump_m: How far a pose may be from each one of the last meter, propagated by odometry.
         max_jump_deg: As ``max_jump_m``.
         recover_s: How long poses after a jump must be consistent with odometry until they are accepted: longer than any
             action, so that no jump is missed between two reads.
@@ -230,6 +232,12 @@ class LocalizerOptions:
     recover_s: Timeout = 5.0
 
     __pydantic_config__ = config.STRICT
+
+    @property
+    def limits(self) -> PoseLimits:
+        """The limits beyond which the robot counts as lost."""
+        max_std_rad, max_jump_rad = math.radians(self.max_std_deg), math.radians(self.max_jump_deg)
+        return PoseLimits(self.max_std_m, max_std_rad, self.max_jump_m, max_jump_rad, self.recover_s)
 
     def __post_init__(self) -> None:
         if self.source.startswith("pose") != bool(self.topic):

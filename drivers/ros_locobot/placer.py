@@ -20,6 +20,7 @@ from robot_runtime.errors import DeviceFault, InvalidStart, StaleData
 from robot_runtime.hal import Localizer, Placer, Robot
 from robot_runtime.hal.streams import STREAMS
 from robot_runtime.placement.placer import GuidedPlacer, tilt_head
+from robot_runtime.robots.checked_localizer import CheckedLocalizer
 
 SETTLED_S = 0.2
 """Time after which this computer's clock is past the instant of the placement, however late ``/clock`` is."""
@@ -158,6 +159,8 @@ class RealPlacer(RosPlacer):
 
 def _ros_leaves(source: Localizer) -> list[RosLocalizer]:
     """Return the ROS sources that a localizer is, or consists of."""
+    if isinstance(source, CheckedLocalizer):
+        source = source.source
     if isinstance(source, RosLocalizer):
         return [source]
     return [leaf for part in source.sources for leaf in _ros_leaves(part)]

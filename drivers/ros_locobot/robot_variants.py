@@ -46,6 +46,11 @@ class RobotVariant:
     empty_v: float
     namespaced: bool = False
 
+    @property
+    def joints(self) -> tuple[str, str]:
+        """Names of pan and tilt."""
+        return self.pan_joint, self.tilt_joint
+
     def frames(self, robot_name: str) -> Frames:
         """Return the names of the robot's frames."""
         return Frames(f"{robot_name}/" if self.namespaced else "")

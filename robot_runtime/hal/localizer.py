@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,9 @@ from numpy.typing import NDArray
 from robot_runtime.common.geometry import SE2
 from robot_runtime.hal.device import Device
 from robot_runtime.hal.events import Event
+
+if TYPE_CHECKING:
+    from robot_runtime.hal.pose_limits import PoseLimits
 
 
 class PoseStatus(str, Enum):
@@ -47,12 +51,16 @@ class LocalizerInfo:
         rate_hz: nominal.
         mark_m: point of base_link (forward, left) whose positions a source reports that measures positions only:
             without a heading, the robot's center is unknown.
+        is_truth: whether its poses are a simulator's and need no checks.
+        limits: limits of the checks; None for the defaults.
     """
 
     name: str
     frame: str
     rate_hz: float
     mark_m: tuple[float, float] = (0.0, 0.0)
+    is_truth: bool = False
+    limits: PoseLimits | None = None
 
 
 @dataclass(frozen=True, slots=True)

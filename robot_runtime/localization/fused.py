@@ -12,7 +12,7 @@ publishes a pose for every new sample of odometry. Published poses never change;
 that follow, smoothly (``localization.output_smoothing``).
 
 A pose has the status ``lost`` if no measurement was accepted for too long, if all measurements contradict odometry, or
-if its standard deviation is too large. This and the findings of ``localization.health`` are reported as events.
+if its standard deviation is too large. This and the findings of ``hal.pose_health`` are reported as events.
 """
 
 from __future__ import annotations
@@ -33,13 +33,14 @@ from robot_runtime.common.quantities import AngleSpread, ShortTime, Spread, Time
 from robot_runtime.errors import ConfigError, NotConnected, StaleData
 from robot_runtime.hal import Arrivals, Localizer, LocalizerInfo, PoseEstimate, PoseStatus, Robot
 from robot_runtime.hal.events import Event
+from robot_runtime.hal.pose_health import Bounds, HealthLimits, MeasuredPoint, SourceHealth
 from robot_runtime.hal.pose_history import PoseHistory, pose_at
 from robot_runtime.localization.ekf import Decision, PoseFilter
 from robot_runtime.localization.gaussian_pose import Belief, Measurement, covariance_of, whitening
-from robot_runtime.localization.health import Bounds, HealthLimits, SourceHealth
-from robot_runtime.localization.odometry_preintegration import OdometryNoise
+from robot_runtime.localization.odometry_preintegration import OdometryNoise, OdometrySample
 from robot_runtime.localization.output_smoothing import OutputSmoother, SmoothingLimits
 from robot_runtime.localization.relocalization import RelocalizationLimits
+from robot_runtime.robots.checked_localizer import CheckedLocalizer, map_bounds
 from robot_runtime.robots.loader import DeviceConfig, RobotContext, make_device
 
 POLL_S = 0.02
@@ -99,20 +100,14 @@ def make_localizer(robot: Robot, context: RobotContext, options: Mapping[str, An
     absolute = robot.localizer
     if chosen.absolute is not None:
         absolute = make_device(chosen.absolute, Localizer, robot, context, f"{where}.absolute")
+    if isinstance(absolute, CheckedLocalizer):
+        absolute = absolute.source  # a fusion has its own checks of jumps
     if absolute.info.frame != "map":
         raise ConfigError(
             f"{where}: {absolute.info.name!r} reports in {absolute.info.frame!r}, not in the map",
             "name an 'absolute' source that knows the map",
         )
-    return FusedLocalizer(robot.clock, robot.odometry, absolute, chosen, _bounds(context))
-
-
-def _bounds(context: RobotContext) -> Bounds | None:
-    if context.scene is None:
-        return None
-    area = context.scene.map
-    width_m, height_m = area.size_m
-    return area.origin_x_m, area.origin_y_m, area.origin_x_m + width_m, area.origin_y_m + height_m
+    return FusedLocalizer(robot.clock, robot.odometry, absolute, chosen, map_bounds(context.scene))
 
 
 class FusedLocalizer(Localizer):
@@ -123,7 +118,7 @@ class FusedLocalizer(Localizer):
         odometry: localizer in ``odom``.
         absolute: localizers in ``map``.
         options: options of the fusion.
-        bounds: bounds of the map, for ``localization.health``; None if unknown.
+        bounds: bounds of the map, for ``hal.pose_health``; None if unknown.
     """
 
     def __init__(
@@ -140,7 +135,7 @@ class FusedLocalizer(Localizer):
         self._info = LocalizerInfo(name, absolute.info.frame, odometry.info.rate_hz)
         self._health = SourceHealth(absolute.info.name, options.health, bounds)
         self._odometry_health = SourceHealth(odometry.info.name, options.health)
-        self._filter = PoseFilter(options.noise, options.anchor, options.history_s, self._health.admit)
+        self._filter = PoseFilter(options.noise, options.anchor, options.history_s, self._admit)
         self._smoother = OutputSmoother(options.blend)
         self._history = PoseHistory(name, self._info.frame)
         self._lock = threading.RLock()
@@ -276,6 +271,11 @@ class FusedLocalizer(Localizer):
         weights, pose = self._whitened[1], estimate.pose
         mark_m = self._absolute.info.mark_m if len(weights) == 3 else (0.0, 0.0)
         self._filter.add_measurement(Measurement(estimate.stamp_ns, pose.x_m, pose.y_m, pose.yaw_rad, weights, mark_m))
+
+    def _admit(self, measured: Measurement, sample: OdometrySample) -> bool:
+        yaw_rad = measured.yaw_rad if measured.dimensions == 3 else None
+        point = MeasuredPoint(measured.stamp_ns, measured.x_m, measured.y_m, yaw_rad, measured.std_m, measured.lever_m)
+        return self._health.admit(point, sample)
 
     def _report_events(self) -> None:
         """Report the events of new nodes and of the checks."""

@@ -335,6 +335,10 @@ def build_robot(file: RobotFile, path: str, context: RobotContext, chosen: Devic
     robot = replace(
         robot, min_battery_fraction=file.min_battery_fraction, motion=file.motion, stop_inputs=file.stop_inputs
     )
+    if not (robot.localizer.info.is_truth and robot.referee.info.is_truth):
+        from robot_runtime.robots.checked_localizer import checked
+
+        robot = checked(robot, context.scene)
     return replace(robot, placer=robot.placer.fitted(robot))
 
 

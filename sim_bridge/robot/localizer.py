@@ -57,7 +57,7 @@ class SimLocalizer(SimDevice, BufferedLocalizer):
 
     def __init__(self, name: str, frame: str, clock: Clock, read: Callable[[], SE2], options: LocalizerOptions) -> None:
         SimDevice.__init__(self, name)
-        info = LocalizerInfo(name, frame, options.rate_hz)
+        info = LocalizerInfo(name, frame, options.rate_hz, is_truth=True)
         BufferedLocalizer.__init__(self, info, clock, PoseHistory(name, frame), 1 / options.rate_hz)
         self._read = read
         self._options = options

@@ -91,7 +91,9 @@ class CameraTopics:
         self._frame = names.frames.optical
         self._lockstep = lockstep
         self._latency_ns = seconds_to_ns(options.latency_s)
-        self._half_period_ns = seconds_to_ns(0.5 / options.rate_hz)
+        step_ns = context.world.step_ns
+        # Exposures are at steps of the world; of the shorter interval between two, half a period is the farthest.
+        self._half_period_ns = seconds_to_ns(1 / options.rate_hz) // step_ns * step_ns // 2
         self._timer = PeriodicTimer(options.rate_hz, context.world.step_ns)
         self._waiting: list[_Exposure] = []
         self._work: queue.SimpleQueue[_Exposure | None] = queue.SimpleQueue()

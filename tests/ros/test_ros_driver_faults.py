@@ -29,6 +29,7 @@ from robot_runtime.errors import DeviceFault, FrozenCamera, StaleData
 from robot_runtime.hal import Halt, PoseStatus, Robot, Velocity, Zone
 from robot_runtime.motion.controller import MotionController
 from robot_runtime.records import Outcome
+from robot_runtime.robots.checked_localizer import checked
 from robot_runtime.robots.loader import RobotContext
 
 OPTIONS: dict[str, Any] = {
@@ -278,14 +279,15 @@ def test_a_simulator_that_stops_time_hangs_nobody(fault: Any) -> None:
 
 @pytest.mark.slow
 def test_a_jump_of_a_metre_is_lost_until_it_has_held(fault: Any) -> None:
-    with robot(localizer={"source": "tf", "recover_s": 2.0}) as made:
-        assert made.localizer.latest(0.5).status is PoseStatus.OK
+    with robot(localizer={"source": "tf", "recover_s": 2.0}) as made, checked(made, None).localizer as localizer:
+        made.clock.sleep(0.3)
+        assert localizer.latest(0.5).status is PoseStatus.OK
         fault("localizer_jump_m", 1.0)
         made.clock.sleep(0.3)
-        assert made.localizer.latest(0.5).status is PoseStatus.LOST
-        assert made.localizer.at(made.clock.now_ns() - 10**8, 1.0).status is PoseStatus.LOST
+        assert localizer.latest(0.5).status is PoseStatus.LOST
+        assert localizer.at(made.clock.now_ns() - 10**8, 1.0).status is PoseStatus.LOST
         made.clock.sleep(2.2)
-        assert made.localizer.latest(0.5).status is PoseStatus.OK
+        assert localizer.latest(0.5).status is PoseStatus.OK
 
 
 @pytest.mark.slow

@@ -201,7 +201,7 @@ def test_poses_of_the_old_place_that_are_still_on_their_way_are_not_taken(source
     session = Session(options.master, RosClock(0.05, 1.0))
     session.clock.start_simulated(10 * NS_PER_S)
     chosen = LocalizerOptions("pose", "/pose") if source == "pose" else LocalizerOptions("odometry")
-    localizer = make_localizer("localizer", session, chosen, options, MotionHistory(), "robot")
+    localizer = make_localizer("localizer", session, chosen, options, "robot")
 
     def hear(at_ms: int, x_m: float) -> None:
         message = PoseStamped() if source == "pose" else Odometry()

@@ -32,6 +32,7 @@ from robot_runtime.hal.motors import KOBUKI_MOTORS
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.recording.writer import Recorder
 from robot_runtime.records import EndReason, EpisodeEnd, Outcome
+from robot_runtime.robots.checked_localizer import checked
 from robot_runtime.robots.loader import RobotContext
 from robot_runtime.runtime import run_episode
 from robot_runtime.scenes.scene import find_scene, load_scene
@@ -111,6 +112,7 @@ class Run:
 def run(folder: Path, **changes: Any) -> Run:
     """An episode of :class:`Pacing` on the simulated robot."""
     robot = make_robot(RobotContext(None, TASK.camera, 0), "over-ros", {**OPTIONS, **changes}, "test")
+    robot = checked(robot, None)  # as the loader does
     error = None
     recorder = Recorder(folder)
     try:

@@ -18,7 +18,7 @@ TOPIC = "/simulation/ground_truth"
 
 
 def print_pose(message: PoseStamped) -> None:
-    pose = planar_pose(message.pose, "ground truth")
+    pose, _ = planar_pose(message.pose)
     print("truth", pose.x_m, pose.y_m, pose.yaw_rad, time.monotonic(), flush=True)
     acknowledgements.acknowledge(TOPIC, message)
 

@@ -166,7 +166,12 @@ def import_(
     with BagReader(rosbag) as bag, progress_bar() as progress:
         bar = progress.add_task(rosbag.name, total=None, note="steps")
         chosen = _import_options(bag, content, drive, steps)
-        log = _record(out, lambda recorder: import_drive(bag, chosen, recorder, lambda: progress.advance(bar)))
+        notes: list[str] = []
+        log = _record(
+            out, lambda recorder: import_drive(bag, chosen, recorder, lambda: progress.advance(bar), notes.append)
+        )
+    for note in notes:
+        console.print(f"note: {note}", soft_wrap=True, markup=False)
     console.print(f"log: {log}", soft_wrap=True, markup=False)
 
 

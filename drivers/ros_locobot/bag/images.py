@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,8 +15,9 @@ from drivers.ros_locobot.bag.errors import DamagedBag, NoOverlap
 from drivers.ros_locobot.bag.reader import BagMessage, BagReader
 from drivers.ros_locobot.bag.topic_layout import COMPRESSED, COMPRESSED_DEPTH
 from drivers.ros_locobot.bag.trajectory import YAML_REMEDY
-from drivers.ros_locobot.camera.messages import color_image, depth_image, intrinsics
+from drivers.ros_locobot.camera.messages import DepthImages, color_image, intrinsics
 from drivers.ros_locobot.camera.pairing import StampMatcher
+from drivers.ros_locobot.connection.quantities import Sources
 from drivers.ros_locobot.options import RosOptions
 from drivers.ros_locobot.robot_variants import topics_of
 from robot_runtime.common import image_files
@@ -29,7 +31,7 @@ PACKED = "sensor_msgs/CompressedImage"
 WAITING = 60
 """Images that wait for their counterpart: two seconds at 30 Hz."""
 
-_DEPTH_HEADER_BYTES = 12
+_DEPTH_HEADER = struct.Struct("<iff")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,16 +67,25 @@ class BagImages:
         self._bag, self._camera = bag, options.camera
         topics = topics_of(options)
         no_depth = f"{YAML_REMEDY}, or add --without depth to log unknown depths"
-        self.color = _present(bag, topics.color, COMPRESSED, "color", YAML_REMEDY)
+        self.color = _present(bag, topics.color, (COMPRESSED,), "color", YAML_REMEDY)
         self.depth = None
         if "depth" not in without:
-            self.depth = _present(bag, topics.depth, COMPRESSED_DEPTH, "depth registered to color", no_depth)
+            suffixes = (COMPRESSED_DEPTH, COMPRESSED)
+            self.depth = _present(bag, topics.depth, suffixes, "depth registered to color", no_depth)
         bag.require(topics.color_info, ("sensor_msgs/CameraInfo",), "the camera's calibration", YAML_REMEDY)
         info = next(bag.messages((topics.color_info,))).decoded()
         self.intrinsics: Intrinsics = intrinsics(
             info, topics.color_info, self._camera.rectified, self._camera.max_distortion_px
         )
         self.depth_unit_m = 0.0
+        camera = options.camera
+        self._matcher = StampMatcher(WAITING, camera.rate_hz)
+        self._depths = None if self.depth is None else DepthImages(self.depth, camera.depth_min_m, camera.depth_max_m)
+
+    def finish(self) -> list[str]:
+        """Return what was noticed in the images, for people. Raises ``DepthUnit`` if no image had a usable depth."""
+        notes = [] if self._depths is None else [self._depths.finish(), self._matcher.skew]
+        return [f"topic {self.depth}: {note}" for note in notes if note]
 
     def span_ns(self) -> tuple[int, int]:
         """Return when images were received, by the recorder's clock."""
@@ -101,7 +112,7 @@ class BagImages:
                 return
             if stamp_ns > windows[count].last_ns:
                 raise self._no_image(windows[count])
-            if stamp_ns >= windows[count].first_ns:
+            if min(stamp_ns, stamp_ns if depth is None else depth.stamp_ns) >= windows[count].first_ns:
                 yield self._frame(color, depth)
                 count += 1
         if count < len(windows):
@@ -109,12 +120,13 @@ class BagImages:
 
     def _pairs(self) -> Iterator[tuple[BagMessage, BagMessage | None]]:
         """Yield images of the same exposure."""
-        matcher = StampMatcher(WAITING)
+        sources = Sources()
         for message in self._bag.messages(self._topics):
+            sources.check(f"topic {message.topic}", message.node)
             if self.depth is None:
                 yield message, None
-            elif match := matcher.add(int(message.topic != self.color), message.stamp_ns, message):
-                yield match
+            elif match := self._matcher.add(int(message.topic != self.color), message.stamp_ns, message):
+                yield match[0], match[1]
 
     @property
     def _topics(self) -> tuple[str, ...]:
@@ -122,20 +134,19 @@ class BagImages:
 
     def _no_image(self, window: TimeWindow) -> NoOverlap:
         first_s, last_s = ns_to_seconds(window.first_ns), ns_to_seconds(window.last_ns)
-        return NoOverlap(
-            f"topics {' and '.join(self._topics)}: no image of the same stamp on all of them from {first_s:.3f} s to "
-            f"{last_s:.3f} s, while the robot stood there",
-            "record at a higher rate, with color and depth synchronized (enable_sync:=true on a RealSense)",
-        )
+        why, remedy = "no image", "record at a higher rate"
+        if self.depth is not None:
+            why, remedy = self._matcher.no_pair(self.color, self.depth)
+        where = f"from {first_s:.3f} s to {last_s:.3f} s, while the robot stood there"
+        return NoOverlap(f"topics {' and '.join(self._topics)}: no image of all of them {where}: {why}", remedy)
 
     def _frame(self, color: BagMessage, depth: BagMessage | None) -> RgbdFrame:
         rgb = self._rgb(color)
         i = self.intrinsics
         depth_m: NDArray[np.float32] = np.zeros(rgb.shape[:2], np.float32)
-        if depth is not None:
-            camera = self._camera
+        if depth is not None and self._depths is not None:
             message = depth.decoded() if depth.kind == RAW else unpacked_depth(depth)
-            depth_m, unit_m = depth_image(message, depth.topic, camera.depth_min_m, camera.depth_max_m)
+            depth_m, unit_m = self._depths.convert(message)
             self.depth_unit_m = self.depth_unit_m or unit_m
         for topic, shape in ((color.topic, rgb.shape[:2]), (depth.topic if depth else color.topic, depth_m.shape)):
             if shape != (i.height, i.width):
@@ -172,21 +183,32 @@ class _Unpacked:
 
 
 def unpacked_depth(message: BagMessage) -> Any:
-    """Return a ``compressedDepth`` image (a header of 12 bytes, then a PNG) without compression.
+    """Return a depth image of image_transport without compression, as a sensor_msgs/Image.
+
+    It is a PNG of 16 bits. In ``compressedDepth`` a header of 12 bytes precedes it (compressed_depth_image_transport):
+    format, then A and B, with which depths in meters are stored as ``A / depth + B``.
 
     Raises:
-        DamagedBag: Not a PNG, or of meters, which that transport quantizes with two parameters of its header.
+        DamagedBag: Neither; names the format.
     """
     packed = message.decoded()
-    pixels = _decoded(bytes(packed.data[_DEPTH_HEADER_BYTES:]), cv2.IMREAD_UNCHANGED)
-    if not packed.format.startswith("16UC1") or pixels is None or pixels.dtype != np.uint16 or pixels.ndim != 2:
+    data, encoding = bytes(packed.data), packed.format.split(";")[0].strip()
+    has_header = "compressedDepth" in packed.format or message.topic.endswith(COMPRESSED_DEPTH)
+    pixels = _decoded(data[_DEPTH_HEADER.size if has_header else 0 :], cv2.IMREAD_UNCHANGED)
+    is_quantized = encoding == "32FC1" and has_header and len(data) > _DEPTH_HEADER.size
+    if pixels is None or pixels.dtype != np.uint16 or pixels.ndim != 2 or (encoding == "32FC1") != is_quantized:
         raise DamagedBag(
             f"topic {message.topic}: the depth image of {ns_to_seconds(message.stamp_ns):.3f} s ({packed.format!r}) is "
-            "not a PNG of 16-bit millimeters",
-            "record the depth topic without compression, or make the camera publish 16UC1",
+            "not a PNG of 16 bits",
+            "record the depth topic without compression, or with image_transport's PNG: other formats lose depth",
         )
     height, width = pixels.shape
-    return _Unpacked(height, width, "16UC1", 2 * width, pixels.astype("<u2").tobytes())
+    if not is_quantized:
+        return _Unpacked(height, width, "16UC1", 2 * width, pixels.astype("<u2").tobytes())
+    _, a, b = _DEPTH_HEADER.unpack_from(data)
+    depth_m = np.zeros(pixels.shape, "<f4")
+    np.divide(a, pixels - np.float32(b), out=depth_m, where=pixels > 0)
+    return _Unpacked(height, width, "32FC1", 4 * width, depth_m.tobytes())
 
 
 def _decoded(data: bytes, flags: int) -> NDArray[Any] | None:
@@ -197,10 +219,11 @@ def _decoded(data: bytes, flags: int) -> NDArray[Any] | None:
         return None
 
 
-def _present(bag: BagReader, topic: str, suffix: str, what: str, remedy: str) -> str:
-    """Return the topic, or its compressed variant, whichever the bag has."""
-    if topic not in bag.kinds and topic + suffix in bag.kinds:
-        bag.require(topic + suffix, (PACKED,), what, remedy)
-        return topic + suffix
+def _present(bag: BagReader, topic: str, suffixes: Sequence[str], what: str, remedy: str) -> str:
+    """Return the topic, or its first compressed variant that the bag has."""
+    packed = next((topic + suffix for suffix in suffixes if topic + suffix in bag.kinds), None)
+    if topic not in bag.kinds and packed is not None:
+        bag.require(packed, (PACKED,), what, remedy)
+        return packed
     bag.require(topic, (RAW, PACKED), what, remedy)
     return topic

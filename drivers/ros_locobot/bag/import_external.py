@@ -10,7 +10,7 @@ A bag does not contain the Guard's halts, commands without effect, and the drive
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -36,12 +36,17 @@ from drivers.ros_locobot.robot_variants import base_frame
 from robot_runtime.common.clock import ns_to_seconds
 from robot_runtime.common.geometry import SE2
 from robot_runtime.hal import RgbdFrame
+from robot_runtime.hal.events import Event
 from robot_runtime.records import EndReason, EpisodeEnd, StepRecord, StepTimes, Subscriber
 from robot_runtime.sensors import ObservationBuilder, observations_of
 
 
 def import_drive(
-    bag: BagReader, options: ImportOptions, into: Subscriber, on_step: Progress = lambda: None
+    bag: BagReader,
+    options: ImportOptions,
+    into: Subscriber,
+    on_step: Progress = lambda: None,
+    on_note: Callable[[str], object] = lambda _: None,
 ) -> EpisodeEnd:
     """Pass the drive to a subscriber as an episode. Reads the bag twice, images one at a time.
 
@@ -50,6 +55,7 @@ def import_drive(
         options: Of the import.
         into: Gets the records.
         on_step: Called after every step.
+        on_note: Called with what was noticed in the data: lost samples, a robot that was lost, skewed images.
 
     Raises:
         RecordingError: A topic is missing, damaged or has another definition, stamps are of several clocks, or topics
@@ -57,12 +63,18 @@ def import_drive(
         NotAnAction: Names the time and the motion.
         ConfigError: The task does not fit the camera.
         EpisodeError: The drive is not of that episode.
-        DeviceFault: Images or poses cannot be used, such as depth in another unit than its encoding's.
+        DeviceFault: Images or poses cannot be used, such as depth in another unit than its encoding's, or a topic
+            that two nodes publish.
     """
     images = BagImages(bag, options.ros, options.without)
     drive = read_drive(bag, options.ros, options.without)
     check_clocks(drive.delays_ns | images.delays_ns())
+    for lost in drive.lost:
+        on_note(str(lost))
     tracks = () if options.poses == "odometry" else _localizers(bag, options, drive)
+    for track in dict.fromkeys(tracks):
+        if track.losses:
+            on_note(track.losses)
     section = _overlap(drive, images, tracks)
     if options.task is None:
         driven = waypoint_steps(section, options.every_m, math.radians(options.every_deg))
@@ -85,6 +97,9 @@ def import_drive(
     for index, (step, frame) in enumerate(zip(driven, chain([first], frames), strict=True)):
         last = steps.add(index, step, frame)
         on_step()
+    for note in images.finish():
+        into.on_event(Event(last.times.observed_ns, "import", "images", note))
+        on_note(note)
     end = _end(options, section, last)
     into.on_episode_end(end)
     return end
@@ -141,10 +156,16 @@ class _Steps:
     builder: ObservationBuilder
     into: Subscriber
     row: int
+    reported: int = 0
 
     def add(self, index: int, step: DrivenStep, frame: RgbdFrame) -> StepRecord:
         """Add the step whose image is ``frame``."""
         newest = self.drive.base.newest_at(frame.stamp_ns)
+        events = sorted({*self.pose.events, *self.referee.events}, key=lambda event: event.stamp_ns)
+        due = [event for event in events[self.reported :] if event.stamp_ns <= frame.stamp_ns]
+        for event in due:
+            self.into.on_event(event)
+        self.reported += len(due)
         while self.row <= newest:
             self.into.on_base_state(self.drive.base_state(self.row))
             self.row += 1

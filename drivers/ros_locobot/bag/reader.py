@@ -21,6 +21,7 @@ from typing_extensions import Self
 from drivers.ros_locobot.bag.definitions import md5_of, stored_name, typestore
 from drivers.ros_locobot.bag.errors import DamagedBag, MissingTopic
 from drivers.ros_locobot.connection.errors import WrongDefinition
+from drivers.ros_locobot.connection.quantities import UNKNOWN
 from robot_runtime.common.clock import NS_PER_S, ns_to_seconds
 from robot_runtime.errors import RecordingError
 
@@ -56,12 +57,14 @@ class BagMessage:
         kind: Its type, such as ``std_msgs/String``.
         at_ns: Time of reception by the recorder's clock.
         data: Serialized; see :meth:`decoded`.
+        node: The publisher's name, ``UNKNOWN`` if the bag does not have it.
     """
 
     topic: str
     kind: str
     at_ns: int
     data: bytes
+    node: str = UNKNOWN
 
     @property
     def stamp_ns(self) -> int:
@@ -164,7 +167,8 @@ class BagReader:
             if item is None:
                 return
             connection, at_ns, data = item
-            yield BagMessage(connection.topic, denormalize_msgtype(connection.msgtype), at_ns, data)
+            node = getattr(connection.ext, "callerid", None) or UNKNOWN
+            yield BagMessage(connection.topic, denormalize_msgtype(connection.msgtype), at_ns, data, node)
 
     @contextmanager
     def _errors(self) -> Iterator[None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,3 +88,32 @@ class Samples:
     def pose_between(self, before: int, after: int, fraction: float) -> SE2:
         """Return the interpolated pose of a :meth:`bracket`."""
         return self.pose(before) if before == after else self.pose(before).interpolate(self.pose(after), fraction)
+
+
+@dataclass
+class LostSamples:
+    """Messages of a topic that are unusable.
+
+    Attributes:
+        topic: For messages.
+        count: Number of them.
+        first_ns: Stamp of the first.
+        last_ns: Stamp of the last.
+        why: Reason of the first.
+    """
+
+    topic: str
+    count: int = 0
+    first_ns: int = 0
+    last_ns: int = 0
+    why: str = ""
+
+    def add(self, stamp_ns: int, why: str) -> None:
+        """Count a message."""
+        if not self.count:
+            self.first_ns, self.why = stamp_ns, why
+        self.count, self.last_ns = self.count + 1, stamp_ns
+
+    def __str__(self) -> str:
+        first_s, last_s = ns_to_seconds(self.first_ns), ns_to_seconds(self.last_ns)
+        return f"topic {self.topic}: {self.count} messages from {first_s:.3f} s to {last_s:.3f} s are lost: {self.why}"

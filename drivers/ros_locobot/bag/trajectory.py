@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 
 from drivers.ros_locobot.bag.errors import MissingTopic, NotOneClock
 from drivers.ros_locobot.bag.reader import BagMessage, BagReader
-from drivers.ros_locobot.bag.stamped_series import Samples
+from drivers.ros_locobot.bag.stamped_series import LostSamples, Samples
+from drivers.ros_locobot.connection.quantities import Sources
 from drivers.ros_locobot.guard.safety_sources import SAFETY_SOURCES, Reports, SafetySource, tracker_of
-from drivers.ros_locobot.localizer.messages import planar_pose
+from drivers.ros_locobot.joints import has_joints, head_angles
+from drivers.ros_locobot.localizer.messages import odometry_pose
 from drivers.ros_locobot.options import RosOptions
-from drivers.ros_locobot.robot_variants import VARIANTS, kobuki_charge, topics_of
+from drivers.ros_locobot.robot_variants import VARIANTS, head_limits, kobuki_charge, topics_of
 from drivers.ros_locobot.topics import TOPICS
 from robot_runtime.common.clock import ns_to_seconds
 from robot_runtime.common.geometry import SE2
@@ -39,11 +41,13 @@ class RecordedDrive:
             as values of ``Zone``.
         head: Rows pan_rad, tilt_rad (up positive); None if unknown: then the head looks straight ahead.
         delays_ns: The shortest delay of each topic from stamp to recorder.
+        lost: Messages that are unusable.
     """
 
     base: Samples
     head: Samples | None
     delays_ns: dict[str, int]
+    lost: tuple[LostSamples, ...] = ()
 
     @property
     def poses(self) -> NDArray[np.float64]:
@@ -111,7 +115,7 @@ def read_drive(bag: BagReader, options: RosOptions, without: Collection[str]) ->
         WrongDefinition: Names the topic.
         DamagedBag: Names the topic.
         NotOneClock: Names the topic.
-        DeviceFault: Odometry is not a pose.
+        TwoSources: Names the topic and two nodes that publish it.
     """
     return _DriveReader(bag, options, without).read()
 
@@ -129,6 +133,9 @@ class _DriveReader:
         self._base = Samples(topics.odom, 10)
         self._head = None if "head" in without else Samples(topics.joints, 2)
         self._delays_ns: dict[str, int] = {}
+        self._sources = Sources()
+        self._lost: dict[str, LostSamples] = {}
+        self._limits = head_limits(options)
         self._handlers: dict[str, _Handler] = {}
         self._require(topics.odom, "nav_msgs/Odometry", "odometry", self._odometry)
         if self._head is not None:
@@ -140,12 +147,15 @@ class _DriveReader:
     def read(self) -> RecordedDrive:
         for message in self._bag.messages(tuple(self._handlers)):
             self._handlers[message.topic](message)
+        for samples, what in ((self._base, "odometry"), (self._head, "the head")):
+            if samples is not None and not len(samples) and (lost := self._lost.get(samples.topic)) is not None:
+                raise MissingTopic(f"{self._bag.path}: {lost}: nothing of {what} is left", YAML_REMEDY)
         if self._head is not None and not len(self._head):
             names = ", ".join((self._variant.pan_joint, self._variant.tilt_joint))
             raise MissingTopic(
                 f"{self._bag.path}: no message on topic {self._topics.joints} has the joints {names}", YAML_REMEDY
             )
-        return RecordedDrive(self._base, self._head, self._delays_ns)
+        return RecordedDrive(self._base, self._head, self._delays_ns, tuple(self._lost.values()))
 
     def _require(
         self, topic: str, kind: str | tuple[str, ...], what: str, handler: _Handler, remedy: str = YAML_REMEDY
@@ -180,13 +190,17 @@ class _DriveReader:
 
     def _stamp_ns(self, message: BagMessage) -> int:
         stamp_ns = message.stamp_ns
+        self._sources.check(f"topic {message.topic}", message.node)
         delay_ns = message.at_ns - stamp_ns
         self._delays_ns[message.topic] = min(delay_ns, self._delays_ns.get(message.topic, delay_ns))
         return stamp_ns
 
     def _odometry(self, message: BagMessage) -> None:
         stamp_ns, odometry = self._stamp_ns(message), message.decoded()
-        pose = planar_pose(odometry.pose.pose, message.topic)
+        pose, why = odometry_pose(odometry)
+        if why:
+            self._lose(message, why)
+            return
         self._tracker.alive(stamp_ns)
         levels = self._tracker.feedback(stamp_ns)
         zones = (0, 0, 0)
@@ -197,13 +211,19 @@ class _DriveReader:
         self._base.add(stamp_ns, *row)
 
     def _joints(self, message: BagMessage) -> None:
-        joints, variant = message.decoded(), self._variant
+        joints = message.decoded()
         assert self._head is not None
-        if {variant.pan_joint, variant.tilt_joint} <= set(joints.name) and len(joints.position) == len(joints.name):
-            pan_rad = joints.position[joints.name.index(variant.pan_joint)]
-            # In both stacks a positive tilt of the joint looks down.
-            tilt_rad = -joints.position[joints.name.index(variant.tilt_joint)]
-            self._head.add(self._stamp_ns(message), pan_rad, tilt_rad)
+        if not has_joints(joints, self._variant.joints):
+            return
+        pan_rad, tilt_rad, why = head_angles(joints, self._variant.joints, self._limits)
+        stamp_ns = self._stamp_ns(message)
+        if why:
+            self._lose(message, why)
+        else:
+            self._head.add(stamp_ns, pan_rad, tilt_rad)
+
+    def _lose(self, message: BagMessage, why: str) -> None:
+        self._lost.setdefault(message.topic, LostSamples(message.topic)).add(message.stamp_ns, why)
 
     def _safety(self, source: SafetySource) -> _Handler:
         def handle(message: BagMessage) -> None:

@@ -21,7 +21,7 @@ from drivers.ros_locobot.connection.diagnostics import Diagnostics
 from drivers.ros_locobot.connection.session import Session
 from drivers.ros_locobot.device import RosDevice
 from drivers.ros_locobot.guard.node import from_message
-from drivers.ros_locobot.localizer.messages import planar_pose
+from drivers.ros_locobot.localizer.messages import odometry_pose
 from drivers.ros_locobot.localizer.motion_history import MotionHistory
 from drivers.ros_locobot.options import RosOptions
 from drivers.ros_locobot.robot_variants import VARIANTS, base_info, topics_of
@@ -51,14 +51,14 @@ class RosBase(RosDevice, GuardedBase):
         motion: history that gets the odometry.
 
     Attributes:
-        site: session, options and motion, for further devices on the same robot.
+        site: session and options, for further devices on the same robot.
         diagnostics: diagnoses of the robot's drivers.
     """
 
     def __init__(self, name: str, session: Session, options: RosOptions, motion: MotionHistory) -> None:
         RosDevice.__init__(self, "base", session)
         GuardedBase.__init__(self, base_info(options, name), session.clock)
-        self.site = session, options, motion
+        self.site = session, options
         self._motion = motion
         self._topics = topics_of(options)
         self._options = options.base
@@ -87,7 +87,7 @@ class RosBase(RosDevice, GuardedBase):
         voltage_v, fraction = self._sensors.battery()
         return BaseState(
             stamp_ns=odom.stamp_ns,
-            odom=planar_pose(odom.message.pose.pose, self._topics.odom),
+            odom=odometry_pose(odom.message)[0],
             velocity=Velocity(odom.message.twist.twist.linear.x, odom.message.twist.twist.angular.z),
             bumper=feedback.bumper,
             cliff=feedback.cliff,
@@ -196,9 +196,11 @@ class RosBase(RosDevice, GuardedBase):
         self._guard_status.receive(message, stamped=False)  # latched: old on arrival, and still valid
 
     def _on_odom(self, message: Odometry) -> None:
-        received = self._odom.receive(message)
-        if received is not None:
-            self._motion.odom(received.stamp_ns, planar_pose(message.pose.pose, self._odom.topic))
+        pose, why = odometry_pose(message)
+        if why:
+            self._odom.lose(why)
+        elif (received := self._odom.receive(message)) is not None:
+            self._motion.odom(received.stamp_ns, pose)
         with self._lock:
             if self._sensors.alive(self._clock.now_ns()):
                 self._on_levels()

@@ -1,4 +1,4 @@
-"""The camera driver: color and depth of the same exposure, exactly paired, in meters, with an age.
+"""The camera driver: color and depth of the same exposure, in meters, with an age.
 
 Messages are stored as received, and converted to arrays only on request. rospy's queues are short but longer than 1:
 on a busy computer a message may wait, and losing one loses its pair.
@@ -14,8 +14,8 @@ from typing import Any
 from sensor_msgs.msg import CameraInfo as CameraInfoMessage
 from sensor_msgs.msg import Image
 
-from drivers.ros_locobot.camera.messages import color_image, depth_image, intrinsics
-from drivers.ros_locobot.camera.pairing import ExactPairs, Pair
+from drivers.ros_locobot.camera.messages import DepthImages, color_image, intrinsics
+from drivers.ros_locobot.camera.pairing import FramePairs, Pair
 from drivers.ros_locobot.connection.master import wait_until
 from drivers.ros_locobot.connection.session import Session
 from drivers.ros_locobot.connection.topic_cache import TopicCache
@@ -82,8 +82,9 @@ class RosCamera(RosDevice, Camera):
         )
         self._color = self._cache(self._topics.color)
         self._depth = self._cache(self._topics.depth)
+        self._depth_images = DepthImages(self._topics.depth, chosen.depth_min_m, chosen.depth_max_m)
         self._color_info = self._cache(self._topics.color_info)
-        self._pairs = ExactPairs(WAITING, stored=max(2, math.ceil(STORED_S * chosen.rate_hz)))
+        self._pairs = FramePairs(WAITING, chosen.rate_hz, stored=max(2, math.ceil(STORED_S * chosen.rate_hz)))
 
     @property
     def info(self) -> CameraInfo:
@@ -125,7 +126,7 @@ class RosCamera(RosDevice, Camera):
                     "configure the same size for color and depth, as registered depth has",
                 )
         rgb = color_image(pair.color, self._color.topic)
-        depth_m, _ = depth_image(pair.depth, self._depth.topic, self._info.depth_min_m, self._info.depth_max_m)
+        depth_m, _ = self._depth_images.convert(pair.depth)
         return RgbdFrame(pair.stamp_ns, rgb, depth_m)
 
     def _no_pair(self, timeout_s: float) -> StaleData:
@@ -134,10 +135,8 @@ class RosCamera(RosDevice, Camera):
         self._depth.read(timeout_s)
         newest = self._pairs.newest()
         if newest is None or ns_to_seconds(self._clock.now_ns() - newest.stamp_ns) > timeout_s:
-            return StaleData(
-                f"topics {self._color.topic} and {self._depth.topic}: no two images have the same stamp",
-                "make the camera driver synchronize them (enable_sync:=true on a RealSense)",
-            )
+            message, remedy = self._pairs.matcher.no_pair(self._color.topic, self._depth.topic)
+            return StaleData(f"topics {self._color.topic} and {self._depth.topic}: {message}", remedy)
         return StaleData(
             f"topics {self._color.topic} and {self._depth.topic}: no pair exposed after the requested instant arrived "
             f"within {timeout_s:g} s",
@@ -177,14 +176,17 @@ class RosCamera(RosDevice, Camera):
             )
         options = self._options
         found = intrinsics(info.message, self._color_info.topic, options.rectified, options.max_distortion_px)
-        _, unit_m = depth_image(depth.message, self._depth.topic, options.depth_min_m, options.depth_max_m)
+        _, unit_m = self._depth_images.convert(depth.message)
         self._info = CameraInfo(
             found, self._info.mount, options.rate_hz, options.depth_min_m, options.depth_max_m, unit_m, False
         )
 
     def _closed(self) -> None:
-        if self._pairs.dropped:
-            log.info("camera: %d images had no counterpart", self._pairs.dropped)
+        matcher = self._pairs.matcher
+        if matcher.dropped:
+            log.info("camera: %d images had no counterpart", matcher.dropped)
+        if matcher.skew:
+            log.warning("camera: %s", matcher.skew)
         self._pairs.clear()
 
     def _on_color(self, message: Any) -> None:

@@ -5,7 +5,7 @@ cv_bridge cannot be used: Debian's is compiled against numpy 1.
 
 from __future__ import annotations
 
-import sys
+import logging
 from typing import Any
 
 import cv2
@@ -30,8 +30,16 @@ COLOR_CHANNELS = {
 DEPTH_UNITS_M = {"16UC1": 0.001, "mono16": 0.001, "32FC1": 1.0}
 """REP 118: integers are millimeters, floats are meters."""
 
+BROWN_MODELS = ("plumb_bob", "rational_polynomial")
+FISHEYE_MODELS = ("equidistant", "fisheye")
+"""Lens models of sensor_msgs/distortion_models.h, and OpenCV's name of the second kind."""
+
+RECTIFY = "name rectified topics (image_proc's image_rect_color) in the robot's YAML and set camera.rectified"
+
 UNIT_CHECK_SHARE = 0.01
 """Share of the pixels that must have a depth for a check of their unit."""
+
+log = logging.getLogger(__name__)
 
 
 def pixels(message: Any, topic: str, dtype: str, channels: int) -> NDArray[Any]:
@@ -70,54 +78,99 @@ def color_image(message: Any, topic: str) -> NDArray[np.uint8]:
     return rgb
 
 
-def depth_image(message: Any, topic: str, min_m: float, max_m: float) -> tuple[NDArray[np.float32], float]:
-    """Return depth in meters, float32 (H, W), 0 where there is none within ``[min_m, max_m]``; and the unit in meters.
+class DepthImages:
+    """Converts the depth images of a topic, and notices those without a depth in the sensor's range.
 
-    By its encoding, 16-bit integers are millimeters (unit 0.001), floats are meters (unit 0, continuous).
+    Args:
+        topic: For messages.
+        min_m: Shortest range of the sensor.
+        max_m: Longest range.
 
-    Raises:
-        DeviceFault: The encoding is another one.
-        DepthUnit: The values cannot be in that unit: meters as integers, or millimeters as floats.
+    Attributes:
+        count: Number of images with depths.
+        out_of_range: Number of those without one in the range.
+        median_m: Median depth of the newest of these.
     """
-    unit_m = DEPTH_UNITS_M.get(message.encoding)
-    if unit_m is None:
-        raise DeviceFault(
-            f"topic {topic}: encoding {message.encoding!r} is not one of {', '.join(DEPTH_UNITS_M)}",
-            "name the depth topic in the robot's YAML",
-        )
-    is_float = unit_m == 1.0
-    raw = pixels(message, topic, "f4" if is_float else "u2", 1)[:, :, 0]
-    depth_m = raw.astype(np.float32)
-    if is_float:
-        depth_m[~np.isfinite(depth_m)] = 0
-    else:
-        depth_m *= np.float32(unit_m)
-    measured = depth_m > 0
-    inside = measured & (depth_m >= min_m) & (depth_m <= max_m)
-    if measured.sum() > UNIT_CHECK_SHARE * depth_m.size and not inside.any():
-        _check_unit(depth_m[measured], message.encoding, topic, min_m, max_m)
-    depth_m[~inside] = 0
-    return depth_m, 0.0 if is_float else unit_m
 
+    def __init__(self, topic: str, min_m: float, max_m: float) -> None:
+        self.topic, self._min_m, self._max_m = topic, min_m, max_m
+        self.count = self.out_of_range = 0
+        self.median_m = 0.0
 
-def _check_unit(measured_m: NDArray[np.float32], encoding: str, topic: str, min_m: float, max_m: float) -> None:
-    """Raise ``DepthUnit`` if depths outside the sensor's range would lie within it in the other unit."""
-    median_m = float(np.median(measured_m))
-    # Meters as integers are read 1000 times too small, millimeters as floats 1000 times too large.
-    for factor, unit in ((1000.0, "meters"), (0.001, "millimeters")):
-        if min_m <= median_m * factor <= max_m and (factor > 1) == (encoding != "32FC1"):
-            raise DepthUnit(
-                f"topic {topic}: the median depth is {median_m:g} m by the encoding {encoding}, "
-                f"but the sensor measures {min_m:g} to {max_m:g} m: the values seem to be {unit}",
-                "make the camera driver publish millimeters as 16UC1 or meters as 32FC1",
+    def convert(self, message: Any) -> tuple[NDArray[np.float32], float]:
+        """Return depth in meters, float32 (H, W), 0 where there is none in the range; and the unit in meters.
+
+        By its encoding, 16-bit integers are millimeters (unit 0.001), floats are meters (unit 0, continuous).
+
+        Raises:
+            DeviceFault: The encoding is another one.
+            DepthUnit: No depth is in the range, and it is not that the robot stands before a wall: all are beyond it,
+                or would be in it in another usual unit.
+        """
+        unit_m = DEPTH_UNITS_M.get(message.encoding)
+        if unit_m is None:
+            raise DeviceFault(
+                f"topic {self.topic}: encoding {message.encoding!r} is not one of {', '.join(DEPTH_UNITS_M)}",
+                "name the depth topic in the robot's YAML",
             )
+        is_float = unit_m == 1.0
+        raw = pixels(message, self.topic, "f4" if is_float else "u2", 1)[:, :, 0]
+        depth_m = raw.astype(np.float32)
+        if is_float:
+            depth_m[~np.isfinite(depth_m)] = 0
+        else:
+            depth_m *= np.float32(unit_m)
+        measured = depth_m > 0
+        inside = measured & (depth_m >= self._min_m) & (depth_m <= self._max_m)
+        if measured.sum() > UNIT_CHECK_SHARE * depth_m.size:
+            self.count += 1
+            if not inside.any():
+                self._check_unit(float(np.median(depth_m[measured])), message.encoding)
+        depth_m[~inside] = 0
+        return depth_m, 0.0 if is_float else unit_m
+
+    def finish(self) -> str:
+        """Return how many images had no depth in the range, for people; empty if all had.
+
+        Raises:
+            DepthUnit: None had.
+        """
+        if self.out_of_range == self.count > 0:
+            raise self._wrong_unit("")
+        if not self.out_of_range:
+            return ""
+        return f"{self.out_of_range} of {self.count} depth images: {self._what()}"
+
+    def _check_unit(self, median_m: float, encoding: str) -> None:
+        self.out_of_range += 1
+        self.median_m = median_m
+        # Meters as integers are read 1000 times too small, millimeters as floats 1000 times too large.
+        for factor, unit in ((1000.0, "meters"), (0.001, "millimeters")):
+            if self._min_m <= median_m * factor <= self._max_m and (factor > 1) == (encoding != "32FC1"):
+                raise self._wrong_unit(f": the values seem to be {unit}")
+        if median_m > self._max_m:
+            raise self._wrong_unit(f" by the encoding {encoding}")
+        if self.out_of_range == 1:
+            log.warning("topic %s: %s: an object close to the camera, or another unit", self.topic, self._what())
+
+    def _what(self) -> str:
+        reach = f"{self._min_m:g} to {self._max_m:g} m"
+        return f"no depth is in the sensor's range of {reach}, the median is {self.median_m:g} m"
+
+    def _wrong_unit(self, why: str) -> DepthUnit:
+        return DepthUnit(
+            f"topic {self.topic}: {self._what()}{why}",
+            "make the camera driver publish millimeters as 16UC1 or meters as 32FC1; if the unit is right, correct "
+            "camera.depth_min_m and depth_max_m in the robot's YAML",
+        )
 
 
 def intrinsics(info: Any, topic: str, rectified: bool, max_distortion_px: float) -> Intrinsics:
     """Return the pinhole of a sensor_msgs/CameraInfo: its P for rectified images, else its K.
 
     Raises:
-        DeviceFault: The camera is not calibrated, or its lens shifts a pixel by more than ``max_distortion_px``.
+        DeviceFault: The camera is not calibrated, its lens model is unknown, or the lens shifts a pixel by more than
+            ``max_distortion_px``.
     """
     matrix = np.array(info.P if rectified else info.K, float).reshape(3, -1)
     fx, fy, cx, cy = matrix[0, 0], matrix[1, 1], matrix[0, 2], matrix[1, 2]
@@ -126,28 +179,38 @@ def intrinsics(info: Any, topic: str, rectified: bool, max_distortion_px: float)
             f"topic {topic}: the camera is not calibrated", "calibrate it, and make its driver publish the calibration"
         )
     if not rectified:
-        shift_px = _distortion_px(info)
+        shift_px = _distortion_px(info, topic)
         if shift_px > max_distortion_px:
             raise DeviceFault(
                 f"topic {topic}: the lens ({info.distortion_model}) shifts pixels by up to {shift_px:.1f} px, "
                 f"{max_distortion_px:g} px is allowed: policies were trained on an ideal pinhole",
-                "name rectified topics (image_proc's image_rect_color) in the robot's YAML and set camera.rectified",
+                RECTIFY,
             )
     return Intrinsics(int(info.width), int(info.height), float(fx), float(fy), float(cx), float(cy))
 
 
-def _distortion_px(info: Any) -> float:
-    """Return the largest shift of a pixel on the image's border by the lens, in pixels."""
-    coefficients = np.array(info.D, float)
-    if not coefficients.any():
+def _distortion_px(info: Any, topic: str) -> float:
+    """Return the largest shift of a pixel on the image's border by the lens, in pixels. Raises ``DeviceFault``."""
+    coefficients, model = np.array(info.D, float), info.distortion_model
+    is_fisheye = model in FISHEYE_MODELS
+    if model not in (*BROWN_MODELS, *FISHEYE_MODELS) and (model or coefficients.any()):
+        raise DeviceFault(
+            f"topic {topic}: the lens model {model!r} is not one of {', '.join(BROWN_MODELS + FISHEYE_MODELS)}",
+            RECTIFY,
+        )
+    if not coefficients.any() and not is_fisheye:
         return 0.0
-    if info.distortion_model not in ("plumb_bob", "rational_polynomial"):
-        return sys.float_info.max
     matrix = np.array(info.K, float).reshape(3, 3)
     across, down = np.linspace(0, info.width - 1, 20), np.linspace(0, info.height - 1, 20)
     border = np.array(
         [(x, y) for x in across for y in (0, info.height - 1)] + [(x, y) for y in down for x in (0, info.width - 1)]
     )
     rays = np.linalg.inv(matrix) @ np.vstack([border.T, np.ones(len(border))])
-    bent, _ = cv2.projectPoints(rays.T.copy(), np.zeros(3), np.zeros(3), matrix, coefficients)
-    return float(np.abs(bent[:, 0, :] - border).max())
+    points, no_turn = rays.T.copy()[:, None, :], np.zeros(3)
+    if is_fisheye:
+        four = np.zeros(4)
+        four[: len(coefficients)] = coefficients[:4]
+        bent, _ = cv2.fisheye.projectPoints(points, no_turn, no_turn, matrix, four)
+    else:
+        bent, _ = cv2.projectPoints(points, no_turn, no_turn, matrix, coefficients)
+    return float(np.abs(bent.reshape(-1, 2) - border).max())

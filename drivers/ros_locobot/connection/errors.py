@@ -27,3 +27,7 @@ class ClockSkew(StaleData):
 
 class DepthUnit(DeviceFault):
     """Depth values cannot be in the unit of their encoding."""
+
+
+class TwoSources(DeviceFault):
+    """Two nodes publish one quantity, and a reader gets a mixture."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from drivers.ros_locobot.connection.clock import CHRONY, HELD_UP, RosClock
 from drivers.ros_locobot.connection.errors import ClockSkew
+from drivers.ros_locobot.connection.quantities import UNKNOWN, Sources
 from robot_runtime.common.clock import ns_to_seconds, seconds_to_ns
 from robot_runtime.errors import StaleData
 
@@ -57,6 +58,8 @@ class TopicCache:
         self._newest: StampedMessage | None = None
         self._last: StampedMessage | None = None
         self._recent: deque[tuple[int, int]] = deque(maxlen=RECENT_COUNT)  # arrival and lag
+        self._sources = Sources()
+        self._unusable: tuple[int, str] | None = None  # arrival and reason
 
     @property
     def newest(self) -> StampedMessage | None:
@@ -69,7 +72,12 @@ class TopicCache:
         Args:
             message: The message.
             stamped: Whether to use its header's stamp, if it has a header; else the arrival is its stamp.
+
+        Raises:
+            TwoSources: Another node publishes the topic as well.
         """
+        if (connection := getattr(message, "_connection_header", None)) is not None:
+            self._sources.check(f"topic {self.topic}", connection.get("callerid", UNKNOWN))
         header = getattr(message, "header", None) if stamped else None
         arrival_ns = self._clock.now_ns()
         if header is None:
@@ -85,9 +93,14 @@ class TopicCache:
             self._newest = received
         return received
 
+    def lose(self, reason: str) -> None:
+        """Note that a message is unusable; :meth:`read` says why if no usable one follows in time."""
+        self._unusable = self._clock.now_ns(), reason
+
     def clear(self) -> None:
         """Discard the messages of a connection that has ended."""
-        self._newest = self._last = None
+        self._newest = self._last = self._unusable = None
+        self._sources.clear()
         self._recent.clear()
 
     def read(self, max_age_s: float) -> StampedMessage:
@@ -101,16 +114,18 @@ class TopicCache:
             newest, last, now_ns = self._newest, self._last, self._clock.now_ns()
             if newest is self._newest:
                 break  # Else a message came meanwhile, and on a busy computer fresh data would look old.
+        if newest is not None and ns_to_seconds(now_ns - newest.stamp_ns) <= max_age_s:
+            return newest
+        self._clock.check()
+        unusable = self._unusable
+        if unusable is not None and ns_to_seconds(now_ns - unusable[0]) <= max(max_age_s, RECENT_S):
+            raise StaleData(f"topic {self.topic}: its messages are unusable: {unusable[1]}", "check its node's log")
         if newest is None or last is None:
-            self._clock.check()
             raise StaleData(
                 f"topic {self.topic} has delivered nothing yet",
                 "check that its node runs and stamps its messages (`rostopic hz`, `rostopic echo -n1`)",
             )
         age_s = ns_to_seconds(now_ns - newest.stamp_ns)
-        if age_s <= max_age_s:
-            return newest
-        self._clock.check()
         allowed_s = self._clock.allowed_skew_s
         limit_s = max(allowed_s, max_age_s)
         lag_s = ns_to_seconds(last.arrival_ns - last.stamp_ns)

@@ -8,27 +8,44 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from drivers.ros_locobot.options import LocalizerOptions
 from drivers.ros_locobot.protocol import PLANAR_COVARIANCE
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import DeviceFault
+from robot_runtime.hal.pose_checks import implausible
 
 
-def planar_pose(pose: Any, topic: str) -> SE2:
-    """Project a geometry_msgs/Pose onto the floor. Raises ``DeviceFault``, naming the topic, if it is not a pose."""
-    return planar(pose.position, pose.orientation, topic)
+def planar_pose(pose: Any) -> tuple[SE2, str]:
+    """Project a geometry_msgs/Pose onto the floor; see :func:`planar`."""
+    return planar(pose.position, pose.orientation)
 
 
-def planar(position: Any, q: Any, topic: str) -> SE2:
-    """Project a position and a quaternion onto the floor. Raises ``DeviceFault``, naming the topic."""
-    norm_squared = q.x * q.x + q.y * q.y + q.z * q.z + q.w * q.w
-    if not (math.isfinite(position.x + position.y) and 0.5 < norm_squared < 2.0):
+def odometry_pose(message: Any) -> tuple[SE2, str]:
+    """Return the pose of a nav_msgs/Odometry, and why the message is unusable; empty if it is usable."""
+    pose, why = planar_pose(message.pose.pose)
+    twist = message.twist.twist
+    if not (why or math.isfinite(twist.linear.x + twist.angular.z)):
+        why = f"its velocity is ({twist.linear.x} m/s, {twist.angular.z} rad/s)"
+    return pose, why
+
+
+def planar(position: Any, q: Any) -> tuple[SE2, str]:
+    """Project a position and a quaternion onto the floor.
+
+    Returns:
+        The pose, and why it is not that of a robot (``hal.pose_checks.implausible``); empty if it is.
+    """
+    return implausible((position.x, position.y, position.z), (q.x, q.y, q.z, q.w))
+
+
+def check_pose_frame(frame_id: str, options: LocalizerOptions) -> None:
+    """Raise ``DeviceFault`` unless poses are in the frame of the options."""
+    found = frame_id.lstrip("/")
+    if found != options.map_frame:
         raise DeviceFault(
-            f"topic {topic}: not a pose: position ({position.x}, {position.y}), "
-            f"quaternion ({q.x}, {q.y}, {q.z}, {q.w})",
-            "check the node that publishes it",
+            f"topic {options.topic}: poses are in frame {found!r}, not {options.map_frame!r}",
+            "set map_frame in the robot's YAML if that frame is the map, else transform the poses",
         )
-    yaw_rad = math.atan2(2 * (q.w * q.z + q.x * q.y), q.w * q.w + q.x * q.x - q.y * q.y - q.z * q.z)
-    return SE2(position.x, position.y, yaw_rad)
 
 
 def planar_covariance(covariance: Any) -> NDArray[np.float64]:

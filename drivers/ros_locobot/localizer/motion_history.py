@@ -1,4 +1,4 @@
-"""The robot's recent motion by odometry and servos, for the detection of frozen cameras and jumping localizers."""
+"""The robot's recent motion by odometry and servos, for the detection of frozen cameras."""
 
 from __future__ import annotations
 
@@ -60,14 +60,6 @@ class MotionHistory:
         except StaleData:
             return None
         return estimate.pose if estimate is not None else None
-
-    def known_by(self, stamp_ns: int) -> PoseEstimate | None:
-        """Return odometry at an instant or, if that has not arrived yet, the newest; None if there is none."""
-        newest = self._odom.newest()
-        if newest is not None and newest.stamp_ns < stamp_ns:
-            return newest
-        pose = self.pose_at(stamp_ns)
-        return None if pose is None else PoseEstimate(stamp_ns, pose, "odom")
 
     def moved(self, since_ns: int, until_ns: int) -> bool:
         """Whether base or head certainly moved between two instants; False where that is not known."""

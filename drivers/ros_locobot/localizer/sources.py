@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,27 +13,35 @@ from geometry_msgs.msg import PoseStamped, PoseWithCovarianceStamped
 from nav_msgs.msg import Odometry
 from tf2_msgs.msg import TFMessage
 
+from drivers.ros_locobot.connection.quantities import UNKNOWN, TfTree
 from drivers.ros_locobot.connection.session import Session
 from drivers.ros_locobot.device import RosDevice
 from drivers.ros_locobot.localizer.alignment import aligned, read_alignment
-from drivers.ros_locobot.localizer.messages import planar, planar_covariance, planar_pose
-from drivers.ros_locobot.localizer.motion_history import MotionHistory
-from drivers.ros_locobot.localizer.pose_gate import GateLimits, PoseGate
+from drivers.ros_locobot.localizer.messages import (
+    check_pose_frame,
+    odometry_pose,
+    planar,
+    planar_covariance,
+    planar_pose,
+)
 from drivers.ros_locobot.options import LocalizerOptions, RosOptions
 from drivers.ros_locobot.robot_variants import base_frame, topics_of
-from robot_runtime.errors import DeviceFault, StaleData
+from robot_runtime.common.geometry import SE2
+from robot_runtime.errors import StaleData
 from robot_runtime.hal import Arrivals, Localizer, LocalizerInfo, PoseEstimate, PoseStatus
+from robot_runtime.hal.events import Event
 from robot_runtime.hal.pose_history import PoseHistory, pose_at
 
 POLL_S = 0.005
 TF_QUEUE_SIZE = 100
 """``/tf`` carries every joint and frame of the robot; no message may be dropped."""
 
-log = logging.getLogger(__name__)
-
 
 class RosLocalizer(RosDevice, Localizer):
-    """The common part of all sources: :class:`PoseGate`, history, and errors that name the topic.
+    """The common part of all sources: history, and errors that name the topic.
+
+    A pose that its message declares as lost, or that no robot on a floor can have, has the status ``lost``. Checks
+    against odometry are those of all localizers (``robots.checked_localizer``).
 
     Args:
         role: ``localizer``, ``referee`` or ``odometry``, for messages.
@@ -41,18 +49,15 @@ class RosLocalizer(RosDevice, Localizer):
         options: Of the source.
         frame: Of its poses.
         topic: For messages.
-        motion: Odometry for the plausibility check.
     """
 
-    def __init__(
-        self, role: str, session: Session, options: LocalizerOptions, frame: str, topic: str, motion: MotionHistory
-    ) -> None:
+    def __init__(self, role: str, session: Session, options: LocalizerOptions, frame: str, topic: str) -> None:
         super().__init__(role, session)
         self._options = options
         self._source = self._cache(topic)
-        self._info = LocalizerInfo(f"{role} on {topic}", frame, options.rate_hz)
+        self._info = LocalizerInfo(f"{role} on {topic}", frame, options.rate_hz, limits=options.limits)
         self._history = PoseHistory(self._info.name, frame, max_gap_s=options.max_gap_s)
-        self._gate = PoseGate(GateLimits.of(options), motion.known_by)
+        self._lost = ""
         self._lock = threading.Lock()
         self._paused = False
         self._since_ns = 0
@@ -86,7 +91,7 @@ class RosLocalizer(RosDevice, Localizer):
         with self._lock:
             self._paused, self._since_ns = False, since_ns
             self._history.clear()
-            self._gate.reset()
+            self._lost = ""
 
     def _closed(self) -> None:
         self.forget()
@@ -95,51 +100,50 @@ class RosLocalizer(RosDevice, Localizer):
         """Whether an estimate belongs to the robot's present place; call it under the lock."""
         return not self._paused and estimate.stamp_ns >= self._since_ns
 
-    def _take(self, estimate: PoseEstimate) -> None:
+    def _take(self, estimate: PoseEstimate, lost: str = "") -> None:
+        """Add an estimate to the history.
+
+        Args:
+            estimate: The estimate; where the robot is lost, its pose is ignored.
+            lost: Why the robot is lost; empty if it is not.
+        """
         with self._lock:
             if not self._is_current(estimate):
                 return
-            before = self._gate.reason
-            checked = self._gate.check(estimate)
-            self._history.add(checked)
-            reason = self._gate.reason
-        if checked.status is PoseStatus.LOST and not before:
-            log.warning("%s: the robot is lost: %s", self._info.name, reason)
-        elif before and not reason:
-            log.warning("%s: the robot is localized again", self._info.name)
+            if lost:
+                newest = self._history.newest()
+                pose = SE2() if newest is None else newest.pose
+                estimate = PoseEstimate(estimate.stamp_ns, pose, estimate.frame, status=PoseStatus.LOST)
+            if bool(lost) != bool(self._lost):
+                detail = f"topic {self._source.topic}: {lost or 'tracks the robot again'}"
+                self._history.report(Event(estimate.stamp_ns, self._info.name, "no_fix" if lost else "fix", detail))
+            self._lost = lost
+            self._history.add(estimate)
 
 
 class OdometryLocalizer(RosLocalizer):
-    """The base's dead reckoning in ``odom``, without plausibility check."""
+    """The base's dead reckoning in ``odom``."""
 
-    def __init__(
-        self, role: str, session: Session, options: LocalizerOptions, topic: str, motion: MotionHistory
-    ) -> None:
-        super().__init__(role, session, options, "odom", topic, motion)
+    def __init__(self, role: str, session: Session, options: LocalizerOptions, topic: str) -> None:
+        super().__init__(role, session, options, "odom", topic)
 
     def _opened(self) -> None:
         self._endpoints.append(self._session.subscribe(self._source.topic, Odometry, self._on_message))
 
     def _on_message(self, message: Odometry) -> None:
-        received = self._source.receive(message)
-        if received is not None:
-            pose = planar_pose(message.pose.pose, self._source.topic)
+        pose, why = odometry_pose(message)
+        if why:
+            self._source.lose(why)
+        elif (received := self._source.receive(message)) is not None:
             covariance = planar_covariance(message.pose.covariance)
             self._take(PoseEstimate(received.stamp_ns, pose, "odom", covariance))
-
-    def _take(self, estimate: PoseEstimate) -> None:
-        with self._lock:
-            if self._is_current(estimate):
-                self._history.add(estimate)
 
 
 class PoseLocalizer(RosLocalizer):
     """PoseStamped or PoseWithCovarianceStamped in the map's frame, or in one that an alignment transforms to it."""
 
-    def __init__(
-        self, role: str, session: Session, options: LocalizerOptions, robot: str, motion: MotionHistory
-    ) -> None:
-        super().__init__(role, session, options, "map", options.topic, motion)
+    def __init__(self, role: str, session: Session, options: LocalizerOptions, robot: str) -> None:
+        super().__init__(role, session, options, "map", options.topic)
         self._with_covariance = options.source == "pose_with_covariance"
         self._alignment = read_alignment(options.alignment, robot) if options.alignment else None
 
@@ -148,12 +152,7 @@ class PoseLocalizer(RosLocalizer):
         self._endpoints.append(self._session.subscribe(self._source.topic, message, self._on_message))
 
     def _on_message(self, message: Any) -> None:
-        found = message.header.frame_id.lstrip("/")
-        if found != self._options.map_frame:
-            raise DeviceFault(
-                f"topic {self._source.topic}: poses are in frame {found!r}, not {self._options.map_frame!r}",
-                "set map_frame in the robot's YAML if that frame is the map, else transform the poses",
-            )
+        check_pose_frame(message.header.frame_id, self._options)
         received = self._source.receive(message)
         if received is None:
             return
@@ -161,8 +160,9 @@ class PoseLocalizer(RosLocalizer):
         pose = message.pose
         if self._with_covariance:
             pose, covariance = message.pose.pose, planar_covariance(message.pose.covariance)
-        estimate = PoseEstimate(received.stamp_ns, planar_pose(pose, self._source.topic), "map", covariance)
-        self._take(estimate if self._alignment is None else aligned(estimate, self._alignment))
+        on_floor, why = planar_pose(pose)
+        estimate = PoseEstimate(received.stamp_ns, on_floor, "map", covariance)
+        self._take(estimate if self._alignment is None or why else aligned(estimate, self._alignment), why)
 
 
 class TfLocalizer(RosLocalizer):
@@ -172,19 +172,15 @@ class TfLocalizer(RosLocalizer):
     forward (AMCL) changes nothing, because the rest of the chain is not known yet.
     """
 
-    def __init__(
-        self, role: str, session: Session, options: LocalizerOptions, base: str, motion: MotionHistory
-    ) -> None:
-        super().__init__(
-            role, session, options, "map", f"/tf ({options.map_frame} to {options.base_frame or base})", motion
-        )
+    def __init__(self, role: str, session: Session, options: LocalizerOptions, base: str) -> None:
         self._base = options.base_frame or base
-        self._buffer = tf2_ros.BufferCore()
+        super().__init__(role, session, options, "map", f"/tf ({options.map_frame} to {self._base})")
+        self._buffer, self._tree = tf2_ros.BufferCore(), TfTree()
         self._newest_ns = 0
 
     def _opened(self) -> None:
         session = self._session
-        self._buffer = tf2_ros.BufferCore()
+        self._buffer, self._tree = tf2_ros.BufferCore(), TfTree()
         self._newest_ns = 0
         self._endpoints.append(
             session.subscribe("/tf_static", TFMessage, self._on_static, TF_QUEUE_SIZE, required=False)
@@ -192,12 +188,12 @@ class TfLocalizer(RosLocalizer):
         self._endpoints.append(session.subscribe("/tf", TFMessage, self._on_transforms, TF_QUEUE_SIZE))
 
     def _on_static(self, message: TFMessage) -> None:
-        for transform in message.transforms:
-            self._buffer.set_transform_static(transform, self._name)
+        self._add(message, self._buffer.set_transform_static)
 
     def _on_transforms(self, message: TFMessage) -> None:
-        for transform in message.transforms:
-            self._buffer.set_transform(transform, self._name)
+        self._add(message, self._buffer.set_transform)
+        for _ in self._tree.chain(self._base, self._options.map_frame):
+            pass  # raises where a frame has two sources
         try:
             found = self._buffer.lookup_transform_core(self._options.map_frame, self._base, rospy.Time(0))
         except tf2_ros.TransformException:
@@ -206,12 +202,18 @@ class TfLocalizer(RosLocalizer):
         if stamp_ns <= self._newest_ns or self._source.receive(found) is None:
             return
         self._newest_ns = stamp_ns
-        pose = planar(found.transform.translation, found.transform.rotation, self._source.topic)
-        self._take(PoseEstimate(stamp_ns, pose, "map"))
+        pose, why = planar(found.transform.translation, found.transform.rotation)
+        self._take(PoseEstimate(stamp_ns, pose, "map"), why)
+
+    def _add(self, message: Any, into: Callable[[Any, str], object]) -> None:
+        node = message._connection_header.get("callerid", UNKNOWN)
+        for transform in message.transforms:
+            self._tree.add(transform.child_frame_id.lstrip("/"), transform.header.frame_id.lstrip("/"), node)
+            into(transform, self._name)
 
 
 def make_localizer(
-    role: str, session: Session, options: LocalizerOptions, robot: RosOptions, motion: MotionHistory, name: str
+    role: str, session: Session, options: LocalizerOptions, robot: RosOptions, name: str
 ) -> RosLocalizer:
     """Return the localizer that the options describe.
 
@@ -220,7 +222,6 @@ def make_localizer(
         session: The connection to the ROS network.
         options: Of the source.
         robot: Topics and frames.
-        motion: Odometry for the plausibility check.
         name: The robot's, to which an alignment must belong.
 
     Raises:
@@ -228,7 +229,7 @@ def make_localizer(
         CalibrationError: The alignment is another robot's.
     """
     if options.source == "odometry":
-        return OdometryLocalizer(role, session, options, topics_of(robot).odom, motion)
+        return OdometryLocalizer(role, session, options, topics_of(robot).odom)
     if options.source == "tf":
-        return TfLocalizer(role, session, options, base_frame(robot), motion)
-    return PoseLocalizer(role, session, options, name, motion)
+        return TfLocalizer(role, session, options, base_frame(robot))
+    return PoseLocalizer(role, session, options, name)

@@ -11,12 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from raising import raises_naming
 
-from drivers.ros_locobot.camera.messages import color_image, depth_image, intrinsics
+from drivers.ros_locobot.camera.messages import DepthImages, color_image, intrinsics
 from drivers.ros_locobot.connection.errors import DepthUnit
 from robot_runtime.errors import DeviceFault
 
 TOPIC = "/camera/image"
 MIN_M, MAX_M = 0.28, 10.0
+
+
+def depth_image(message: Any) -> tuple[np.ndarray, float]:
+    return DepthImages(TOPIC, MIN_M, MAX_M).convert(message)
 
 
 def image(array: np.ndarray, encoding: str, padding: int = 0, big_endian: bool = False) -> Any:
@@ -79,7 +83,7 @@ def test_a_torn_image_is_refused() -> None:
 def test_integers_are_millimetres(big_endian: bool, millimetres: list[int]) -> None:
     raw = np.array(millimetres, np.uint16).reshape(2, 2)
     try:
-        depth_m, unit_m = depth_image(image(raw, "16UC1", 3, big_endian), TOPIC, MIN_M, MAX_M)
+        depth_m, unit_m = depth_image(image(raw, "16UC1", 3, big_endian))
     except DepthUnit:
         assert not ((raw >= 280) & (raw <= 10000)).any()
         return
@@ -91,7 +95,7 @@ def test_integers_are_millimetres(big_endian: bool, millimetres: list[int]) -> N
 
 def test_floats_are_metres_and_what_is_not_finite_is_a_hole() -> None:
     raw = np.array([[1.5, np.nan], [np.inf, 0.1], [20.0, -np.inf]], np.float32)
-    depth_m, unit_m = depth_image(image(raw, "32FC1"), TOPIC, MIN_M, MAX_M)
+    depth_m, unit_m = depth_image(image(raw, "32FC1"))
     assert unit_m == 0
     assert np.array_equal(depth_m, np.array([[1.5, 0], [0, 0], [0, 0]], np.float32))
 
@@ -99,20 +103,32 @@ def test_floats_are_metres_and_what_is_not_finite_is_a_hole() -> None:
 def test_metres_called_16uc1_are_found_out() -> None:
     raw = np.full((4, 4), 3, np.uint16)
     with raises_naming(DepthUnit, TOPIC, "16UC1") as caught:
-        depth_image(image(raw, "16UC1"), TOPIC, MIN_M, MAX_M)
+        depth_image(image(raw, "16UC1"))
     assert "16UC1" in caught.value.remedy
 
 
 def test_millimetres_called_32fc1_are_found_out() -> None:
     with raises_naming(DepthUnit, TOPIC, "32FC1"):
-        depth_image(image(np.full((4, 4), 1500, np.float32), "32FC1"), TOPIC, MIN_M, MAX_M)
+        depth_image(image(np.full((4, 4), 1500, np.float32), "32FC1"))
 
 
 def test_a_camera_against_a_wall_is_no_fault() -> None:
-    depth_m, _ = depth_image(image(np.zeros((4, 4), np.uint16), "16UC1"), TOPIC, MIN_M, MAX_M)
+    depth_m, _ = depth_image(image(np.zeros((4, 4), np.uint16), "16UC1"))
     assert not depth_m.any()
-    depth_m, _ = depth_image(image(np.full((4, 4), 150, np.uint16), "16UC1"), TOPIC, MIN_M, MAX_M)
+    depth_m, _ = depth_image(image(np.full((4, 4), 150, np.uint16), "16UC1"))
     assert not depth_m.any(), "nearer than the sensor measures, but not metres"
+
+
+def test_images_without_a_depth_in_range_are_counted_with_their_median() -> None:
+    images = DepthImages(TOPIC, MIN_M, MAX_M)
+    near, good = image(np.full((4, 4), 150, np.uint16), "16UC1"), image(np.full((4, 4), 1500, np.uint16), "16UC1")
+    images.convert(near)
+    with raises_naming(DepthUnit, TOPIC, "median is 0.15 m"):
+        images.finish()
+    images.convert(good)
+    assert "1 of 2" in images.finish()
+    with raises_naming(DepthUnit, TOPIC, "median is 15 m", "depth_max_m"):
+        images.convert(image(np.full((4, 4), 15000, np.uint16), "16UC1"))
 
 
 def camera_info(**changes: Any) -> Any:
@@ -134,8 +150,13 @@ def test_a_lens_is_measured_in_pixels() -> None:
     with raises_naming(DeviceFault, TOPIC, "px"):
         intrinsics(camera_info(D=strong), TOPIC, False, 1.0)
     assert intrinsics(camera_info(D=strong), TOPIC, True, 1.0).fx == 400.0
-    with pytest.raises(DeviceFault):
-        intrinsics(camera_info(D=strong, distortion_model="equidistant"), TOPIC, False, 1.0)
+    for model in ("equidistant", "fisheye"):
+        for coefficients in (strong, []):
+            with raises_naming(DeviceFault, TOPIC, model, "px"):
+                intrinsics(camera_info(D=coefficients, distortion_model=model), TOPIC, False, 1.0)
+    with raises_naming(DeviceFault, TOPIC, "omni_ucm", "plumb_bob"):
+        intrinsics(camera_info(distortion_model="omni_ucm"), TOPIC, False, 1.0)
+    assert intrinsics(camera_info(distortion_model=""), TOPIC, False, 1.0).fx == 388.0
 
 
 def test_an_uncalibrated_camera_is_refused() -> None:

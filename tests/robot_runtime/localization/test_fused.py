@@ -19,8 +19,8 @@ from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.errors import ConfigError, NotConnected, StaleData
 from robot_runtime.hal import LocalizerInfo, PoseEstimate, PoseStatus
 from robot_runtime.hal.events import Event
+from robot_runtime.hal.pose_health import Bounds
 from robot_runtime.localization.fused import FusedLocalizer, FusedOptions
-from robot_runtime.localization.health import Bounds
 from robot_runtime.robots.loader import RobotContext, load_robot
 from tests.benchmarks.runtime.synthetic_drives import (
     Beacons,

@@ -336,9 +336,10 @@ def test_a_rest_without_a_picture_is_named(tmp_path: Path) -> None:
 
 def test_colour_and_depth_of_different_stamps_are_no_pair(tmp_path: Path) -> None:
     path = bag_drive.record(
-        tmp_path / "a.bag", SHORT, change=bag_drive.restamped(lambda topic, _: 1000 if "depth" in topic else 0)
+        tmp_path / "a.bag", SHORT, change=bag_drive.restamped(lambda topic, _: 20_000_000 if "depth" in topic else 0)
     )
-    with raises_naming(NoOverlap, "/camera/color/image_raw", "/camera/aligned_depth_to_color/image_raw"):
+    color, depth = "/camera/color/image_raw", "/camera/aligned_depth_to_color/image_raw"
+    with raises_naming(NoOverlap, color, depth, "half a frame", "0.0200 s apart", "RealSense", "rate_hz"):
         imported(path, tmp_path / "logs", task=TASK)
 
 

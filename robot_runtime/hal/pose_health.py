@@ -1,5 +1,8 @@
 """Checks of a pose source against odometry and the map; each names one kind of failure.
 
+Fused sources use :class:`SourceHealth` alone, because their filter rejects jumps; all others use it through
+``hal.pose_checks``.
+
 ====================  ==================================================================  ===========================
 event                 condition                                                           consequence
 ====================  ==================================================================  ===========================
@@ -9,12 +12,13 @@ event                 condition                                                 
 ``clock_went_back``   a stamp older than the newest one by more than the allowed delay    rejected
 ``clock_ahead``       a stamp far ahead of odometry's                                     rejected
 ``out_of_map``        a position outside the scene's map                                  rejected
-``frozen``            constant measurements although odometry moved on                    rejected until they change
+``frozen``            constant measurements although odometry moved on or turned          rejected until they change
 ``mirrored``          positions or headings turn the wrong way against odometry           all rejected
 ``scale``             distances differ from those by odometry by a factor                 all rejected
 ====================  ==================================================================  ===========================
 
-The last two are found by aligning the measured path with odometry's, once as it is and once mirrored, with a free scale
+A factor of 20 or more (centimeters, millimeters) is found within 10 cm of driving; other factors and mirrored frames
+by aligning the measured path with odometry's, once as it is and once mirrored, with a free scale
 (in complex numbers, a similarity is a product: ``w = a p`` or ``w = a conj(p)``), on the four fifths of the points that
 fit best, so that outliers do not matter.
 """
@@ -24,9 +28,11 @@ from __future__ import annotations
 import cmath
 import math
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,11 +40,9 @@ from numpy.typing import NDArray
 from robot_runtime.common import config
 from robot_runtime.common.clock import ns_to_seconds, seconds_to_ns
 from robot_runtime.common.geometry import wrap_angle
-from robot_runtime.common.quantities import ShortTime, SmallMove
-from robot_runtime.hal import PoseEstimate, PoseStatus
+from robot_runtime.common.quantities import AngleTolerance, ShortTime, SmallMove
 from robot_runtime.hal.events import Event
-from robot_runtime.localization.gaussian_pose import Measurement
-from robot_runtime.localization.odometry_preintegration import OdometrySample
+from robot_runtime.hal.localizer import PoseEstimate, PoseStatus
 
 SAME = 1e-6
 """Meters and radians within which two measurements count as equal."""
@@ -58,10 +62,39 @@ MIN_EXTENT = 0.2
 JUMP_M = 0.1
 """Jump beyond twice the usual distance between two positions: five standard deviations of their noise."""
 
+UNIT_STRIDE_M = 0.02
+UNIT_STRIDES = 5
+"""Consecutive strides of ``UNIT_STRIDE_M`` that must show the same factor."""
+UNIT_FACTOR = 20.0
+"""Smallest factor that is found by single strides: noise of a source that reports meters cannot reach it."""
+
 PAIR_RAD = math.radians(20)
 MIN_TURNED_RAD = math.radians(150)
 
 Bounds = tuple[float, float, float, float]
+
+OdometryPose = Sequence[float]
+"""x, y and unwrapped yaw in odom, meters and radians; further numbers are ignored."""
+
+
+class MeasuredPoint(NamedTuple):
+    """A measured position or pose in the map.
+
+    Attributes:
+        stamp_ns: time of the measurement.
+        x_m: x of the measured point.
+        y_m: y of the measured point.
+        yaw_rad: heading of the robot; None for a position without heading.
+        std_m: standard deviation of a coordinate.
+        lever_m: the measured point in base_link.
+    """
+
+    stamp_ns: int
+    x_m: float
+    y_m: float
+    yaw_rad: float | None
+    std_m: float
+    lever_m: tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -70,12 +103,14 @@ class HealthLimits:
 
     Attributes:
         moved_m: distance by odometry over which a position must change.
+        turned_deg: turn by odometry over which a heading must change.
         late_s: largest delay of a measurement.
         ahead_s: how far its stamp may be ahead of odometry's.
         margin_m: how far outside the map a position may lie.
     """
 
     moved_m: SmallMove = 0.1
+    turned_deg: AngleTolerance = 10.0
     late_s: ShortTime = 5.0
     ahead_s: ShortTime = 1.0
     margin_m: float = 3.0
@@ -94,6 +129,7 @@ class SourceHealth:
     Attributes:
         broken: why all measurements of this source are rejected; empty while they are not.
         frozen_since_ns: stamp of the first of the measurements that do not change; None while they do.
+        why: why the newest measurement was refused; empty if it was not.
     """
 
     def __init__(self, name: str, limits: HealthLimits, bounds: Bounds | None = None) -> None:
@@ -106,15 +142,16 @@ class SourceHealth:
 
     def clear(self) -> None:
         """Forget all measurements, for instance after the robot was carried."""
-        self.broken = ""
+        self.broken = self.why = ""
         self.frozen_since_ns: int | None = None
         self._newest_ns: int | None = None
         self._reported.clear()
-        self._repeated: tuple[Measurement, OdometrySample] | None = None
+        self._repeated: tuple[MeasuredPoint, OdometryPose] | None = None
         self._path: deque[tuple[int, complex, complex]] = deque(maxlen=MAX_PAIRS)
         self._newest: tuple[complex, complex] | None = None
         self._segment = 0
         """Number of the current segment of the path; positions jump between segments."""
+        self._strides: deque[tuple[complex, complex]] = deque(maxlen=UNIT_STRIDES + 1)
         self._turns: deque[tuple[float, float]] = deque(maxlen=MAX_PAIRS)
         self._last_yaws: tuple[float, float] | None = None
 
@@ -138,6 +175,7 @@ class SourceHealth:
     def arrives(self, estimate: PoseEstimate, odometry_ns: int | None) -> bool:
         """Whether an estimate is valid by itself; ``odometry_ns`` is odometry's newest stamp."""
         stamp_ns, pose, limits = estimate.stamp_ns, estimate.pose, self._limits
+        self.why = ""
         newest_ns = self._newest_ns
         if newest_ns is not None and stamp_ns < newest_ns - seconds_to_ns(limits.late_s):
             back_s = ns_to_seconds(newest_ns - stamp_ns)
@@ -158,7 +196,7 @@ class SourceHealth:
         self._reported.discard("not_finite")
         return self._is_in_map(stamp_ns, pose.x_m, pose.y_m)
 
-    def admit(self, measurement: Measurement, sample: OdometrySample) -> bool:
+    def admit(self, measurement: MeasuredPoint, sample: OdometryPose) -> bool:
         """Whether a measurement may be used, given odometry at its stamp; called in the order of arrival."""
         self._reported.discard("bad_covariance")
         if self._is_frozen(measurement, sample):
@@ -168,6 +206,7 @@ class SourceHealth:
 
     def refuse(self, stamp_ns: int, kind: str, detail: str) -> bool:
         """Return False; report the event once until the condition ends."""
+        self.why = detail
         if kind not in self._reported:
             self._reported.add(kind)
             self._events.append(Event(stamp_ns, self._name, kind, detail))
@@ -186,29 +225,34 @@ class SourceHealth:
         )
         return self.refuse(stamp_ns, "out_of_map", detail)
 
-    def _is_frozen(self, measurement: Measurement, sample: OdometrySample) -> bool:
+    def _is_frozen(self, measurement: MeasuredPoint, sample: OdometryPose) -> bool:
         first = self._repeated
         if first is None or not _is_same(first[0], measurement):
             self._repeated, self.frozen_since_ns = (measurement, sample), None
             self._reported.discard("frozen")
             return False
         moved_m = abs(_point_by_odometry(measurement, sample) - _point_by_odometry(first[0], first[1]))
-        if self.frozen_since_ns is None and moved_m > max(self._limits.moved_m, 5 * measurement.std_m):
-            self.frozen_since_ns = first[0].stamp_ns
-            at = f"({measurement.x_m:.3f}, {measurement.y_m:.3f}) m"
-            detail = f"new stamps, but the position stays {at} although the robot moved {moved_m:.2f} m"
-            self.refuse(measurement.stamp_ns, "frozen", detail)
-        return self.frozen_since_ns is not None
+        turned_deg = math.degrees(abs(sample[2] - first[1][2])) if measurement.yaw_rad is not None else 0.0
+        moved = moved_m > max(self._limits.moved_m, 5 * measurement.std_m)
+        if self.frozen_since_ns is None and not moved and turned_deg <= self._limits.turned_deg:
+            return False
+        self.frozen_since_ns = first[0].stamp_ns
+        at = f"({measurement.x_m:.3f}, {measurement.y_m:.3f}) m"
+        how = f"moved {moved_m:.2f} m and turned {turned_deg:.0f} degrees"
+        detail = f"new stamps, but the pose stays at {at} although the robot {how}"
+        self.refuse(measurement.stamp_ns, "frozen", detail)
+        return True
 
     # --- the source's frame against odometry's ----------------------------------------------------------------------
 
-    def _compare(self, measurement: Measurement, sample: OdometrySample) -> None:
+    def _compare(self, measurement: MeasuredPoint, sample: OdometryPose) -> None:
         driven = _point_by_odometry(measurement, sample)
         self._newest = (driven, complex(measurement.x_m, measurement.y_m))
+        self._check_unit(measurement.stamp_ns, *self._newest)
         if not self._path or abs(driven - self._path[-1][1]) >= PAIR_M:
             self._path.append((self._segment, driven, complex(measurement.x_m, measurement.y_m)))
             self._check_path(measurement.stamp_ns)
-        if measurement.dimensions == 3:
+        if measurement.yaw_rad is not None:
             last = self._last_yaws
             if last is None:
                 self._last_yaws = (sample[2], measurement.yaw_rad)
@@ -216,6 +260,19 @@ class SourceHealth:
                 self._last_yaws = (sample[2], measurement.yaw_rad)
                 self._turns.append((sample[2] - last[0], wrap_angle(measurement.yaw_rad - last[1])))
                 self._check_turns(measurement.stamp_ns)
+
+    def _check_unit(self, stamp_ns: int, driven: complex, measured: complex) -> None:
+        """Find a wrong unit by the ratios of short strides, before a path long enough for a fit was driven."""
+        strides = self._strides
+        if strides and abs(driven - strides[-1][0]) < UNIT_STRIDE_M:
+            return
+        strides.append((driven, measured))
+        if len(strides) <= UNIT_STRIDES or self.broken:
+            return
+        pairs = [*pairwise(strides), (strides[0], strides[-1])]
+        factors = [abs(b[1] - a[1]) / max(abs(b[0] - a[0]), UNIT_STRIDE_M) for a, b in pairs]
+        if min(factors) > UNIT_FACTOR and max(factors) < 2 * min(factors):
+            self._break(stamp_ns, "scale", _scale_detail(factors[-1]))
 
     def _check_path(self, stamp_ns: int) -> None:
         if len(self._path) < MIN_PAIRS or self.broken:
@@ -260,12 +317,20 @@ def _wrong_frame(
     best = max(scale, mirrored_scale) if max(fit, mirrored_fit) >= MIN_FIT else None
     if path < MIN_EXTENT or (best is not None and not SCALES[0] <= best <= SCALES[1]):
         factor = path if best is None else best
-        unit = {3: ": millimeters are taken for meters", -3: ": meters are taken for millimeters"}
-        hint = unit.get(round(math.log10(factor))) if factor > 0 else None
-        return "scale", f"its positions move {factor:.3g} m per meter of odometry{hint or ''}"
+        return "scale", _scale_detail(factor)
     if mirrored_fit >= MIN_FIT and 1 - fit > 4 * (1 - mirrored_fit) + 0.05:
         return "mirrored", "its positions turn the wrong way against odometry: an axis is flipped"
     return None
+
+
+def _scale_detail(factor: float) -> str:
+    hints = {
+        3: ": millimeters are taken for meters",
+        2: ": centimeters are taken for meters",
+        -3: ": meters are taken for millimeters",
+    }
+    hint = hints.get(round(math.log10(factor)), "") if factor > 0 else ""
+    return f"its positions move {factor:.3g} m per meter of odometry{hint}"
 
 
 def _similarity(
@@ -306,11 +371,11 @@ def _centered(
     return result
 
 
-def _is_same(a: Measurement, b: Measurement) -> bool:
-    turned = abs(wrap_angle(a.yaw_rad - b.yaw_rad)) if a.dimensions == 3 else 0.0
+def _is_same(a: MeasuredPoint, b: MeasuredPoint) -> bool:
+    turned = 0.0 if a.yaw_rad is None or b.yaw_rad is None else abs(wrap_angle(a.yaw_rad - b.yaw_rad))
     return abs(a.x_m - b.x_m) <= SAME and abs(a.y_m - b.y_m) <= SAME and turned <= SAME
 
 
-def _point_by_odometry(measurement: Measurement, sample: OdometrySample) -> complex:
+def _point_by_odometry(measurement: MeasuredPoint, sample: OdometryPose) -> complex:
     """The measured point according to odometry."""
     return complex(sample[0], sample[1]) + complex(*measurement.lever_m) * cmath.rect(1.0, sample[2])
