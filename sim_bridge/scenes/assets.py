@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +19,15 @@ from scipy.spatial.transform import Rotation
 from robot_runtime.common import config
 from robot_runtime.scenes.scene import Asset, Collision, Material, SceneFile, SceneObject, Visual
 from sim_bridge.scenes.columns import columns
-from sim_bridge.scenes.decompose import SEARCHED_TRIANGLES, DecompositionSettings, components, convex_parts
+from sim_bridge.scenes.decompose import (
+    SEARCHED_TRIANGLES,
+    DecompositionSettings,
+    Faces,
+    Search,
+    coacd_parts,
+    components,
+    convex_parts,
+)
 from sim_bridge.scenes.mesh_files import Appearance, MeshPart
 from sim_bridge.scenes.pieces import Piece
 from sim_bridge.scenes.progress import Progress
@@ -43,6 +51,7 @@ class AssetWriter:
 
     Args:
         texture_px: longest edge of a texture.
+        search: search for the parts of solids, as for :func:`~sim_bridge.scenes.decompose.convex_parts`.
         min_z_m, max_z_m: contact shapes outside this height band are left out: nothing the robot has is there.
 
     Attributes:
@@ -50,8 +59,15 @@ class AssetWriter:
     """
 
     def __init__(
-        self, folder: Path, settings: DecompositionSettings, texture_px: int, min_z_m: float, max_z_m: float
+        self,
+        folder: Path,
+        settings: DecompositionSettings,
+        texture_px: int,
+        min_z_m: float,
+        max_z_m: float,
+        search: Search | None = None,
     ) -> None:
+        self._search = search
         self._folder = folder
         self._settings = settings
         self._texture_px = texture_px
@@ -172,7 +188,7 @@ class AssetWriter:
     def _decomposed(self, component: Array, kind: str) -> list[Array]:
         key = digest(component)
         if key not in self._parts:
-            parts = convex_parts(component, self._settings)
+            parts = convex_parts(component, self._settings, partial(self._searched, kind))
             if len(component) > SEARCHED_TRIANGLES and len(parts) > 1:
                 self.notes.append(
                     f"{kind}: its contact mesh has {len(component):,} triangles, so {len(parts):,} boxes stand for it; "
@@ -180,6 +196,16 @@ class AssetWriter:
                 )
             self._parts[key] = [part for part in parts if _has_volume(part)]
         return self._parts[key]
+
+    def _searched(
+        self, kind: str, vertices: Array, faces: Faces, settings: DecompositionSettings
+    ) -> list[Array] | None:
+        found = (self._search or coacd_parts)(vertices, faces, settings)
+        if found is None:
+            self.notes.append(
+                f"{kind}: the search for the convex parts of its contact mesh did not end; boxes stand for it"
+            )
+        return found
 
     def _touchable(self, piece: Piece, points: Array, slack_m: float = 0.0) -> bool:
         z = points @ piece.matrix[2, :3] + piece.matrix[2, 3]

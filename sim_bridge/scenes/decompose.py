@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -53,17 +54,24 @@ SEARCHED_TRIANGLES = 2000
 _BOX_M, _LAYER_M = 0.025, 0.05  # edge on the ground and height of those boxes
 
 
-def convex_parts(corners: Array, settings: DecompositionSettings) -> list[Array]:
+Search = Callable[[Array, Faces, DecompositionSettings], list[Array] | None]
+"""Search for the convex parts of a closed solid, by vertices (N, 3), faces (M, 3) and settings; None if it fails."""
+
+
+def convex_parts(corners: Array, settings: DecompositionSettings, search: Search | None = None) -> list[Array]:
     """Corner points (N, 3), N >= 4, of convex parts that together stand for a triangle soup.
 
     Args:
         corners: triangles, (M, 3, 3), meters.
         settings: settings of the decomposition.
+        search: search for the parts of closed solids with hollows; None for CoACD in this process. Boxes stand for a
+            solid for which it finds nothing.
     """
+    search = coacd_parts if search is None else search
     vertices, faces = weld(corners)
     parts: list[Array] = []
     for component in split(len(vertices), faces):
-        parts.extend(_component_parts(vertices, faces[component], settings))
+        parts.extend(_component_parts(vertices, faces[component], settings, search))
     return parts
 
 
@@ -95,7 +103,7 @@ def split(vertex_count: int, faces: Faces) -> list[NDArray[np.int64]]:
     return [np.flatnonzero(label == value) for value in np.unique(label)]
 
 
-def _component_parts(vertices: Array, faces: Faces, settings: DecompositionSettings) -> list[Array]:
+def _component_parts(vertices: Array, faces: Faces, settings: DecompositionSettings, search: Search) -> list[Array]:
     points = vertices[np.unique(faces)]
     try:
         hull = ConvexHull(points)
@@ -112,7 +120,8 @@ def _component_parts(vertices: Array, faces: Faces, settings: DecompositionSetti
         return box_parts(vertices[faces])
     if inside_out or not is_closed(faces):
         return sheet_parts(vertices[faces], settings.sheet_m)
-    return _coacd_parts(vertices, faces, settings)
+    found = search(vertices, faces, settings)
+    return box_parts(vertices[faces]) if found is None else found
 
 
 def _outwardness(triangles: Array) -> float:
@@ -154,7 +163,8 @@ def _thin_out(points: Array, limit: int) -> Array:
     return points[chosen]
 
 
-def _coacd_parts(vertices: Array, faces: Faces, settings: DecompositionSettings) -> list[Array]:
+def coacd_parts(vertices: Array, faces: Faces, settings: DecompositionSettings) -> list[Array]:
+    """Corners (N, 3) of each convex part of a closed solid of vertices (N, 3) and faces (M, 3)."""
     import coacd
 
     coacd.set_log_level("error")

@@ -18,6 +18,7 @@ from robot_runtime.scenes.occupancy_map import OccupancyMap
 from robot_runtime.scenes.scene import SceneFile
 from sim_bridge.scenes.assets import AssetWriter
 from sim_bridge.scenes.decompose import DecompositionSettings
+from sim_bridge.scenes.decomposition_worker import DecompositionWorker
 from sim_bridge.scenes.occupancy import occupancy_from_assets
 from sim_bridge.scenes.pieces import Piece, Up, all_triangles, read_pieces
 from sim_bridge.scenes.progress import Progress, silent
@@ -84,8 +85,10 @@ def import_scene(
     pieces = _without_strays(source, pieces, notes)
     pieces, floor_z_m = _on_the_floor(source, pieces, options.floor_z_m, notes)
     report("reading meshes", 1, 1)
-    with fresh_folder(folder) as draft:
-        writer = AssetWriter(draft, options.settings, options.texture_px, options.min_z_m, options.max_z_m)
+    with fresh_folder(folder) as draft, DecompositionWorker() as worker:
+        writer = AssetWriter(
+            draft, options.settings, options.texture_px, options.min_z_m, options.max_z_m, worker.search
+        )
         file = writer.write(pieces, report)
         file = replace(file, name=folder.name, source=_provenance(source, floor_z_m))
         _write_map(draft, file, options)

@@ -101,7 +101,7 @@ def load_mesh(path: Path, notes: list[str], upright: bool = True) -> list[MeshPa
         raise SceneError(f"{path}: unknown mesh format {path.suffix!r}", f"use one of {', '.join(FORMATS)}")
     if not path.is_file():
         raise SceneError(f"{path}: no such mesh file", "restore the file, or correct the path that names it")
-    parts = _load_collada(path, notes, upright) if path.suffix.lower() == ".dae" else _load_with_trimesh(path)
+    parts = _load_collada(path, notes, upright) if path.suffix.lower() == ".dae" else _load_with_trimesh(path, notes)
     parts = [part for part in parts if len(part.corners)]
     if not parts:
         raise SceneError(f"no triangles in {path}", "export it again with its faces, triangulated")
@@ -225,7 +225,7 @@ def _collada_part(primitive: Any, name: str, appearances: dict[int, Appearance])
 # --- everything else ------------------------------------------------------------------------------------------------
 
 
-def _load_with_trimesh(path: Path) -> list[MeshPart]:
+def _load_with_trimesh(path: Path, notes: list[str]) -> list[MeshPart]:
     import trimesh
 
     class RegularFiles(trimesh.resolvers.FilePathResolver):
@@ -238,7 +238,7 @@ def _load_with_trimesh(path: Path) -> list[MeshPart]:
 
     try:
         if path.suffix.lower() in (".glb", ".gltf"):
-            check_gltf(path)
+            notes.extend(f"{path.name}: not read: {what}" for what in check_gltf(path))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about deprecated options inside the readers: not this program's user
             resolver = RegularFiles(str(path))
@@ -339,10 +339,31 @@ MAX_NODES = 100_000
 _GLB_HEADER = struct.Struct("<4sIIII")
 
 
-def check_gltf(path: Path) -> None:
-    """Check the sizes and the nodes that a glTF or GLB file states.
+_READ_EXTENSIONS = frozenset(
+    {
+        "KHR_materials_unlit",
+        "KHR_materials_pbrSpecularGlossiness",
+        "KHR_materials_emissive_strength",
+        "EXT_texture_webp",
+    }
+)
+"""Extensions of glTF 2.0 that are read, or change nothing that a scene has."""
+
+_CONVERSIONS = {
+    "KHR_draco_mesh_compression": "decode it, as `gltf-pipeline -i FILE -o OUT.glb` does",
+    "KHR_texture_basisu": "use the file with PNG or JPEG textures: HM3D has NAME.glb next to NAME.basis.glb",
+}
+_EXPORT_AGAIN = "export it again without this extension, for instance from Blender"
+
+
+def check_gltf(path: Path) -> list[str]:
+    """Check the sizes, the nodes and the extensions that a glTF or GLB file states.
+
+    Returns:
+        What the file uses and can do without, and what is not read.
 
     Raises:
+        SceneError: it requires an extension that is not read (glTF 2.0, section 3.12); names the tool that converts it.
         ValueError: it is damaged or beyond a limit.
     """
     data = path.read_bytes()
@@ -358,6 +379,15 @@ def check_gltf(path: Path) -> None:
     nodes = _items(document, "nodes")
     children = {str(index): [str(child) for child in node.get("children", ())] for index, node in enumerate(nodes)}
     check_tree(children)
+    used, required = (_names(document, field) for field in ("extensionsUsed", "extensionsRequired"))
+    for name in required:
+        if name not in _READ_EXTENSIONS:
+            raise SceneError(
+                f"{path}: requires the glTF extension {name}, which is not read", _CONVERSIONS.get(name, _EXPORT_AGAIN)
+            )
+    unread = [f"the glTF extension {name}" for name in used if name not in _READ_EXTENSIONS]
+    other = {name: len(_items(document, name)) for name in ("animations", "skins", "cameras")}
+    return unread + [f"{name} ({count})" for name, count in other.items() if count]
 
 
 def check_collada(data: bytes) -> None:
@@ -404,6 +434,13 @@ def _items(document: Any, name: str) -> list[dict[str, Any]]:
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
         raise ValueError(f"{name!r} is not a list of objects")
     return items
+
+
+def _names(document: Mapping[str, Any], field: str) -> list[str]:
+    names = document.get(field, [])
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"{field!r} is not a list of names")
+    return names
 
 
 def _count(accessor: Mapping[str, Any]) -> int:

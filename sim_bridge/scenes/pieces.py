@@ -153,6 +153,7 @@ def _world_pieces(source: Path, models: Sequence[Path], skip_missing: bool, note
                 "add their folder with --models, or leave them out with --skip-missing",
             )
         notes.append(f"{source.name}: left out, because they are not there: {names}")
+    notes.extend(model_path.unread.notes(source))
     cache: dict[Path, list[MeshPart]] = {}
     pieces = [_piece(model, cache, notes) for model in placed]
     pieces = [piece for piece in pieces if piece.visuals or piece.contacts]
@@ -180,14 +181,29 @@ def _surfaces(shape: Geometry, cache: dict[Path, list[MeshPart]], notes: list[st
     if shape.kind == "mesh" and shape.file is not None:
         if shape.file not in cache:
             cache[shape.file] = load_mesh(shape.file, notes, upright=False)  # Gazebo ignores <up_axis>
+        parts = _submesh(shape, cache[shape.file]) if shape.submesh else cache[shape.file]
         matrix = shape.matrix @ np.diag([*shape.scale, 1.0])
-        parts = [part.moved(matrix) for part in cache[shape.file]]
+        parts = [part.moved(matrix) for part in parts]
     else:
         parts = [MeshPart(shape.kind, _primitive(shape), None, None, Appearance(rgba=_GRAY)).moved(shape.matrix)]
     if shape.rgba is not None:
         # A visual's <material> replaces the mesh's own, as in Gazebo.
         parts = [replace(part, appearance=Appearance(rgba=shape.rgba), uv=None) for part in parts]
     return parts
+
+
+def _submesh(shape: Geometry, parts: Sequence[MeshPart]) -> list[MeshPart]:
+    """The parts of a mesh that a shape names. Raises ``SceneError``."""
+    named = [part for part in parts if part.name == shape.submesh]
+    if not named:
+        known = ", ".join(dict.fromkeys(part.name for part in parts))
+        raise SceneError(f"{shape.file}: has no submesh {shape.submesh!r}", f"name one of its parts: {known:.300}")
+    if not shape.centered:
+        return named
+    corners = np.concatenate([part.corners.reshape(-1, 3) for part in named])
+    back = np.eye(4)
+    back[:3, 3] = -(corners.min(axis=0) + corners.max(axis=0)) / 2
+    return [part.moved(back) for part in named]
 
 
 def _primitive(shape: Geometry) -> Array:
