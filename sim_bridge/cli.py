@@ -6,11 +6,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sim_bridge.scenes.progress import Progress
+
+if TYPE_CHECKING:
+    from sim_bridge.scenes.importer import ImportOptions
 
 
 def register(groups: dict[str, typer.Typer]) -> None:
@@ -45,7 +48,9 @@ def generate(
 
 
 def import_(
-    source: Annotated[Path, typer.Argument(help="Gazebo .world or .sdf, or a .glb, .gltf, .obj, .dae, .stl, .ply.")],
+    source: Annotated[
+        Path, typer.Argument(help="Gazebo .world or .sdf, MuJoCo .xml, or a .glb, .gltf, .obj, .dae, .stl, .ply.")
+    ],
     out: Annotated[Path, typer.Option(help="Scene folder to write.")],
     models: Annotated[
         list[Path] | None, typer.Option(help="Folder with Gazebo models, or one that holds `models`.")
@@ -61,13 +66,16 @@ def import_(
     tolerance_m: Annotated[float, typer.Option(help="Hollows shallower than this may be filled for contact.")] = 0.02,
     texture_px: Annotated[int, typer.Option(min=16, help="Longest edge of a texture.")] = 512,
     view_points: Annotated[bool, typer.Option(help="Compute the view points that ObjectNav needs.")] = True,
+    bulk: Annotated[bool, typer.Option("--bulk", help="Import every house of the folder SOURCE; resumes.")] = False,
+    workers: Annotated[int, typer.Option(min=1, help="Processes of --bulk.")] = 1,
 ) -> None:
-    """Turn a Gazebo world or a mesh into a scene: textures, contact shapes, occupancy map, rooms, objects.
+    """Turn a Gazebo world, a MuJoCo house or a mesh into a scene: textures, contact shapes, map, rooms, objects.
 
     Examples:
         robot-runtime scene import aws_small_house/worlds/small_house.world --out scenes/house
         robot-runtime scene import hospital.world --out scenes/hospital --models ~/models --skip-missing
         robot-runtime scene import scan.glb --out scenes/office --up z
+        robot-runtime scene import --bulk procthor-10k --out scenes/procthor --workers 4
     """
     from robot_runtime.common.console import console
     from robot_runtime.errors import ConfigError
@@ -89,12 +97,42 @@ def import_(
         settings=DecompositionSettings(tolerance_m=tolerance_m),
         view_points=view_points,
     )
+    if bulk:
+        _import_bulk(source, out, options, workers)
+        return
     with shown_progress() as progress:
         notes = import_scene(source, out, options, progress)
     for note in notes:
         console.print(f"note: {note}", soft_wrap=True, markup=False)
     console.print(f"{out}: imported from {source}", soft_wrap=True)
     next_steps(out)
+
+
+def _import_bulk(folder: Path, out: Path, options: ImportOptions, workers: int) -> None:
+    """Import a folder of houses, and print the causes of failures. Raises ``SceneError`` if there are some."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    from robot_runtime.common.console import console
+    from robot_runtime.errors import SceneError
+    from robot_runtime.parallel.map import Workers
+    from sim_bridge.scenes.bulk import JOURNAL, causes, import_all
+
+    with shown_progress() as progress:
+        results = list(import_all(folder, out, options, Workers(workers), progress))
+    failed = [result for result in results if result.problem]
+    noted = sum(bool(result.notes) for result in results)
+    done = f"{len(results) - len(failed)} of {len(results)} houses, {noted} with notes"
+    console.print(f"{out}: {done}: {out / JOURNAL}", soft_wrap=True)
+    if not failed:
+        return
+    table = Table(box=None, pad_edge=False)
+    for name in ("houses", "cause", "first", "remedy"):
+        table.add_column(name)
+    for cause, count, first in causes(results):
+        table.add_row(str(count), escape(cause), escape(Path(first.house).name), escape(first.remedy))
+    console.print(table)
+    raise SceneError(f"{len(failed)} of {len(results)} houses were not imported", "see the causes; then repeat it")
 
 
 def view_points(

@@ -13,9 +13,6 @@ from robot_runtime.scenes.scene import Scene
 from robot_runtime.tasks.episode import Episode, Goal
 from robot_runtime.tasks.task import Task
 
-MIN_GEODESIC_M = 1.0
-MAX_GEODESIC_M = 30.0
-
 STARTS_PER_CATEGORY = 2000
 """Starts to try before a goal category counts as unreachable in a scene."""
 
@@ -24,10 +21,15 @@ MIN_RADIUS_M = 0.18
 
 
 class Sampler:
-    """Random places and headings where the task's robot and a LoCoBot fit."""
+    """Random places and headings where the task's robot and a LoCoBot fit.
+
+    Attributes:
+        distance_m: smallest and largest geodesic distance from the start of an episode to its goal.
+    """
 
     def __init__(self, scene: Scene, task: Task, seed: int) -> None:
         self.scene = scene
+        self.distance_m = task.start_distance_m
         self.rng = np.random.default_rng(seed)
         self.geodesic = GeodesicMap(scene.map, task.robot_radius_m)
         radius_m = max(task.robot_radius_m, MIN_RADIUS_M)
@@ -45,6 +47,10 @@ class Sampler:
         # The factor keeps the point inside the cell under rounding.
         within = 0.99 * (self.rng.random(2) - 0.5)
         return self.scene.map.to_point(row + within[0], column + within[1])
+
+    def is_far_enough(self, distance_m: float) -> bool:
+        """Whether an episode may begin at this geodesic distance from its goal."""
+        return self.distance_m[0] <= distance_m <= self.distance_m[1]
 
     def heading(self) -> float:
         """A heading, uniform in (-pi, pi]."""
@@ -73,8 +79,8 @@ class Sampler:
         width_m, height_m = self.scene.map.size_m
         area_m2 = len(self._cells) * self.scene.map.resolution_m**2
         return EpisodeError(
-            f"{self.scene.folder}: too small or too open for {kind} episode of {MIN_GEODESIC_M:g} to "
-            f"{MAX_GEODESIC_M:g} m that is not a straight line "
+            f"{self.scene.folder}: too small or too open for {kind} episode of {self.distance_m[0]:g} to "
+            f"{self.distance_m[1]:g} m that is not a straight line "
             f"(the robot has {area_m2:.1f} m² to move in, on a map of {width_m:.1f} x {height_m:.1f} m)",
             "use a larger scene, e.g. from `robot-runtime scene generate`",
         )

@@ -140,6 +140,7 @@ class Task:
             ``robot_runtime.common.geometry.gps``.
         look_limits_deg: lowest and highest tilt of the camera, up positive. A look beyond them moves nothing and has
             failed, as in AI2-THOR; so has one beyond the head's own reach, whatever the task. None: that alone.
+        start_distance_m: smallest and largest geodesic distance from the start to the goal in generated episodes.
         source: paper, repository and file that the constants come from.
     """
 
@@ -159,11 +160,14 @@ class Task:
     max_seconds: EpisodeTime | None = None
     gps_dimensions: Literal[2, 3] = 2
     look_limits_deg: tuple[float, float] | None = None
+    start_distance_m: tuple[float, float] = (1.0, 30.0)
 
     __pydantic_config__ = config.STRICT
     __inlined__ = "settings"
 
     def __post_init__(self) -> None:
+        if not 0 < self.start_distance_m[0] < self.start_distance_m[1]:
+            raise ValueError(f"start_distance_m is not a range of distances: {list(self.start_distance_m)}")
         if Action.STOP not in self.actions:
             raise ValueError("a task needs the action stop: it is how an episode succeeds")
         if Action.VELOCITY_CONTROL in self.actions or Action.WAYPOINT_CONTROL in self.actions:

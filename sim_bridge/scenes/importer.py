@@ -1,4 +1,4 @@
-"""Import a Gazebo world or a mesh as a scene folder."""
+"""Import a Gazebo world, a house of MuJoCo or a mesh as a scene folder."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 from robot_runtime.common.version import VERSION
 from robot_runtime.errors import SceneError
 from robot_runtime.scenes.occupancy_map import OccupancyMap
-from robot_runtime.scenes.scene import SceneFile
+from robot_runtime.scenes.scene import Room, SceneFile
 from sim_bridge.scenes.assets import AssetWriter
 from sim_bridge.scenes.decompose import DecompositionSettings
 from sim_bridge.scenes.decomposition_worker import DecompositionWorker
+from sim_bridge.scenes.mjcf import House, is_mjcf
 from sim_bridge.scenes.occupancy import occupancy_from_assets
 from sim_bridge.scenes.pieces import Piece, Up, all_triangles, read_pieces
 from sim_bridge.scenes.progress import Progress, silent
@@ -62,7 +63,7 @@ class ImportOptions:
 def import_scene(
     source: Path, folder: Path, options: ImportOptions | None = None, report: Progress = silent
 ) -> list[str]:
-    """Make a scene folder from a Gazebo world (.world, .sdf) or a mesh (.glb, .gltf, .obj, .dae, .stl, .ply).
+    """Make a scene folder from a world (.world, .sdf), MJCF (.xml) or a mesh (.glb, .gltf, .obj, .dae, .stl, .ply).
 
     Args:
         source: world or mesh file.
@@ -79,9 +80,14 @@ def import_scene(
     options = options or ImportOptions()
     notes: list[str] = []
     report("reading meshes", 0, 1)
-    pieces = read_pieces(
-        source, options.models, options.skip_missing, options.up, options.scale, notes, options.placement
-    )
+    rooms: tuple[Room, ...] = ()
+    if source.suffix.lower() == ".xml" and is_mjcf(source):
+        house = House(source, notes)
+        pieces, rooms = house.pieces(), house.rooms()
+    else:
+        pieces = read_pieces(
+            source, options.models, options.skip_missing, options.up, options.scale, notes, options.placement
+        )
     pieces = _without_strays(source, pieces, notes)
     pieces, floor_z_m = _on_the_floor(source, pieces, options.floor_z_m, notes)
     report("reading meshes", 1, 1)
@@ -91,16 +97,16 @@ def import_scene(
         )
         file = writer.write(pieces, report)
         file = replace(file, name=folder.name, source=_provenance(source, floor_z_m))
-        _write_map(draft, file, options)
+        _write_map(draft, file, options, rooms)
         if options.view_points:
             write_view_points(draft, report)
     return list(dict.fromkeys((*notes, *writer.notes)))
 
 
-def _write_map(folder: Path, file: SceneFile, options: ImportOptions) -> None:
-    """Write the map, and ``scene.yaml`` with the rooms that the map shows."""
+def _write_map(folder: Path, file: SceneFile, options: ImportOptions, rooms: tuple[Room, ...]) -> None:
+    """Write the map, and ``scene.yaml`` with the rooms that the source states, or else those that the map shows."""
     occupancy = occupancy_from_assets(folder, file, options.resolution_m, options.min_z_m, options.max_z_m)
-    rooms = find_rooms(occupancy, wall_cells(folder, file, occupancy))
+    rooms = rooms or find_rooms(occupancy, wall_cells(folder, file, occupancy))
     objects = tuple(replace(item, room=room_of(item.center[0], item.center[1], rooms)) for item in file.objects)
     occupancy.save(folder / file.map)
     save_scene_file(folder / "scene.yaml", replace(file, rooms=rooms, objects=objects))

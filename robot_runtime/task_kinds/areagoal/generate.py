@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from robot_runtime.common.geometry import SE2
-from robot_runtime.datasets.sampling import MAX_GEODESIC_M, MIN_GEODESIC_M, STARTS_PER_CATEGORY, Sampler
+from robot_runtime.datasets.sampling import STARTS_PER_CATEGORY, Sampler
 from robot_runtime.errors import EpisodeError
 from robot_runtime.scenes.scene import Room, Scene
 from robot_runtime.task_kinds.areagoal import task as areagoal
@@ -57,7 +57,7 @@ def _room_episode(sampler: Sampler, scene: Scene, task: Task, index: int, catego
     for _ in range(STARTS_PER_CATEGORY):
         start = sampler.place()
         outside = not any(room.contains(*start) for room in rooms)
-        if outside and MIN_GEODESIC_M <= field.at(*start) <= MAX_GEODESIC_M:
+        if outside and sampler.is_far_enough(field.at(*start)):
             goals = tuple(Goal(*_central_place(room, places)) for room in rooms)
             return replace(sampler.episode(index, start, field, goals), category=category)
     return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from robot_runtime.datasets.sampling import MAX_GEODESIC_M, MIN_GEODESIC_M, STARTS_PER_CATEGORY, Sampler
+from robot_runtime.datasets.sampling import STARTS_PER_CATEGORY, Sampler
 from robot_runtime.errors import EpisodeError
 from robot_runtime.scenes.scene import Scene
 from robot_runtime.tasks import categories
@@ -47,7 +47,7 @@ def _object_episode(sampler: Sampler, index: int, category: str, goals: tuple[Go
     for _ in range(STARTS_PER_CATEGORY):
         start = sampler.place()
         distance_m = field.at(*start)
-        if not MIN_GEODESIC_M <= distance_m <= MAX_GEODESIC_M:
+        if not sampler.is_far_enough(distance_m):
             continue
         euclidean_m = math.dist(start, field.path(*start)[-1])
         if distance_m / euclidean_m >= MIN_RATIO:

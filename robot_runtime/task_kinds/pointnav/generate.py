@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 
-from robot_runtime.datasets.sampling import MAX_GEODESIC_M, MIN_GEODESIC_M, Sampler
+from robot_runtime.datasets.sampling import Sampler
 from robot_runtime.scenes.scene import Scene
 from robot_runtime.tasks.episode import Episode, Goal
 from robot_runtime.tasks.task import Task
@@ -45,7 +45,7 @@ def _episode(sampler: Sampler, index: int) -> Episode:
         for _ in range(_STARTS_PER_GOAL):
             start = sampler.place()
             distance_m = field.at(*start)
-            if not MIN_GEODESIC_M <= distance_m <= MAX_GEODESIC_M:
+            if not sampler.is_far_enough(distance_m):
                 continue
             if sampler.rng.random() < keep_probability(distance_m / math.dist(start, goal)):
                 return sampler.episode(index, start, field, (Goal(*goal),))

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from robot_runtime.common.geometry import SE2, wrap_angle
-from robot_runtime.datasets.sampling import MAX_GEODESIC_M, MIN_GEODESIC_M, Sampler
+from robot_runtime.datasets.sampling import Sampler
 from robot_runtime.errors import EpisodeError
 from robot_runtime.scenes.objects import ObjectPose
 from robot_runtime.scenes.occupancy_map import Cell
@@ -331,7 +331,8 @@ class _Generator:
             if away_m < move.movable.radius_m + self._task.robot_radius_m + FREE_M:
                 return False
         first = [place for move in moves for place in move.movable.places]
-        if not MIN_GEODESIC_M / 2 <= self._sampler.geodesic.field(first).at(*here) <= MAX_GEODESIC_M:
+        low_m, high_m = self._sampler.distance_m
+        if not low_m / 2 <= self._sampler.geodesic.field(first).at(*here) <= high_m:
             return False
         # About as many actions as it takes: straight from each object to its other place, and the turns between.
         heading_rad, distance_m, turned_rad = start.yaw_rad, 0.0, 0.0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +11,7 @@ from gatenav.kind import Gate
 from robot_runtime.common.geometry import SE2
 from robot_runtime.datasets.formats import EpisodeFormat
 from robot_runtime.datasets.io import Reader, write_json
-from robot_runtime.datasets.sampling import MIN_GEODESIC_M, Sampler
+from robot_runtime.datasets.sampling import Sampler
 from robot_runtime.scenes.scene import Scene
 from robot_runtime.tasks.episode import Episode
 from robot_runtime.tasks.task import Task
@@ -49,7 +48,7 @@ def generate(scene: Scene, task: Task, count: int, seed: int) -> list[Episode]:
     while len(episodes) < count:
         (x, y), start = sampler.place(), sampler.place()
         field = sampler.geodesic.field([(x, y)])
-        if MIN_GEODESIC_M <= field.at(*start) < math.inf:
+        if sampler.is_far_enough(field.at(*start)):
             episode = sampler.episode(len(episodes), start, field, ())
             posts = ((x, y - HALF_WIDTH_M), (x, y + HALF_WIDTH_M))
             episodes.append(replace(episode, details=Gate(posts)))
