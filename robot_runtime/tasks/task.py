@@ -21,6 +21,7 @@ from robot_runtime.common.quantities import (
     FieldOfView,
     GoalDistance,
     NearDepth,
+    StartDistance,
     TiltAngle,
     check_depth_range,
 )
@@ -160,13 +161,13 @@ class Task:
     max_seconds: EpisodeTime | None = None
     gps_dimensions: Literal[2, 3] = 2
     look_limits_deg: tuple[float, float] | None = None
-    start_distance_m: tuple[float, float] = (1.0, 30.0)
+    start_distance_m: tuple[StartDistance, StartDistance] = (1.0, 30.0)
 
     __pydantic_config__ = config.STRICT
     __inlined__ = "settings"
 
     def __post_init__(self) -> None:
-        if not 0 < self.start_distance_m[0] < self.start_distance_m[1]:
+        if not self.start_distance_m[0] < self.start_distance_m[1]:
             raise ValueError(f"start_distance_m is not a range of distances: {list(self.start_distance_m)}")
         if Action.STOP not in self.actions:
             raise ValueError("a task needs the action stop: it is how an episode succeeds")
