@@ -21,17 +21,19 @@ def scenes(
         int, typer.Option(min=2, help="Number of corners from which a sliding robot must get away.")
     ] = 300,
     moves: Annotated[int, typer.Option(min=8, help="Number of moves whose collisions are checked.")] = 160,
+    houses: Annotated[int, typer.Option(min=1, help="Number of generated houses that are imported as a folder.")] = 40,
     seed: Annotated[int, typer.Option(min=0, help="Seed of all random numbers.")] = 0,
     json: JsonFile = None,
 ) -> None:
-    """Measure sliding and contact shapes in all bundled scenes, and the conventions of habitat-sim's double.
+    """Measure sliding and contact shapes in bundled scenes, conventions of habitat-sim's double, imports of houses.
 
     A robot that slides, as in habitat-sim, is driven into random corners, and out of them in every heading that leads
-    off all walls. Its shortened moves are compared with its reported collisions. Half a minute.
+    off all walls. Its shortened moves are compared with its reported collisions. Three minutes.
     """
     from robot_runtime.common.console import console
+    from tests.benchmarks.sim.houses import house_rows
 
-    report("scenes", rows_of(starts, moves, seed), json, console)
+    report("scenes", [*rows_of(starts, moves, seed), *house_rows(houses, seed)], json, console)
 
 
 def rows_of(starts: int, moves: int, seed: int) -> Sequence[Row]:
