@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 
 from drivers.create2.protocol import (
@@ -31,6 +32,13 @@ from drivers.serial_base.emulator import EmulatedBase, Sensed
 from robot_runtime.hal import Velocity, Zone
 from robot_runtime.safety.guard import STILL
 
+DRIVES = (Opcode.DRIVE, Opcode.DRIVE_DIRECT, Opcode.DRIVE_PWM)
+PASSIVE = (Opcode.POWER, Opcode.SPOT, Opcode.CLEAN, Opcode.MAX, Opcode.DOCK)
+"""Commands that end control by the interface. What the base then does by itself, the emulated one does not do."""
+
+CARRIED_OUT = (Opcode.SAFE, Opcode.FULL, Opcode.BAUD, Opcode.LEDS, Opcode.SONG, Opcode.PLAY, Opcode.SCHEDULING_LEDS)
+"""Commands that have no further effect here: not in this mode, or on lights and sounds alone."""
+
 CAPACITY_MAH = 2696
 FULL_V, EMPTY_V = 16.5, 13.2
 BANNER_LINES = (
@@ -42,6 +50,8 @@ BANNER_LINES = (
     "flash info crc passed: 1",
     "",
 )
+
+log = logging.getLogger(__name__)
 
 
 class EmulatedCreate2(EmulatedBase):
@@ -68,6 +78,7 @@ class EmulatedCreate2(EmulatedBase):
         self._streams = False
         self._asked: list[int] = []
         self._text = b""
+        self._noted: set[int] = set()
         self._wheels_m_s = (0.0, 0.0)
         self._turned_m: tuple[float, float] | None = None
         self._counted_m = [0.0, 0.0]
@@ -83,8 +94,13 @@ class EmulatedCreate2(EmulatedBase):
             self._command(0.0, 0.0)
         elif opcode in (Opcode.SAFE, Opcode.FULL) and self.mode is not Mode.OFF:
             self.mode = Mode.SAFE if opcode == Opcode.SAFE else Mode.FULL
-        elif opcode == Opcode.DRIVE_DIRECT and self.mode in (Mode.SAFE, Mode.FULL):
-            self._command(*wheel_speeds(command))
+        elif opcode in DRIVES:
+            if self.mode in (Mode.SAFE, Mode.FULL):
+                self._command(*wheel_speeds(command))
+        elif opcode in PASSIVE and self.mode is not Mode.OFF:
+            self.mode = Mode.PASSIVE
+            self._command(0.0, 0.0)
+            self._note(opcode)
         elif opcode == Opcode.STREAM:
             self._packets, self._streams = tuple(packet for packet in data[1:] if packet in KNOWN), True
         elif opcode == Opcode.SENSORS:
@@ -100,6 +116,15 @@ class EmulatedCreate2(EmulatedBase):
             self._streams = bool(data[0])
         elif opcode == Opcode.DIGITS:
             self.digits = data
+        elif opcode not in CARRIED_OUT:
+            self._note(opcode)
+
+    def _note(self, opcode: int) -> None:
+        """Tell once of each command that is not carried out."""
+        if opcode not in self._noted:
+            self._noted.add(opcode)
+            name = Opcode(opcode).name if opcode in set(Opcode) else "not in the Open Interface"
+            log.warning("emulated Create 2: opcode %d (%s) is not carried out", opcode, name)
 
     def _command(self, left_m_s: float, right_m_s: float) -> None:
         self._wheels_m_s = left_m_s, right_m_s

@@ -29,6 +29,10 @@ METERS_PER_TICK = math.pi * 0.072 / 508.8
 MAX_MM_S = 500
 """Of each wheel."""
 
+MAX_PWM = 255
+STRAIGHT_MM = (32767, -32768)
+"""Radii of ``DRIVE`` that mean straight on; 1 and -1 mean a turn on the spot, counter-clockwise and clockwise."""
+
 STREAM_HEADER = 19
 
 
@@ -40,31 +44,49 @@ class Opcode(IntEnum):
     BAUD = 129
     SAFE = 131
     FULL = 132
+    POWER = 133
+    SPOT = 134
+    CLEAN = 135
+    MAX = 136
     DRIVE = 137
+    MOTORS = 138
     LEDS = 139
     SONG = 140
     PLAY = 141
     SENSORS = 142
     DOCK = 143
+    PWM_MOTORS = 144
     DRIVE_DIRECT = 145
     DRIVE_PWM = 146
     STREAM = 148
     QUERY = 149
     PAUSE_RESUME = 150
+    SCHEDULING_LEDS = 162
+    RAW_DIGITS = 163
     DIGITS = 164
+    PUSH_BUTTONS = 165
+    SCHEDULE = 167
+    SET_TIME = 168
     STOP = 173
 
 
 DATA_BYTES = {
     Opcode.BAUD: 1,
     Opcode.DRIVE: 4,
+    Opcode.MOTORS: 1,
     Opcode.LEDS: 3,
     Opcode.PLAY: 1,
     Opcode.SENSORS: 1,
+    Opcode.PWM_MOTORS: 3,
     Opcode.DRIVE_DIRECT: 4,
     Opcode.DRIVE_PWM: 4,
     Opcode.PAUSE_RESUME: 1,
+    Opcode.SCHEDULING_LEDS: 2,
+    Opcode.RAW_DIGITS: 4,
     Opcode.DIGITS: 4,
+    Opcode.PUSH_BUTTONS: 1,
+    Opcode.SCHEDULE: 15,
+    Opcode.SET_TIME: 3,
 }
 """Bytes of data; none for the others, except for those whose data say themselves how long they are."""
 
@@ -160,9 +182,26 @@ def drive_direct(left_m_s: float, right_m_s: float) -> Command:
 
 
 def wheel_speeds(command: Command) -> tuple[float, float]:
-    """Return the speeds of the left and the right wheel of a ``DRIVE_DIRECT``, m/s."""
-    right, left = (max(-MAX_MM_S, min(MAX_MM_S, speed)) for speed in _WHEELS.unpack(command.data))
-    return left / 1000, right / 1000
+    """Return the speeds of the left and the right wheel of a ``DRIVE``, ``DRIVE_DIRECT`` or ``DRIVE_PWM``, m/s."""
+    first, second = _WHEELS.unpack(command.data)
+    if command.opcode == Opcode.DRIVE:
+        right, left = _arc(first, second)
+    elif command.opcode == Opcode.DRIVE_PWM:
+        right, left = (MAX_MM_S * duty / MAX_PWM for duty in (first, second))
+    else:
+        right, left = first, second
+    left, right = (max(-MAX_MM_S, min(MAX_MM_S, speed)) / 1000 for speed in (left, right))
+    return left, right
+
+
+def _arc(speed_mm_s: int, radius_mm: int) -> tuple[float, float]:
+    """Return the speeds of the right and the left wheel, mm/s; a positive radius is that of a left turn."""
+    if radius_mm in STRAIGHT_MM or not radius_mm:
+        return speed_mm_s, speed_mm_s
+    if abs(radius_mm) == 1:
+        return speed_mm_s * radius_mm, -speed_mm_s * radius_mm
+    difference_mm_s = speed_mm_s * 1000 * SEPARATION_M / 2 / radius_mm
+    return speed_mm_s + difference_mm_s, speed_mm_s - difference_mm_s
 
 
 def stream(packets: Iterable[int]) -> Command:

@@ -59,7 +59,8 @@ COAST_S = 0.5
 """Time after a wheel's last command in which it may still turn: dead time and three times the lag of its motor."""
 
 MARGIN_M_S = 0.1
-"""By how much a wheel may be faster than it was commanded: more is pushed."""
+"""By how much a wheel may be faster than it was commanded within :data:`COAST_S`: more is pushed. When exactly it
+follows is not known: a base that is quicker than the motor's model is none that is pushed."""
 
 CHANGE_BAUD_RATE = Command(Opcode.BAUD, bytes([11]))
 RELEASE, BANNER_BYTES = re.compile(rb"release-(\d+\.\d+\.\d+)"), 200
@@ -82,31 +83,33 @@ class _Wheel:
         self.count: int | None = None
         self._motor = WheelMotor(CREATE_2_LAG_S, 1.0, 0.0, CREATE_2_QUANTUM_M_S)
         self._under_way: deque[tuple[int, float]] = deque()
+        self._recent: deque[tuple[int, float]] = deque()
         self._command_m_s = self._newest_m_s = 0.0
-        self._direction, self._driven_ns = 1.0, -seconds_to_ns(COAST_S)
+        self._direction = 1.0
 
     def command(self, speed_m_s: float, now_ns: int) -> None:
         """Take note of a command."""
         self._under_way.append((now_ns + seconds_to_ns(CREATE_2_DEAD_TIME_S), speed_m_s))
         if speed_m_s:
-            self._newest_m_s, self._driven_ns = speed_m_s, now_ns
+            self._newest_m_s = speed_m_s
+            self._recent.append((now_ns, abs(speed_m_s)))
 
     def moved(self, count: int, seconds: float, now_ns: int) -> tuple[float, bool]:
         """Return the way since the last count, meters, and whether the wheel turned without a command."""
         before, self.count = self.count, count
         way_m = 0.0 if before is None else METERS_PER_TICK * abs(difference(count, before))
         motor = self._motor
-        fastest_m_s = abs(motor.speed_m_s)
         while self._under_way and self._under_way[0][0] <= now_ns:
             self._command_m_s = self._under_way.popleft()[1]
         motor.step(self._command_m_s, seconds)
-        fastest_m_s = max(fastest_m_s, abs(motor.speed_m_s))
         if abs(motor.speed_m_s) > STICKING_M_S:
             self._direction = math.copysign(1.0, motor.speed_m_s)
         elif self._newest_m_s:  # it stands, or almost: what moves it is the newest command
             self._direction = math.copysign(1.0, self._newest_m_s)
-        coasts = now_ns - self._driven_ns < seconds_to_ns(COAST_S)
-        limit_m = (fastest_m_s + MARGIN_M_S) * seconds + METERS_PER_TICK if coasts else 0.0
+        while self._recent and now_ns - self._recent[0][0] >= seconds_to_ns(COAST_S):
+            self._recent.popleft()
+        fastest_m_s = max((speed_m_s for _, speed_m_s in self._recent), default=None)
+        limit_m = 0.0 if fastest_m_s is None else (fastest_m_s + MARGIN_M_S) * seconds + METERS_PER_TICK
         # One tick is the encoder's resolution: a wheel that rocks on its gear makes it.
         pushed = way_m > limit_m + METERS_PER_TICK
         return self._direction * min(way_m, limit_m), pushed

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import mujoco
@@ -90,6 +91,9 @@ class World:
         self._force, self._ends = np.zeros(6), np.zeros(6)
         mujoco.mj_step1(self._model, self._data)
         self.objects = MovableObjects(self._model, self._data, scene_model.movable)
+        if self.touches:  # furniture at the map's origin would fling a robot that was not placed yet
+            with suppress(InvalidStart):
+                self.place(SE2(*scene_model.scene.map.most_open_point(), 0.0))
 
     @property
     def data(self) -> mujoco.MjData:

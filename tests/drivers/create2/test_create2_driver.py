@@ -8,7 +8,16 @@ import pytest
 from emulated_base import Bench
 
 from drivers.create2.emulator import EmulatedCreate2
-from drivers.create2.protocol import STREAMED, Command, Mode, Opcode, Packet, drive_direct, encode_stream
+from drivers.create2.protocol import (
+    SEPARATION_M,
+    STREAMED,
+    Command,
+    Mode,
+    Opcode,
+    Packet,
+    drive_direct,
+    encode_stream,
+)
 from drivers.create2.wire import PADDING, Create2Wire
 from drivers.serial_base.faults import Fault, Lifted, OverCurrent, PressedButton, StuckBumper
 from drivers.serial_wire.faults import DroppedBytes, Noisy
@@ -160,3 +169,68 @@ def test_battery_is_volts_and_charge() -> None:
     reading = bench().run(0.2).reading
     assert reading.battery_v == pytest.approx(16.0)
     assert reading.battery_fraction == pytest.approx(0.85, abs=0.01)
+
+
+@pytest.mark.parametrize("motors", ["ideal", "create2"])
+@pytest.mark.parametrize("speed_m_s", [0.05, 0.3, -0.2])
+def test_a_base_that_is_quicker_than_its_model_is_not_pushed(motors: str, speed_m_s: float) -> None:
+    driven = bench(motors=motors)
+    for _ in range(3):
+        driven.run(1.0, speed_m_s)
+        driven.run(1.0)
+        driven.run(1.0, 0.0, 1.0)
+        driven.run(1.0)
+    assert not any(state.reading.pushed for state in driven.states)
+
+
+def signed(*numbers: int) -> bytes:
+    return b"".join(number.to_bytes(2, "big", signed=True) for number in numbers)
+
+
+@pytest.mark.parametrize(
+    ("command", "linear_m_s", "angular_rad_s"),
+    [
+        (Command(Opcode.DRIVE, signed(200, 32767)), 0.2, 0.0),
+        (Command(Opcode.DRIVE, signed(200, -32768)), 0.2, 0.0),
+        (Command(Opcode.DRIVE, signed(-200, 32767)), -0.2, 0.0),
+        (Command(Opcode.DRIVE, signed(200, 1)), 0.0, 0.4 / SEPARATION_M),
+        (Command(Opcode.DRIVE, signed(200, -1)), 0.0, -0.4 / SEPARATION_M),
+        (Command(Opcode.DRIVE, signed(200, 500)), 0.2, 0.4),
+        (Command(Opcode.DRIVE, signed(200, -500)), 0.2, -0.4),
+        (Command(Opcode.DRIVE_PWM, signed(255, 255)), 0.5, 0.0),
+        (Command(Opcode.DRIVE_PWM, signed(51, -51)), 0.0, 0.2 / SEPARATION_M),
+        (Command(Opcode.DRIVE_DIRECT, signed(100, 300)), 0.2, -0.2 / SEPARATION_M),
+    ],
+)
+def test_every_command_of_the_wheels_is_carried_out(command: Command, linear_m_s: float, angular_rad_s: float) -> None:
+    device = firmware(bench())
+    device.take(Command(Opcode.START).encoded + command.encoded)
+    assert device.velocity == Velocity(), "not in Passive mode"
+    device.take(Command(Opcode.SAFE).encoded + command.encoded)
+    assert device.velocity.linear_m_s == pytest.approx(linear_m_s)
+    assert device.velocity.angular_rad_s == pytest.approx(angular_rad_s)
+
+
+DOCUMENTED = {
+    133: 0, 134: 0, 135: 0, 136: 0, 138: 1, 139: 3, 141: 1, 143: 0, 144: 3, 150: 1, 162: 2, 163: 4, 164: 4, 165: 1,
+    167: 15, 168: 3,
+}  # fmt: skip
+"""Bytes of data by opcode, of iRobot's Open Interface specification."""
+
+
+@pytest.mark.parametrize("opcode", DOCUMENTED)
+def test_data_of_a_documented_opcode_are_never_taken_as_opcodes(opcode: int, caplog: pytest.LogCaptureFixture) -> None:
+    device = firmware(bench())
+    device.take(bytes([Opcode.START, Opcode.FULL, opcode, *[Opcode.STOP] * DOCUMENTED[opcode]]))
+    assert device.mode is not Mode.OFF
+    device.take(bytes([opcode, *[Opcode.STOP] * DOCUMENTED[opcode]]))
+    if opcode not in (Opcode.LEDS, Opcode.PLAY, Opcode.PAUSE_RESUME, Opcode.DIGITS, Opcode.SCHEDULING_LEDS):
+        assert caplog.text.count(f"opcode {opcode} ({Opcode(opcode).name}) is not carried out") == 1
+
+
+def test_what_ends_control_by_the_interface_stops_the_wheels() -> None:
+    device = firmware(bench())
+    device.take(Command(Opcode.START).encoded + Command(Opcode.FULL).encoded + drive_direct(0.2, 0.2).encoded)
+    assert device.velocity != Velocity()
+    device.take(Command(Opcode.DOCK).encoded)
+    assert (device.mode, device.velocity) == (Mode.PASSIVE, Velocity())

@@ -41,6 +41,16 @@ def test_motions_with_faults_do_not_end_with_success(tmp_path: Path, capsys: pyt
     assert any("fault" in line and "+0.000" not in line for line in lines)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("robot", ["locobot-create2", "locobot-kobuki", "fake", "sim"])
+def test_a_session_without_faults_prints_no_warning(
+    robot: str, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_command(["jog", "--robot", robot, "--keys", "wadw"]) == 0
+    assert not [record.getMessage() for record in caplog.records if record.levelname in ("WARNING", "ERROR")]
+    assert capsys.readouterr().err == ""
+
+
 def test_arrows_move_and_unknown_keys_do_not() -> None:
     assert displacement_of("up", MAGNITUDES) == Displacement(forward_m=0.1)
     assert displacement_of("down", MAGNITUDES) == Displacement(forward_m=-0.1)
