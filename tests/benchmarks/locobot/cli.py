@@ -31,7 +31,7 @@ def control(
     with progress_bar() as progress:
         for name, total, measure in (
             ("contacts", contacts, partial(contact_rows, contacts, load)),
-            ("losses", 2 * trials, partial(loss_rows, trials)),
+            ("losses", 3 * trials, partial(loss_rows, trials)),
             ("loop", 1, partial(loop_rows, minutes, load)),
             ("motion", 4 * trials, partial(motion_rows, trials)),
             ("decoding", 1, decoding_rows),

@@ -219,8 +219,7 @@ def _pty_hop_p99_ms() -> float:
 
 
 def loss_rows(trials: int, advance: Advance) -> list[Row]:
-    """Return the times to zero after the last command, and after the runtime was killed."""
-    lost, killed = [], []
+    """Return the times to zero after the last command, and after the runtime was killed, its guard stopped or not."""
     with emulated() as device:
         marks = []
         with make_base(device.port) as base:
@@ -229,28 +228,44 @@ def loss_rows(trials: int, advance: Advance) -> list[Row]:
                 SystemClock().sleep(0.5)
                 advance()
         lost = _delays_ms(marks, device.finish()["stopped_ns"])
-    with emulated() as device:
-        marks = []
-        for _ in range(trials):
-            marks.append(_killed(device.port))
-            advance()
-        killed = _delays_ms(marks, device.finish()["stopped_ns"])
+    killed, orphaned = (_killed_ms(trials, stopped, advance) for stopped in (False, True))
     note = f"{trials} trials, the slowest"
     return [
         Row("command_loss_to_zero_ms", "last command to zero at the base", max(lost), "ms", 220, "<=", note=note),
         Row("killed_to_zero_ms", "runtime killed with -9 to zero at the base", max(killed), "ms", 250, "<=", note=note),
+        Row(
+            "orphan_guard_ended_s",
+            "likewise, its guard process stopped just before",
+            max(orphaned) / 1000,
+            "s",
+            1,
+            "<=",
+            note=note,
+        ),
     ]
 
 
-def _killed(port: str) -> int:
-    """Drive in another process, kill it, and return the instant."""
+def _killed_ms(trials: int, stopped: bool, advance: Advance) -> list[float]:
+    """Return the times to zero after the runtime was killed."""
+    with emulated() as device:
+        marks = []
+        for _ in range(trials):
+            marks.append(_killed(device.port, stopped))
+            advance()
+        return _delays_ms(marks, device.finish()["stopped_ns"])
+
+
+def _killed(port: str, stopped: bool) -> int:
+    """Drive in another process, kill it, its guard process stopped before or not, and return the instant."""
     code = (
-        f"from {__name__} import make_base, _drive\n"
-        f"base = make_base({port!r})\nbase.connect()\n_drive(base, 0.5)\nprint('driving', flush=True)\n_drive(base, 60)"
+        f"from {__name__} import make_base, _drive\nbase = make_base({port!r})\nbase.connect()\n_drive(base, 0.5)\n"
+        "print(base.guard_process_id, flush=True)\n_drive(base, 60)"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as runtime:
         assert runtime.stdout is not None
-        runtime.stdout.readline()
+        guard = int(runtime.stdout.readline())
+        if stopped:
+            os.kill(guard, signal.SIGSTOP)
         killed_ns = SystemClock().now_ns()
         os.kill(runtime.pid, signal.SIGKILL)
     SystemClock().sleep(1.5)

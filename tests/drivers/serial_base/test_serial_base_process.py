@@ -234,6 +234,21 @@ def test_runtime_killed_in_mid_motion_leaves_the_wheels_at_zero_and_the_port_fre
         drive(base, FORWARD, 0.3)
 
 
+def test_a_stopped_guard_process_goes_on_when_its_runtime_is_killed_and_stops_the_wheels(
+    on_floor: OnFloor, tmp_path: Path
+) -> None:
+    base, body = on_floor
+    with subprocess.Popen([sys.executable, "-c", RUNTIME, WIRE, str(tmp_path / "base")], stdout=subprocess.PIPE) as run:
+        assert run.stdout is not None
+        guard = int(run.stdout.readline())
+        assert wait_for(SystemClock(), lambda: body.pose.x_m > 0.02 or None, PATIENCE_S, 0.02)
+        os.kill(guard, signal.SIGSTOP)
+        run.kill()  # before it finds its guard process stopped
+    assert comes_to_rest(body, 2.0)
+    with base:
+        drive(base, FORWARD, 0.3)
+
+
 def test_a_runtime_that_was_stopped_for_long_gets_its_answer_when_it_goes_on() -> None:
     near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     far.settimeout(60.0)  # as rospy does with every new socket of its process
