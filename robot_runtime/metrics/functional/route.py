@@ -29,6 +29,8 @@ class RouteRules:
         inclusive: success at the threshold itself, as papers print; code takes < (Habitat, VLN-CE, valan, R2R).
         drop_repeats: nodes that repeat the one before do not count, as in VLN-CE's NDTW; without it every turn in
             place costs as much as its distance to the reference. Points only; names stay.
+        repeat_m: distance up to which a node repeats the last retained one; 0, as in VLN-CE, for exact repeats alone.
+            Measured poses need more: a robot moves by millimeters when it turns in place.
         zero_path: SPL of an episode that starts at its goal.
         edit_unit: unit of SED.
         degenerate: CLS of two paths without length.
@@ -37,6 +39,7 @@ class RouteRules:
     threshold_m: float = 3.0
     inclusive: bool = False
     drop_repeats: bool = True
+    repeat_m: float = 0.0
     zero_path: ZeroRule = "one_if_still"
     edit_unit: EditUnit = "edges"
     degenerate: DegenerateRule = "coverage"
@@ -74,7 +77,7 @@ def route_metrics(
     threshold = rules.threshold_m
     travelled_m = path_length(path, distance)
     if rules.drop_repeats and distance.nodes(path).ndim == 2:
-        path = without_repeats(path)
+        path = without_repeats(path, rules.repeat_m)
     error_m = navigation_error(reference, path, distance) if to_goal_m is None else to_goal_m[-1]
     oracle_error_m = oracle_navigation_error(reference, path, distance) if to_goal_m is None else min(to_goal_m)
     succeeded = success(stopped, error_m, threshold, rules.inclusive)

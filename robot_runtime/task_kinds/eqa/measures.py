@@ -1,7 +1,9 @@
 """Measures of embodied question answering: navigation and the answer (Das et al. 2018, section 5).
 
-The answer is in the record of the last step. An episode without an answer counts as answered wrongly. Only answers with
-scores have a rank; the paper leaves the rank of a single answer empty, too.
+The answer is in the record of the last step. A scored answer is right if the true one alone has the highest score: an
+agent that scores all answers equally has answered nothing. The rank is among all answers of the dataset; equal scores
+share the mean of their places. Without an answer the episode is wrong, and all answers share the places, so that
+abstentions count in the mean rank. A single word or id has no rank, as in the paper's human study.
 """
 
 from __future__ import annotations
@@ -41,8 +43,9 @@ class QuestionMeasures(Measures):
         super().__init__(header, rules, geodesic)
         self._question = eqa.question(header.episode)
         self._rooms = eqa.goal_rooms(header.task, header.scene, header.episode)
+        self._vocabulary = frozenset(map(eqa.normalized, eqa.answer_vocabulary(header.episode)))
         self._right = False
-        self._rank: float | None = None
+        self._rank = self._rank_of_truth({}) if self._vocabulary else None
 
     def on_step(self, record: StepRecord) -> None:
         """Judge the step's answer, if it has one. Raises ``RecordingError`` if it cannot be compared with the truth."""
@@ -76,8 +79,9 @@ class QuestionMeasures(Measures):
     @override
     def choices(self) -> dict[str, Any]:
         return {
-            "answer": "of the last step; equal to the true one but for case and outer spaces; none is wrong",
-            "answer_rank": "1 + the number of higher scores; of scored answers only",
+            "answer": "of the last step; equal to the true one but for case and outer spaces; none and a tie are wrong",
+            "answer_rank": "mean place of equal scores; without scores among all answers; none of a single answer",
+            "answer_vocabulary": len(self._vocabulary) or "unknown: the answers that have scores",
             "in_room": "the robot's centre; the start counts",
         }
 
@@ -85,9 +89,9 @@ class QuestionMeasures(Measures):
         """Whether the answer is right, and the rank of the true one among scored answers."""
         asked = self._question
         if answer is None:
-            return False, None
+            return False, self._rank_of_truth({}) if self._vocabulary else None
         if isinstance(answer, str):
-            return _same(answer, asked.answer), None
+            return eqa.normalized(answer) == eqa.normalized(asked.answer), None
         if isinstance(answer, Integral) and not isinstance(answer, bool):
             if asked.answer_token is None:
                 raise RecordingError(
@@ -104,15 +108,14 @@ class QuestionMeasures(Measures):
         )
 
     def _rank_of_truth(self, scores: Mapping[str, float]) -> float:
-        """Rank of the true answer; an answer without a score ranks behind all others."""
-        words = [*scores, self._question.answer]
-        truth = next(number for number, word in enumerate(words) if _same(word, self._question.answer))
-        return answer_rank([*map(float, scores.values()), -math.inf], truth)
+        """Rank of the true answer; answers without a score share the places behind all others."""
+        truth = eqa.normalized(self._question.answer)
+        best = dict.fromkeys((*sorted(self._vocabulary), truth), -math.inf)
+        for word, score in scores.items():
+            name = eqa.normalized(word)
+            best[name] = max(float(score), best.get(name, -math.inf))
+        return answer_rank([*best.values()], [*best].index(truth), ties="mean")
 
 
 def _is_score(value: object) -> bool:
     return isinstance(value, Real) and math.isfinite(value)
-
-
-def _same(a: str, b: str) -> bool:
-    return a.strip().casefold() == b.strip().casefold()

@@ -16,7 +16,7 @@ from robot_runtime.scoring.report.rendering import render
 from robot_runtime.scoring.report.room_panels import RoomPanels
 from robot_runtime.scoring.summary import EpisodeScore
 from robot_runtime.task_kinds.eqa import task as eqa
-from robot_runtime.task_kinds.eqa.task import Inquiry
+from robot_runtime.task_kinds.eqa.task import Inquiry, answer_vocabulary, normalized
 
 SHOWN_ANSWERS = 8
 
@@ -74,9 +74,10 @@ class QuestionPanels(RoomPanels):
         ranked: tuple[tuple[str, float, bool], ...] = ()
         if isinstance(answer, Mapping):
             best = sorted(answer.items(), key=lambda item: -float(item[1]))
-            truth = asked.answer.strip().casefold()
-            ranked = tuple((str(word), float(value), str(word).strip().casefold() == truth) for word, value in best)
-            given = ranked[0][0] if ranked else "none"
+            truth = normalized(asked.answer)
+            ranked = tuple((str(word), float(value), normalized(str(word)) == truth) for word, value in best)
+            tied = {normalized(word) for word, value, _ in ranked if value == ranked[0][1]}
+            given = "none" if not tied else ranked[0][0] if len(tied) == 1 else f"none: {len(tied)} have the best score"
         elif isinstance(answer, Integral):
             given = f"answer id {answer}"
         else:
@@ -105,9 +106,7 @@ class QuestionPanels(RoomPanels):
 
     def _outside_vocabulary(self, given: str) -> tuple[str, ...]:
         """A sentence, if the answer is none of the dataset's."""
-        dataset = self.data.header.episode.info.get("dataset")
-        vocabulary = dataset.get("answer_vocab") if isinstance(dataset, Mapping) else None
-        words = vocabulary.get("word_list") if isinstance(vocabulary, Mapping) else None
-        if not words or given == "none" or given.startswith("answer id") or given.strip().casefold() in words:
+        words = answer_vocabulary(self.data.header.episode)
+        if not words or given.startswith(("none", "answer id")) or normalized(given) in map(normalized, words):
             return ()
         return (f"{given!r} is none of the dataset's {len(words)} answers",)

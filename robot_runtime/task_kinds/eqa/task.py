@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from typing_extensions import override
@@ -66,6 +67,19 @@ def question(episode: Episode) -> Question:
             "use episodes in MP3D-EQA's schema, or make them with `robot-runtime episodes questions --episodes-out`",
         )
     return asked
+
+
+def answer_vocabulary(episode: Episode) -> tuple[str, ...]:
+    """The answers of the episode's dataset; empty if it states none."""
+    dataset = episode.info.get("dataset")
+    vocabulary = dataset.get("answer_vocab") if isinstance(dataset, Mapping) else None
+    words = vocabulary.get("word_list") if isinstance(vocabulary, Mapping) else None
+    return tuple(map(str, words)) if isinstance(words, list | tuple) else ()
+
+
+def normalized(answer: str) -> str:
+    """An answer as it is compared with others: without outer spaces, in lower case."""
+    return answer.strip().casefold()
 
 
 def resolve_goals(task: Task, scene: Scene, episode: Episode) -> Episode:

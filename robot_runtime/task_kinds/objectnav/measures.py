@@ -4,7 +4,9 @@
 distance of the object's surface, the oriented box. *Visibility*: at least one pixel shows the object; or, by
 oracle-visibility, the place is at one of the object's view points; or an operator's verdict says so.
 
-Of several instances, the one that meets most criteria counts. An episode that fails misses at least one criterion.
+Of several instances, the one that meets most criteria counts. An episode succeeds if it meets all four. View points are
+places near the object that see it: at one of them, proximity and visibility hold together, although the success
+distance may lead a little farther from the object than 1 m.
 """
 
 from __future__ import annotations
@@ -24,7 +26,6 @@ from robot_runtime.metrics.settings import Metrics, Rules
 from robot_runtime.metrics.visibility import points_in_map, visible_pixels
 from robot_runtime.records import EpisodeHeader, StepRecord
 from robot_runtime.scenes.geodesic import GeodesicMap
-from robot_runtime.task_kinds.objectnav import task as objectnav
 from robot_runtime.task_kinds.objectnav.goal_search import search_goal
 from robot_runtime.tasks.categories import instances
 from robot_runtime.tasks.task import Task
@@ -48,7 +49,6 @@ class ObjectMeasures(Measures):
     def __init__(self, header: EpisodeHeader, rules: Rules, geodesic: GeodesicMap) -> None:
         super().__init__(header, rules, geodesic)
         self._instances = instances(header.task, header.scene, header.episode)
-        self._goals = objectnav.resolve_goals(header.task, header.scene, header.episode).goals
         self._by_frame = header.task.success.rule == "visible"
         self._near_and_seen: list[tuple[bool, bool]] | None = None
         self._verdict: bool | None = None
@@ -77,12 +77,10 @@ class ObjectMeasures(Measures):
 
     @override
     def holds(self, pose: SE2, distance_m: float) -> bool:
-        if self._verdict is not None:
-            near = self._near(pose)
-            return self._verdict and (super().holds(pose, distance_m) if near is None else near)
-        if self._by_frame:
-            return (True, True) in (self._near_and_seen or ())
-        return super().holds(pose, distance_m)
+        near, seen = self._judged(pose, distance_m)
+        if near is None and self._verdict is not None:
+            near = super().holds(pose, distance_m)
+        return math.isfinite(distance_m) and bool(near) and bool(seen)
 
     @override
     def metrics(self, run: Run) -> Metrics:
@@ -107,7 +105,7 @@ class ObjectMeasures(Measures):
             "criterion_proximity": {
                 "distance_m": self._proximity_m,
                 "from": "robot's centre",
-                "to": "box, in the plane",
+                "to": "box, in the plane" + ("" if self._by_frame else "; at a view point always"),
             },
             "criterion_visibility": self._visibility(task.success.min_visible_pixels),
         }
@@ -132,12 +130,9 @@ class ObjectMeasures(Measures):
         """Proximity and visibility; None if unknown, without a box in the scene or a frame at the stop."""
         if self._verdict is not None:
             return self._near(pose), self._verdict
-        around = [item.distance_m(pose.x_m, pose.y_m) <= self._proximity_m for item in self._instances]
         if not self._by_frame:
             at_view_point = super().holds(pose, distance_m)
-            reached = min(self._goals, key=lambda goal: _nearest_view_m(goal.view_points, pose)).object_id
-            own = [near for item, near in zip(self._instances, around, strict=True) if item.id == reached]
-            return own[0] if own and at_view_point else (any(around) if around else None), at_view_point
+            return at_view_point or self._near(pose), at_view_point
         if self._near_and_seen is None:
             return self._near(pose), None
         return max(self._near_and_seen, key=sum, default=(False, False))
@@ -164,7 +159,3 @@ class ObjectMeasures(Measures):
             near = near_pixels >= rule.min_visible_pixels
             judged.append((near if seen else item.distance_m(pose.x_m, pose.y_m) <= rule.distance_m, seen))
         return judged
-
-
-def _nearest_view_m(view_points: tuple[SE2, ...], pose: SE2) -> float:
-    return min((pose.distance_to(view) for view in view_points), default=math.inf)

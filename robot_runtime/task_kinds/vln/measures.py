@@ -28,6 +28,13 @@ from robot_runtime.tasks.episode import Episode
 PLANE = Euclidean((0, 1))
 Point = tuple[float, float]
 
+REPEAT_M = 0.05
+"""Distance up to which a position repeats the last retained one, a fifth of a step forward.
+
+A measured robot moves by millimeters when it turns in place; without the tolerance its path would have other nodes than
+that of the same drive in simulation.
+"""
+
 
 def reference_of(episode: Episode, rules: Rules) -> tuple[Sequence[tuple[float, ...]], str]:
     """Reference of a route, as points in map, and its source; empty if there is none."""
@@ -43,7 +50,7 @@ def alignment(episode: Episode, poses: Sequence[SE2], rules: Rules) -> list[tupl
     reference, _ = reference_of(episode, rules)
     if not reference:
         return []
-    path = without_repeats([(pose.x_m, pose.y_m) for pose in poses])
+    path = without_repeats([(pose.x_m, pose.y_m) for pose in poses], REPEAT_M)
     _, pairs = dtw_alignment(reference, path, PLANE)
     return [((reference[i][0], reference[i][1]), (float(path[j][0]), float(path[j][1]))) for i, j in pairs.tolist()]
 
@@ -65,7 +72,9 @@ class RouteMeasures(Measures):
     def __init__(self, header: EpisodeHeader, rules: Rules, geodesic: GeodesicMap) -> None:
         super().__init__(header, rules, geodesic)
         rule = header.task.success
-        self._route_rules = RouteRules(threshold_m=rule.distance_m, inclusive=rule.inclusive, zero_path=rules.zero_path)
+        self._route_rules = RouteRules(
+            threshold_m=rule.distance_m, inclusive=rule.inclusive, repeat_m=REPEAT_M, zero_path=rules.zero_path
+        )
         self._reference, self._source = reference_of(header.episode, rules)
 
     @override

@@ -73,7 +73,8 @@ def test_presets_have_the_published_numbers(
 def test_paper_and_code_are_presets_of_their_own_where_they_differ() -> None:
     code, paper = load_task("objectnav_habitat2020"), load_task("objectnav_habitat2020_paper")
     assert (code.camera.depth_max_m, paper.camera.depth_max_m) == (5.0, 6.0)
-    assert replace(paper, name=code.name, camera=code.camera) == code
+    assert (code.gps_dimensions, paper.gps_dimensions) == (2, 3)
+    assert replace(paper, name=code.name, camera=code.camera, gps_dimensions=2) == code
     older, newer = load_task("objectnav_robothor2020"), load_task("objectnav_robothor2021")
     assert older.categories == newer.categories
     assert older.actions == newer.actions

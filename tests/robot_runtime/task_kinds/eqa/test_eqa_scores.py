@@ -69,6 +69,38 @@ def test_an_id_needs_a_vocabulary() -> None:
         scored(header, [STOP], answer=5)
 
 
+VOCABULARY = {"dataset": {"answer_vocab": {"word_list": ["red", "blue", "green", "white", "black"]}}}
+
+
+@pytest.mark.parametrize(
+    ("answer", "right", "rank"),
+    [
+        pytest.param(dict.fromkeys(("red", "blue", "green", "white", "black"), 0.5), False, 3.0, id="all equal"),
+        pytest.param({"red": 0.0, "blue": 0.0}, False, 1.5, id="a tie of two"),
+        pytest.param({"blue": 0.4, "red": 0.4, "green": 0.4}, False, 2.0, id="a tie of three"),
+        pytest.param({"blue": 0.2, "green": 0.2, "red": 0.6}, True, 1.0, id="a tie of others"),
+        pytest.param(
+            {"Red": 0.1, " red ": 0.9, "blue": 0.5}, True, 1.0, id="one answer twice, the better score counts"
+        ),
+        pytest.param({"blue": 0.9}, False, 3.5, id="the rest share the places behind"),
+        pytest.param({"red": -3.0}, True, 1.0, id="scored answers stand before the others"),
+        pytest.param({"mauve": 0.9, "blue": 0.8}, False, 4.5, id="a word outside the vocabulary has a place too"),
+        pytest.param(None, False, 3.0, id="abstention"),
+        pytest.param(MISSING, False, 3.0, id="no answer at all"),
+        pytest.param("blue", False, None, id="a single word has no rank"),
+    ],
+)
+def test_ties_are_not_answers_and_abstentions_have_a_rank(answer: object, right: bool, rank: float | None) -> None:
+    metrics, choices = scored(eqa_header(info=VOCABULARY), [STOP], answer=answer)
+    assert (metrics["success"], metrics["answer_rank"]) == (right, rank)
+    assert choices["answer_vocabulary"] == 5
+
+
+def test_a_tie_without_a_vocabulary_is_wrong_too() -> None:
+    metrics, _ = scored(eqa_header(), [STOP], answer={f"word {i}": 0.5 for i in range(36)} | {"red": 0.5})
+    assert (metrics["success"], metrics["answer_accuracy"], metrics["answer_rank"]) == (False, False, 19.0)
+
+
 def test_where_the_agent_went() -> None:
     """From the west room, past the doorway at x = 3, to x = 3.5; the nearer view point is (4.0, 2.2)."""
     metrics, _ = scored(eqa_header(), [FORWARD] * 10, answer="red")
@@ -121,6 +153,7 @@ class TestQuestion:
             ("Red", "Red", None, True),
             ({"blue": 0.5, "red": 0.4, "green": 0.1}, "blue", 2.0, False),
             (None, "none", None, False),
+            ({"blue": 0.5, "red": 0.5}, "none: 2 have the best score", 1.5, False),
         ],
     )
     def test_question_and_answer(self, tmp_path: Path, answer: object, given: str, rank: float, right: bool) -> None:
@@ -130,7 +163,8 @@ class TestQuestion:
         assert (panel.rank, panel.right) == (rank, right)
         text = page(path, tmp_path)
         assert ("true is: red" in text) is not right
-        assert ("rank of the truth: 2" in text) is (rank is not None)
+        assert ("rank of the truth" in text) is (rank is not None)
+        assert rank is None or f"rank of the truth: {rank:g}" in text
 
     def test_room_over_time(self, tmp_path: Path) -> None:
         svg = str(panels(recorded(tmp_path, self.header(), [FORWARD] * 12 + [STOP])).plots()[-1])

@@ -11,8 +11,10 @@ from generated_episodes import assert_room_for_a_robot, assert_runnable, assert_
 from raising import raises_naming
 from small_flat import flat, objectnav_task, occupancy
 
+from robot_runtime.actions.discrete import Magnitudes
+from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import EpisodeError
-from robot_runtime.task_kinds.objectnav.generate import generate
+from robot_runtime.task_kinds.objectnav.generate import generate, least_actions
 from robot_runtime.tasks.episode import Episode
 
 COUNT = 40
@@ -37,6 +39,20 @@ def test_objectnav_starts_are_no_straight_line_from_success(episodes: list[Episo
         assert euclidean_m == pytest.approx(math.dist(episode.shortest_path[0], episode.shortest_path[-1]))
         assert episode.shortest_path_m is not None
         assert episode.shortest_path_m / euclidean_m >= 1.05
+
+
+def test_no_shortest_path_takes_more_than_750_actions(episodes: list[Episode]) -> None:
+    task = objectnav_task()
+    assert all(3 <= least_actions(episode, task.magnitudes) <= 60 for episode in episodes)
+    slow = replace(task, magnitudes=replace(task.magnitudes, forward_m=0.001))
+    with raises_naming(EpisodeError, "ObjectNav"):
+        generate(flat(), slow, 1, seed=3)
+
+
+def test_the_actions_of_a_path_are_turns_legs_and_a_stop() -> None:
+    path = ((0.0, 0.0), (1.0, 0.0), (1.0, 1.5))
+    episode = Episode("0", "x", SE2(0.0, 0.0, math.pi / 2), (), shortest_path=path)
+    assert least_actions(episode, Magnitudes(0.25, 30.0, 30.0)) == 3 + 4 + 3 + 6 + 1
 
 
 def test_the_robot_fits_at_every_start(episodes: list[Episode]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,26 @@ def test_each_criterion_by_oracle_visibility(start: SE2, actions: list[Action], 
     assert metrics["success"] is all(expected)
     assert choices["criterion_visibility"].startswith("oracle")
     assert choices["criterion_proximity"]["distance_m"] == 1.0
+
+
+@pytest.mark.parametrize("success", ["distance", "visible"])
+@pytest.mark.parametrize("actions", [[FORWARD] * n + [STOP] for n in range(7)] + [[FORWARD] * 4])
+def test_success_is_that_all_four_criteria_are_met(success: str, actions: list[Action]) -> None:
+    episode = synthetic.objectnav_episode(start=SE2(3.0, 2.2, 0.0))
+    metrics, _ = scored(synthetic.header(synthetic.objectnav_task(success, width=160, height=120), episode), actions)
+    assert metrics["success"] is all(criteria(metrics))
+
+
+def test_at_a_view_point_that_is_farther_than_a_meter_the_object_is_near() -> None:
+    """View points reach to 1.0 m from the box, and success begins 0.1 m before them."""
+    episode = synthetic.objectnav_episode(start=SE2(4.0, 2.2, 1.0))
+    header = synthetic.header(synthetic.objectnav_task("distance"), episode)
+    mug = replace(synthetic.MUG, center=(5.08, 2.2, 0.76))  # 1.02 m from the view point at (4.0, 2.2)
+    file = replace(header.scene.file, objects=(mug,))
+    metrics, choices = scored(replace(header, scene=replace(header.scene, file=file)), [STOP])
+    assert criteria(metrics) == (True, True, True, True)
+    assert metrics["success"] is True
+    assert "at a view point always" in choices["criterion_proximity"]["to"]
 
 
 def test_proximity_is_to_the_surface() -> None:

@@ -7,17 +7,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import synthetic
-from kind_episodes import ROUTE, header_of, page, panels, recorded, scored, shown, task_of
+from kind_episodes import ROUTE, driven, header_of, page, panels, recorded, scored, shown, task_of
 from synthetic import FORWARD, LEFT, STOP
 
 from robot_runtime.common.geometry import SE2
+from robot_runtime.metrics.episode_metrics import EpisodeScorer
 from robot_runtime.metrics.functional.dtw import dtw
 from robot_runtime.metrics.settings import Rules
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import EpisodeHeader
 from robot_runtime.scoring.summary import score_log, score_steps
+from robot_runtime.task_kinds.vln.measures import REPEAT_M
 from robot_runtime.task_kinds.vln.task import Instruction, Route
 from robot_runtime.tasks.episode import Episode, Goal
 from robot_runtime.tasks.task import Success
@@ -47,6 +50,26 @@ def test_a_route_that_is_followed() -> None:
     assert metrics["oracle_navigation_error_m"] == pytest.approx(0.0, abs=1e-6)
     assert choices["route_reference"] == "nodes of the reference path"
     assert choices["route"]["threshold_m"] == 1.0
+
+
+def test_a_measured_drive_has_the_nodes_of_the_exact_one() -> None:
+    """A robot that shifts by 1.5 mm in each turn in place, and whose poses have 2 mm of noise."""
+    header = vln_header()
+    actions = [*[FORWARD] * 4, *[LEFT] * 12, *[FORWARD] * 8, STOP]
+    exact, choices = scored(header, actions)
+    random = np.random.default_rng(0)
+    records, reason = driven(header, actions)
+    scorer, shift_m = EpisodeScorer(header), 0.0
+    for record in records:
+        shift_m += 0.0015 * (record.action is LEFT)
+        pose = record.referee.pose
+        x_m, y_m = random.normal((pose.x_m, pose.y_m + shift_m), 0.002)
+        scorer.on_step(replace(record, referee=replace(record.referee, pose=SE2(x_m, y_m, pose.yaw_rad))))
+    scorer.on_end(synthetic.end_of(records, reason))
+    measured = scorer.metrics()
+    assert measured["ndtw"] == pytest.approx(exact["ndtw"], abs=0.02)
+    assert measured["average_deviation_m"] == pytest.approx(exact["average_deviation_m"], abs=0.02)
+    assert choices["route"]["repeat_m"] == REPEAT_M
 
 
 def test_against_the_followers_positions_where_the_dataset_has_them() -> None:
