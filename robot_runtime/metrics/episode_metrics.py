@@ -7,6 +7,7 @@ standing still. Steps of a walkthrough do not count.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -26,6 +27,9 @@ from robot_runtime.verdicts import Verdicts
 
 SCORER_VERSION = 2
 """Version, increased whenever the same log would get another score."""
+
+DIFFICULT_M = (3.0, 6.0)
+"""Lengths of the shortest path from which on an episode is of medium difficulty, and hard."""
 
 
 class EpisodeScorer(Subscriber):
@@ -132,8 +136,9 @@ class EpisodeScorer(Subscriber):
         """The metrics so far; final after the end.
 
         Keys: ``success`` bool, ``spl``, ``soft_spl``, ``distance_to_goal`` (m, geodesic, inf off the map),
-        ``collisions`` and ``steps`` (actions, stop included), ``path_length_m``, ``shortest_path_m``; then those of
-        the task's kind, see :mod:`robot_runtime.metrics.measures`. All None before step 0.
+        ``collisions``, ``success_collisions`` (the same, of a successful episode), ``steps`` (actions, stop included),
+        ``path_length_m``, ``shortest_path_m``; then those of the task's kind, see
+        :mod:`robot_runtime.metrics.measures`. All None before step 0.
         """
         if self._shortest_m is None:
             return dict.fromkeys(metric.name for metric in (*COMMON, *self._measures.defines))
@@ -147,7 +152,8 @@ class EpisodeScorer(Subscriber):
             "spl": spl(succeeded, self._shortest_m, travelled_m, zero),
             "soft_spl": soft_spl(self._shortest_m, distance_m, travelled_m, zero),
             "distance_to_goal": distance_m,
-            "collisions": collisions(self._collided).count,
+            "collisions": (bumps := collisions(self._collided).count),
+            "success_collisions": bumps if succeeded else None,
             "steps": len(self._poses) - 1,
             "path_length_m": travelled_m,
             "shortest_path_m": self._shortest_m,
@@ -159,6 +165,23 @@ class EpisodeScorer(Subscriber):
         """Distance of the action that no observation followed, because a device failed: by odometry, meters."""
         result = None if self._end is None else self._end.result
         return 0.0 if result is None else abs(result.measured.forward_m)
+
+    def facets(self) -> dict[str, str]:
+        """Properties by which tables divide scores: those of the kind, the scene, and the difficulty.
+
+        The difficulty is the dataset's, else by the shortest path: easy below 3 m, hard from 6 m. After step 0 only.
+        """
+        info = self._header.episode.info
+        inner = info.get("info")
+        stated = info.get("difficulty") or (inner.get("difficulty") if isinstance(inner, Mapping) else None)
+        found = {**self._measures.facets(), "scene": self._header.scene.name}
+        if isinstance(stated, str):
+            found["difficulty"] = stated
+        elif self._shortest_m is not None:
+            easy_m, hard_m = DIFFICULT_M
+            is_easy, is_hard = self._shortest_m < easy_m, self._shortest_m >= hard_m
+            found["difficulty"] = "easy" if is_easy else "hard" if is_hard else "medium"
+        return found
 
     def choices(self) -> dict[str, Any]:
         """All choices that the metrics depend on, to be stored next to them."""

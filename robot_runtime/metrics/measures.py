@@ -71,6 +71,7 @@ COMMON = (
     MetricDefinition("soft_spl", "SoftSPL"),
     MetricDefinition("distance_to_goal", "distance", "m", 2),
     MetricDefinition("collisions", "collisions", digits=1),
+    MetricDefinition("success_collisions", "collisions if successful", digits=1),
     MetricDefinition("steps", "steps", digits=1),
     MetricDefinition("path_length_m"),
     MetricDefinition("shortest_path_m"),
@@ -146,6 +147,12 @@ class Measures:
     def needs_frame(self, record: StepRecord) -> bool:
         """Whether :meth:`on_step` needs the record's images."""
         return False
+
+    def facets(self) -> Mapping[str, str]:
+        """Properties of the episode by which tables divide scores, by name: here the rooms that hold its goals."""
+        scene, goals = self.header.scene, self.header.episode.goals
+        rooms = dict.fromkeys(r.id for goal in goals for r in scene.rooms if r.contains(goal.x_m, goal.y_m))
+        return {"room": " or ".join(rooms)} if rooms else {}
 
     def on_verdicts(self, verdicts: Verdicts) -> None:
         """Add the verdicts on the run, before the first step."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
@@ -43,6 +44,8 @@ _VERIFIED_TOPICS = _STEP_TOPICS | _POSE_TOPICS.keys() | {_END}
 R = TypeVar("R")
 T = TypeVar("T")
 
+_BLOCK = 1 << 20
+
 
 class LogReader:
     """One log, complete or torn.
@@ -69,6 +72,7 @@ class LogReader:
             self._header_data, self._attachments = self._read_header()
             self.header = self._parse_header()
             self._form = step_form(kind_of(self.header.task).state)
+            self._content = ""
             self._end = self._read_end()
         except BaseException:
             self._file.close()
@@ -98,6 +102,17 @@ class LogReader:
     def chained(self) -> bool:
         """Whether its records are chained, see ``recording.chain``; those of older logs are not."""
         return bool(stated_digest(self._header_data))
+
+    @property
+    def content(self) -> str:
+        """SHA-256 that is equal for copies of a log: of header, steps and end, or of the file if it has no chain."""
+        if not self._content:
+            total = hashlib.sha256()
+            with self.path.open("rb") as file:
+                while block := file.read(_BLOCK):
+                    total.update(block)
+            self._content = total.hexdigest()
+        return self._content
 
     def steps(self, images: bool = True, verify: bool = False) -> Iterator[StepRecord]:
         """Yield the steps in order, reading the file as needed.
@@ -316,7 +331,11 @@ class LogReader:
         for chunk in reversed(self._chunks):
             if not self._holds_images_only(chunk):
                 ends = [message for topic, message in self._messages(chunk) if topic == _END]
-                return self._decode(ends[-1], "the end after step", END.decode) if ends else None
+                if not ends:
+                    return None
+                self._content = stated_digest(ends[-1].data) if self.chained else ""
+                end: EpisodeEnd = self._decode(ends[-1], "the end after step", END.decode)
+                return end
         return None
 
     def _step(

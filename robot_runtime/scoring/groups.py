@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 
+from robot_runtime.errors import ConfigError
 from robot_runtime.metrics.measures import definition, definitions
 from robot_runtime.metrics.step_times import PhaseTime, together
 from robot_runtime.scoring.contradictions import mixed_settings
@@ -40,6 +41,7 @@ class GroupKey:
         agent: name of the policy.
         setting: robot and sources of poses.
         scene: name of the scene; empty with a split, whose scenes are one group, as in published means.
+        part: names and values of the facets by which groups are divided.
     """
 
     task: str
@@ -47,11 +49,13 @@ class GroupKey:
     agent: str
     setting: RobotSetting
     scene: str
+    part: tuple[tuple[str, str], ...] = ()
 
     @classmethod
-    def of(cls, score: EpisodeScore) -> GroupKey:
-        """The key of an episode."""
-        return cls(score.task, score.split, score.agent, score.setting, "" if score.split else score.scene)
+    def of(cls, score: EpisodeScore, by: Sequence[str] = ()) -> GroupKey:
+        """The key of an episode, divided by these facets."""
+        part = tuple(zip(by, score.part(by), strict=True))
+        return cls(score.task, score.split, score.agent, score.setting, "" if score.split else score.scene, part)
 
 
 @dataclass(frozen=True)
@@ -77,11 +81,12 @@ class GroupSummary:
         episodes: number of scored episodes.
         unscored: number of logs without a score.
         intervals: interval per metric; empty without scores. Shares have Wilson's interval, the others and all with
-            clusters the bootstrap's. For a single cluster the ends are NaN.
+            clusters the bootstrap's. Several runs of an episode are one cluster. For a single cluster the ends are NaN.
         counts: number of scored episodes that have a metric, per metric.
         resamples: number of bootstrap samples.
         cluster: unit of the bootstrap.
         clusters: number of clusters.
+        part: facets by which groups are divided, with this group's values; empty for what its episodes lack.
         mixed: settings that differ among the scored episodes, see ``scoring.contradictions.mixed_settings``.
         latency: host milliseconds per step and phase, over the steps of all scored episodes.
         causes: causes of failed and aborted episodes, the most frequent first.
@@ -102,6 +107,7 @@ class GroupSummary:
     resamples: int
     cluster: Cluster = "none"
     clusters: int = 0
+    part: tuple[tuple[str, str], ...] = ()
     mixed: tuple[str, ...] = ()
     latency: tuple[PhaseTime, ...] = ()
     causes: tuple[CauseCount, ...] = ()
@@ -112,19 +118,42 @@ class GroupSummary:
         """The robot with its sources of poses."""
         return RobotSetting(self.robot, self.localizer, self.referee)
 
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The facets and values of the group as tables print them."""
+        return part_texts(self.part)
 
-def grouped(scores: Iterable[EpisodeScore]) -> dict[GroupKey, list[EpisodeScore]]:
-    """Scores by key, in order of first appearance; unreadable logs are in no group."""
+
+def part_texts(part: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+    """Facets and values as tables print them."""
+    return tuple(f"{name} {value}" if value else f"without {name}" for name, value in part)
+
+
+def check_facets(scores: Iterable[EpisodeScore], by: Sequence[str]) -> None:
+    """Raise ``ConfigError`` if no scored episode has one of these facets."""
+    known = {"split"} | {name for score in scores for name in score.facets}
+    for name in by:
+        if name not in known:
+            raise ConfigError(f"no episode has a {name!r} to divide scores by", f"use {', '.join(sorted(known))}")
+
+
+def grouped(scores: Iterable[EpisodeScore], by: Sequence[str] = ()) -> dict[GroupKey, list[EpisodeScore]]:
+    """Scores by key, in order of first appearance, divided by facets in alphabetical order.
+
+    Unreadable logs are in no group; with facets, those without a score are in none either.
+    """
     groups: dict[GroupKey, list[EpisodeScore]] = {}
     for score in scores:
-        if score.task:
-            groups.setdefault(GroupKey.of(score), []).append(score)
-    return groups
+        if score.task and (score.scorable or not by):
+            groups.setdefault(GroupKey.of(score, by), []).append(score)
+    return dict(sorted(groups.items(), key=lambda item: item[0].part)) if by else groups
 
 
-def summarize_groups(scores: Iterable[EpisodeScore], cluster: Cluster = "none") -> list[GroupSummary]:
+def summarize_groups(
+    scores: Iterable[EpisodeScore], cluster: Cluster = "none", by: Sequence[str] = ()
+) -> list[GroupSummary]:
     """Means with intervals per group of :func:`grouped`."""
-    return [_summary(key, members, cluster) for key, members in grouped(scores).items()]
+    return [_summary(key, members, cluster) for key, members in grouped(scores, by).items()]
 
 
 def _summary(key: GroupKey, members: Sequence[EpisodeScore], by: Cluster) -> GroupSummary:
@@ -138,8 +167,15 @@ def _summary(key: GroupKey, members: Sequence[EpisodeScore], by: Cluster) -> Gro
         having = [score for score in scored if known_values([score.metrics.get(name)])]
         if having:
             values = known_values(score.metrics[name] for score in having)
-            drawn = None if by == "none" else [score.cluster(by) for score in having]
-            intervals[name], counts[name] = metric_interval(name, values, resamples, drawn), len(having)
+            drawn = [score.cluster(by) for score in having]
+            # Runs of one episode alone say how often it succeeds; with others, an episode is what is drawn.
+            independent = by == "none" and len(set(drawn)) in (1, len(drawn))
+            if by == "none" and not independent and definition(name).share and len(set(values)) == 1:
+                # The bootstrap of equal values has no width, however few the episodes.
+                intervals[name] = wilson(round(values[0]) * len(set(drawn)), len(set(drawn)), CONFIDENCE)
+            else:
+                intervals[name] = metric_interval(name, values, resamples, None if independent else drawn)
+            counts[name] = len(having)
     return GroupSummary(
         task=key.task,
         split=key.split,
@@ -153,6 +189,7 @@ def _summary(key: GroupKey, members: Sequence[EpisodeScore], by: Cluster) -> Gro
         resamples=resamples,
         cluster=by,
         clusters=len(clusters),
+        part=key.part,
         mixed=mixed_settings((score.scene, score.choices) for score in scored),
         latency=tuple(together(score.latency for score in scored).times()),
         causes=_causes(members),

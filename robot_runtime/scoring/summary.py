@@ -88,6 +88,8 @@ class EpisodeScore:
         latency: host time of the steps.
         cause: cause of a failed or aborted episode; None for a success, and of a log that cannot be read.
         views: strict and lenient success; None without verdicts.
+        facets: properties of the episode by which tables divide scores, see ``Measures.facets``.
+        content: digest of the log's content; empty if it states none.
     """
 
     path: Path
@@ -114,6 +116,8 @@ class EpisodeScore:
     latency: Latency = field(default_factory=Latency)
     cause: FailureCause | None = None
     views: SuccessViews | None = None
+    facets: dict[str, str] = field(default_factory=dict)
+    content: str = ""
 
     @property
     def scorable(self) -> bool:
@@ -122,7 +126,11 @@ class EpisodeScore:
 
     def cluster(self, by: Cluster) -> str:
         """Return the episode's cluster, see :data:`Cluster`."""
-        return {"none": str(self.path), "scene": self.scene, "trajectory": self.trajectory}[by]
+        return {"none": self.key or str(self.path), "scene": self.scene, "trajectory": self.trajectory}[by]
+
+    def part(self, by: Sequence[str]) -> tuple[str, ...]:
+        """The values of these facets and of the split; empty for one that the episode lacks."""
+        return tuple({"split": self.split, **self.facets}.get(name, "") for name in by)
 
     @property
     def setting(self) -> RobotSetting:
@@ -144,7 +152,7 @@ def score_logs(
     journal: ResultJournal[Path, EpisodeScore] | None = None,
     on_retry: Callable[[Path, WorkerLoss], None] | None = None,
 ) -> list[EpisodeScore]:
-    """Score each log; for one that cannot be scored, the score has the reason.
+    """Score each log; for one that cannot be scored, the score has the reason. See :func:`without_copies`.
 
     Args:
         paths: paths of the logs.
@@ -164,6 +172,30 @@ def score_logs(
         if on_scored is not None:
             on_scored(score)
     return scores
+
+
+def without_copies(scores: Iterable[EpisodeScore]) -> list[EpisodeScore]:
+    """The scores without those of copies of a log, each of which is named in a note of the first.
+
+    Several runs of one episode are no copies: they differ in their times at least.
+    """
+    first: dict[str, EpisodeScore] = {}
+    copies: dict[str, list[Path]] = {}
+    for score in scores:
+        content = score.content or str(score.path)
+        if first.setdefault(content, score) is not score:
+            copies.setdefault(content, []).append(score.path)
+    noted = {content: f"counted once: {named(paths)} has the same content" for content, paths in copies.items()}
+    return [
+        replace(score, notes=(*score.notes, noted[content])) if content in noted else score
+        for content, score in first.items()
+    ]
+
+
+def named(paths: Sequence[Path], most: int = 3) -> str:
+    """The first paths of a list, and the number of the others."""
+    more = f" and {len(paths) - most} more" if len(paths) > most else ""
+    return ", ".join(map(str, paths[:most])) + more
 
 
 def iter_scores(
@@ -311,6 +343,7 @@ def _score(log: LogReader, rules: Rules | None, maps: Maps) -> EpisodeScore:
         **asdict(RobotSetting.of(header)),
         provenance=header.provenance,
         placement=header.placement,
+        content=log.content,
     )
     if end is None:
         return replace(facts, reason=_without_end(log))
@@ -338,6 +371,7 @@ def _score(log: LogReader, rules: Rules | None, maps: Maps) -> EpisodeScore:
             facts,
             metrics=metrics,
             choices=scorer.choices(),
+            facets=scorer.facets(),
             verdicts=given,
             latency=scorer.latency,
             views=success_views(given, scorer.succeeds_by_rule()) if given else None,

@@ -9,7 +9,7 @@ import typer
 
 from robot_runtime.cli_options import options
 from robot_runtime.cli_options.option_groups import grouped_options
-from robot_runtime.scoring.cli.score import ClusterBy, CountFaults, policy_faults
+from robot_runtime.scoring.cli.score import By, ClusterBy, CountFaults, policy_faults
 
 
 def register(groups: dict[str, typer.Typer]) -> None:
@@ -26,6 +26,7 @@ def compare(
     cluster: Annotated[
         ClusterBy, typer.Option(help="What interval and test take as independent: episodes, scenes or trajectories.")
     ] = ClusterBy.NONE,
+    by: By = None,
     count_faults: CountFaults = False,
     parallel: options.JournalOptions,
 ) -> None:
@@ -34,6 +35,7 @@ def compare(
     Examples:
         robot-runtime compare logs/classical logs/goal-follower
         robot-runtime compare logs/a logs/b --json difference.json
+        robot-runtime compare logs/a logs/b --by category
     """
     from robot_runtime.common.console import console
     from robot_runtime.metrics.settings import Rules
@@ -44,7 +46,7 @@ def compare(
 
     rules = Rules(policy_faults=policy_faults(count_faults))
     scores_a, scores_b = score_with_progress([[a], [b]], parallel, rules)
-    comparison = comparing.compare(scores_a, scores_b, cluster.value)
+    comparison = comparing.compare(scores_a, scores_b, cluster.value, by or ())
     console.print(table(comparison))
     for line in noted([*scores_a, *scores_b]):
         console.print(line)

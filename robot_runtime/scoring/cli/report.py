@@ -9,7 +9,7 @@ import typer
 
 from robot_runtime.cli_options import options
 from robot_runtime.cli_options.option_groups import grouped_options
-from robot_runtime.scoring.cli.score import ClusterBy, CountFaults, Referee, policy_faults
+from robot_runtime.scoring.cli.score import By, ClusterBy, CountFaults, Referee, policy_faults
 
 
 def register(groups: dict[str, typer.Typer]) -> None:
@@ -27,6 +27,7 @@ def report(
     ] = None,
     picture: Annotated[Path | None, typer.Option(help="Also write the first episode as one PNG.")] = None,
     cluster: Annotated[ClusterBy, typer.Option(help="As for score: what intervals are over.")] = ClusterBy.NONE,
+    by: By = None,
     referee: Annotated[Referee, typer.Option(help="As for score: by whose poses.")] = Referee.LOGGED,
     count_faults: CountFaults = False,
     parallel: options.WorkerOptions,
@@ -55,6 +56,7 @@ def report(
             lambda _: progress.advance(bar),
             rules=Rules(referee=referee.value, policy_faults=policy_faults(count_faults)),
             cluster=cluster.value,
+            by=by or (),
             workers=parallel.counted(None),
             on_retry=print_retry,
         )

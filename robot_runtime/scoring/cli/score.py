@@ -17,6 +17,8 @@ from robot_runtime.cli_options.option_groups import grouped_options
 from robot_runtime.errors import ConfigError
 
 if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
     from robot_runtime.metrics.settings import Rules
     from robot_runtime.scoring.summary import EpisodeScore
 
@@ -49,6 +51,16 @@ CountFaults = Annotated[
 def policy_faults(counted: bool) -> Literal["unscored", "failure"]:
     """The rule that ``--count-faults`` selects."""
     return "failure" if counted else "unscored"
+
+
+By = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="FACET",
+        help="Divide the tables by a property of episodes, and repeat for more: split, scene, room, difficulty (as the "
+        "dataset says, else easy below a shortest path of 3 m, hard from 6 m), category, question_type, language, ...",
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -174,6 +186,7 @@ def score(
         ClusterBy,
         typer.Option(help="Intervals over episodes; or over scenes, for a claim about other scenes; or trajectories."),
     ] = ClusterBy.NONE,
+    by: By = None,
     timeout_s: Annotated[
         float | None, typer.Option(min=1, help="Seconds for one log, with several processes. Default: 300.")
     ] = None,
@@ -189,6 +202,7 @@ def score(
         robot-runtime score logs/
         robot-runtime score logs/ --json scores.json --parquet scores.parquet
         robot-runtime score logs/ --cluster scene
+        robot-runtime score logs/ --by category --by difficulty
         robot-runtime score /mnt/logs --ledger scores.jsonl --ray 10.0.0.5:6379
         robot-runtime score logs/ --referee smoothed
         robot-runtime score logs/real --with-simulation logs/simulated
@@ -200,11 +214,14 @@ def score(
     if cases is not None:
         _check_cases(cases)
         return
+    from robot_runtime.scoring.groups import check_facets
+
     challenge.check()
     simulation.check()
     groups = [logs or [], *([simulation.with_simulation] if simulation.with_simulation else [])]
     scores, *simulated = score_with_progress(groups, parallel, rules.rules(), timeout_s)
-    _print_and_write(scores, cluster, json, parquet)
+    check_facets(scores, by or ())
+    _print_and_write(scores, cluster, json, parquet, by or ())
     if not any(episode.scorable for episode in scores):
         raise typer.Exit(1)
     for runs in simulated:
@@ -213,15 +230,19 @@ def score(
 
 
 def _print_and_write(
-    scores: Sequence[EpisodeScore], cluster: ClusterBy, json: Path | None, parquet: Path | None
+    scores: Sequence[EpisodeScore],
+    cluster: ClusterBy,
+    json: Path | None,
+    parquet: Path | None,
+    by: Sequence[str],
 ) -> None:
     from robot_runtime.common.console import console
     from robot_runtime.scoring.report.export import write_json, write_parquet
     from robot_runtime.scoring.report.terminal_table import table
 
-    console.print(table(scores, cluster.value))
+    console.print(table(scores, cluster.value, by))
     if json is not None:
-        write_json(json, scores, cluster.value)
+        write_json(json, scores, cluster.value, by)
     if parquet is not None:
         write_parquet(parquet, scores)
 
@@ -253,7 +274,7 @@ def score_with_progress(
     from robot_runtime.parallel.map import LIMIT_S
     from robot_runtime.recording.log_files import find_logs
     from robot_runtime.scoring.score_journal import score_journal
-    from robot_runtime.scoring.summary import score_logs
+    from robot_runtime.scoring.summary import iter_scores, without_copies
 
     workers = parallel.counted(None)
     paths = [find_logs(logs) for logs in groups]
@@ -265,11 +286,14 @@ def score_with_progress(
             error_console.print(options.resumed(journal, everything), soft_wrap=True, markup=False)
         progress = stack.enter_context(progress_bar())
         bar = progress.add_task("scoring", total=len(everything), note="")
-        scored = score_logs(
-            everything, rules, lambda _: progress.advance(bar), workers, limit_s or LIMIT_S, journal, print_retry
-        )
-    scores = iter(scored)
-    return [[next(scores) for _ in group] for group in paths]
+        scores = iter_scores(everything, rules, workers, limit_s or LIMIT_S, journal, print_retry)
+        scored = [[_advanced(next(scores), progress, bar) for _ in group] for group in paths]
+    return list(map(without_copies, scored))
+
+
+def _advanced(score: EpisodeScore, progress: Progress, bar: TaskID) -> EpisodeScore:
+    progress.advance(bar)
+    return score
 
 
 def _check_cases(path: Path) -> None:

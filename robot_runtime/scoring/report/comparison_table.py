@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from robot_runtime.metrics.measures import definition
+from robot_runtime.scoring.groups import part_texts
 from robot_runtime.scoring.report.terminal_table import cell, shown_path
 from robot_runtime.scoring.statistics.comparison import POWER, Comparison, GroupComparison, MetricComparison
 from robot_runtime.scoring.statistics.intervals import CONFIDENCE
@@ -40,6 +41,7 @@ def _block(group: GroupComparison) -> Group:
         for part, style in (
             (group.task, "bold"),
             (group.split, ""),
+            *((text, "") for text in part_texts(group.part)),
             (f"{group.episodes} episode{'' if group.episodes == 1 else 's'} run by both", ""),
         )
         if part

@@ -28,7 +28,7 @@ _KEYS = {"verdicts": "evidence"}
 """Fields of scores that have another name in files."""
 
 
-def write_json(path: Path, scores: Sequence[EpisodeScore], cluster: Cluster = "none") -> None:
+def write_json(path: Path, scores: Sequence[EpisodeScore], cluster: Cluster = "none", by: Sequence[str] = ()) -> None:
     """Write scores, summaries and the choices behind them.
 
     ``choices`` and ``runs`` (provenance) are lists without duplicates that episodes refer to by index.
@@ -40,8 +40,9 @@ def write_json(path: Path, scores: Sequence[EpisodeScore], cluster: Cluster = "n
     episodes = [_episode(score, choices, runs) for score in scores]
     document = {
         **_about(cluster),
+        "by": list(by),
         "choices": choices.values,
-        "groups": [asdict(group) for group in summarize_groups(scores, cluster)],
+        "groups": [asdict(group) for group in summarize_groups(scores, cluster, by)],
         "judges": [
             {"names": names, **asdict(agreement)}
             for names, agreement in agreements(success_by_person(score.verdicts) for score in scores).items()
@@ -127,6 +128,7 @@ def _episode(score: EpisodeScore, choices: _Numbered, runs: _Numbered) -> dict[s
         "placement",
         "cause",
         "views",
+        "facets",
         "metrics",
     )
     return {

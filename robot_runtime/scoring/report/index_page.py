@@ -9,7 +9,7 @@ from typing import Any
 from markupsafe import Markup
 
 from robot_runtime.metrics.measures import all_metrics, definition
-from robot_runtime.scoring.groups import GroupSummary, grouped, known_values, summarize_groups
+from robot_runtime.scoring.groups import GroupSummary, check_facets, grouped, known_values, summarize_groups
 from robot_runtime.scoring.report import group_charts
 from robot_runtime.scoring.report.panels import outcome
 from robot_runtime.scoring.report.rendering import without_folders
@@ -25,26 +25,34 @@ from robot_runtime.scoring.report.terminal_table import (
     unscored_line,
     verdict_lines,
 )
-from robot_runtime.scoring.summary import Cluster, EpisodeScore
+from robot_runtime.scoring.summary import Cluster, EpisodeScore, without_copies
 
 LEAST_PLOTTED = 2
 """Episodes of a group from which on it has charts."""
 
 
-def index_context(scores: Sequence[EpisodeScore], categories: Sequence[str], cluster: Cluster) -> dict[str, Any]:
+def index_context(
+    scores: Sequence[EpisodeScore], categories: Sequence[str], cluster: Cluster, by: Sequence[str] = ()
+) -> dict[str, Any]:
     """The variables of the template ``index.html``.
 
     Args:
         scores: one score per log.
         categories: categories of the episodes' goals; empty without a category.
         cluster: unit of the intervals.
+        by: facets by which groups are divided.
+
+    Raises:
+        ConfigError: no episode has one of the facets.
     """
-    numbers = {id(score): index for index, score in enumerate(scores)}
+    check_facets(scores, by)
+    numbers = {score.path: index for index, score in enumerate(scores)}
+    counted = without_copies(scores)
     groups: list[dict[str, Any]] = []
-    for members, summary in zip(grouped(scores).values(), summarize_groups(scores, cluster), strict=True):
+    for members, summary in zip(grouped(counted, by).values(), summarize_groups(counted, cluster, by), strict=True):
         shown = [metric.name for metric in columns(summary.intervals)]
         names = [name for name in shown if name != "success"]
-        rows = [_row(numbers[id(score)], score, categories[numbers[id(score)]], names) for score in members]
+        rows = [_row(numbers[score.path], score, categories[numbers[score.path]], names) for score in members]
         groups.append(
             {
                 "summary": summary,
@@ -64,7 +72,7 @@ def index_context(scores: Sequence[EpisodeScore], categories: Sequence[str], clu
             for index, score in enumerate(scores)
             if not score.scorable
         ],
-        "notes": [*reference_lines(scores), *verdict_lines(scores), *note_lines(scores)],
+        "notes": [*reference_lines(counted), *verdict_lines(counted), *note_lines(counted)],
         "verdicts_of": sorted({verdict.who for score in scores for verdict in score.verdicts}),
     }
 

@@ -80,6 +80,7 @@ def write_report(
     workers: Workers = ONE,
     limit_s: float = LIMIT_S,
     on_retry: Callable[[Path, WorkerLoss], None] | None = None,
+    by: Sequence[str] = (),
 ) -> list[EpisodeScore]:
     """Write the page ``out``, or, if its name does not end in ``.html``, a folder with ``index.html``.
 
@@ -92,12 +93,14 @@ def write_report(
         workers: processes to use, see :func:`robot_runtime.parallel.map.map_in_order`.
         limit_s: time limit for one log, likewise.
         on_retry: callback, called for a log whose worker was lost, before it is given to another.
+        by: facets by which groups are divided.
 
     Returns:
         The scores, one per log.
 
     Raises:
-        ConfigError: there are too many logs for one page, or the rules need something that is not installed.
+        ConfigError: there are too many logs for one page, no episode has one of the facets, or
+            the rules need something that is not installed.
         RecordingError: a page cannot be written.
     """
     single = out.suffix == ".html"
@@ -129,7 +132,7 @@ def write_report(
                 if on_drawn is not None:
                     on_drawn(job.path)
             scores = [one.score for one in drawn]
-            context = index_context(scores, [one.category for one in drawn], cluster)
+            context = index_context(scores, [one.category for one in drawn], cluster, by)
             link = "#e{}" if single else PAGES + "/{}.html"
             head, tail = render("index.html", **context, link=link, maps=maps, single=single).split("<!-- episodes -->")
             with page.open("w", encoding="utf-8") as file:

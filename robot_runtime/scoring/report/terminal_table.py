@@ -41,9 +41,15 @@ def columns(names: Iterable[str]) -> list[MetricDefinition]:
     return [metric for metric in (*first, *kinds, *common[len(first) :]) if metric.heading]
 
 
-def table(scores: Sequence[EpisodeScore], cluster: Cluster = "none") -> Group:
-    """A block per group (metric, mean, interval), and below the logs that could not be scored, with the reason."""
-    groups = summarize_groups(scores, cluster)
+def table(scores: Sequence[EpisodeScore], cluster: Cluster = "none", by: Sequence[str] = ()) -> Group:
+    """A block per group (metric, mean, interval), and below the logs that could not be scored, with the reason.
+
+    Args:
+        scores: scores of the logs.
+        cluster: unit of the intervals.
+        by: facets by which groups are divided.
+    """
+    groups = summarize_groups(scores, cluster, by)
     blocks = [part for group in groups for part in (_block(group), Text())]
     intervals = Text(intervals_text(groups), style="dim")
     notes = (
@@ -95,7 +101,7 @@ def _block(group: GroupSummary) -> Group:
     heading = Text(" · ").join(
         [
             Text(group.task, style="bold"),
-            *(Text(part) for part in (group.split, group.agent or "no agent", group.scene) if part),
+            *(Text(part) for part in (group.split, group.agent or "no agent", group.scene, *group.parts) if part),
             Text(count(group)),
             *([Text(f"{group.clusters} clusters by {group.cluster}")] if group.cluster != "none" else []),
         ]
@@ -221,7 +227,9 @@ def intervals_text(groups: Sequence[GroupSummary]) -> str:
     """The methods of the intervals, with a warning if there are few clusters."""
     by = groups[0].cluster if groups else "none"
     if by == "none":
-        return f"{CONFIDENCE:.0%} intervals: Wilson for what is in %, bootstrap for the others"
+        repeated = any(1 < group.clusters < group.episodes for group in groups)
+        runs = "; runs of one episode count as one draw of the bootstrap" if repeated else ""
+        return f"{CONFIDENCE:.0%} intervals: Wilson for what is in %, bootstrap for the others{runs}"
     many = f"{by}s" if by == "scene" else "trajectories"
     few = min(group.clusters for group in groups)
     warning = f"; of fewer than {FEW_CLUSTERS}, too narrow" if few < FEW_CLUSTERS else ""
@@ -252,6 +260,8 @@ def interval_text(name: str, interval: Interval) -> str:
 def count(group: GroupSummary) -> str:
     """The number of episodes of a group, and of those without a score."""
     episodes = f"{group.episodes} episode{'' if group.episodes == 1 else 's'}"
+    if group.cluster == "none" and 0 < group.clusters < group.episodes:
+        episodes = f"{group.episodes} runs of {group.clusters} episode{'' if group.clusters == 1 else 's'}"
     return episodes + (f" (+{group.unscored} not scored)" if group.unscored else "")
 
 

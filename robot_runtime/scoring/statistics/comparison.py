@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -13,6 +13,7 @@ from robot_runtime.metrics.episode_metrics import SCORER_VERSION
 from robot_runtime.metrics.measures import all_metrics
 from robot_runtime.recording.json_records import write_json
 from robot_runtime.scoring.contradictions import mixed_settings
+from robot_runtime.scoring.groups import check_facets
 from robot_runtime.scoring.statistics.hypothesis_tests import further_episodes, paired_permutation_test
 from robot_runtime.scoring.statistics.intervals import CONFIDENCE, RESAMPLES, SEED, Interval, bootstrap_mean
 from robot_runtime.scoring.summary import Cluster, EpisodeScore, RobotSetting
@@ -69,6 +70,7 @@ class GroupComparison:
         runs_a, runs_b: numbers of logs; the logs of an episode are averaged.
         metrics: metrics that both sides have.
         mixed: settings that differ among the pairs, see ``scoring.contradictions.mixed_settings``.
+        part: facets by which groups are divided, with this group's values; empty for what its episodes lack.
     """
 
     task: str
@@ -82,6 +84,7 @@ class GroupComparison:
     runs_b: int
     metrics: tuple[MetricComparison, ...]
     mixed: tuple[str, ...] = ()
+    part: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -107,7 +110,9 @@ _Key = tuple[str, str]  # task, episode key
 _Runs = dict[_Key, list[EpisodeScore]]
 
 
-def compare(a: Sequence[EpisodeScore], b: Sequence[EpisodeScore], cluster: Cluster = "none") -> Comparison:
+def compare(
+    a: Sequence[EpisodeScore], b: Sequence[EpisodeScore], cluster: Cluster = "none", by: Sequence[str] = ()
+) -> Comparison:
     """Compare two policies on the episodes that both were scored on, paired by task and ``Episode.key``.
 
     A pair needs equal choices (success rule, map, scorer), without which scores are not comparable. With clusters,
@@ -117,27 +122,34 @@ def compare(a: Sequence[EpisodeScore], b: Sequence[EpisodeScore], cluster: Clust
         a: scores of a policy.
         b: scores of the other.
         cluster: unit of interval and test.
+        by: facets by which groups are divided.
 
     Raises:
-        ConfigError: a side holds several agents, or the pairs of a group are a single cluster.
+        ConfigError: no episode has one of the facets, a side holds several agents, or the pairs of a group are a
+            single cluster.
         RecordingError: there is no pair.
     """
+    check_facets([*a, *b], by)
     unpaired: list[Unpaired] = []
     runs_a, runs_b = _runs("A", a, unpaired), _runs("B", b, unpaired)
-    pairs: dict[tuple[str, str], list[_Key]] = {}
+    pairs: dict[tuple[str, str, tuple[str, ...]], list[_Key]] = {}
     for key in dict.fromkeys([*runs_a, *runs_b]):
         reason = _obstacle(runs_a.get(key, []), runs_b.get(key, []))
         if reason:
             for side, runs in (("A", runs_a), ("B", runs_b)):
                 unpaired += [_unpaired(side, run, reason) for run in runs.get(key, [])]  # type: ignore[arg-type]
         else:
-            pairs.setdefault((key[0], runs_a[key][0].split), []).append(key)
+            first = runs_a[key][0]
+            pairs.setdefault((key[0], first.split, first.part(by)), []).append(key)
     if not pairs:
         raise RecordingError(
             f"A and B have no episode in common: A has {_has(a)}; B has {_has(b)}" + _reasons(unpaired),
             "run both policies on the same episode file, in the same scene",
         )
-    groups = [_group(task, split, keys, runs_a, runs_b, cluster) for (task, split), keys in pairs.items()]
+    groups = [
+        replace(_group(task, split, keys, runs_a, runs_b, cluster), part=tuple(zip(by, part, strict=True)))
+        for (task, split, part), keys in (sorted(pairs.items(), key=lambda item: item[0][2]) if by else pairs.items())
+    ]
     return Comparison(tuple(groups), tuple(unpaired), cluster)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from typing_extensions import override
@@ -28,6 +29,10 @@ class AreaMeasures(Measures):
     @override
     def holds(self, pose: SE2, distance_m: float) -> bool:
         return in_rooms([pose], self._rooms)[0]
+
+    @override
+    def facets(self) -> Mapping[str, str]:
+        return {"room": " or ".join(room.id for room in self._rooms), "category": self.header.episode.category or ""}
 
     @override
     def metrics(self, run: Run) -> Metrics:

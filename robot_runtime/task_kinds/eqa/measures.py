@@ -57,6 +57,11 @@ class QuestionMeasures(Measures):
         return self._right
 
     @override
+    def facets(self) -> Mapping[str, str]:
+        rooms = {"room": " or ".join(room.id for room in self._rooms)} if self._rooms else {}
+        return {**rooms, "question_type": self._question.type}
+
+    @override
     def metrics(self, run: Run) -> Metrics:
         distances_m = run.distances_m()
         known = all(map(math.isfinite, distances_m))

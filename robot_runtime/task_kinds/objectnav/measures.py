@@ -12,7 +12,7 @@ distance may lead a little farther from the object than 1 m.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from typing_extensions import override
@@ -81,6 +81,11 @@ class ObjectMeasures(Measures):
         if near is None and self._verdict is not None:
             near = super().holds(pose, distance_m)
         return math.isfinite(distance_m) and bool(near) and bool(seen)
+
+    @override
+    def facets(self) -> Mapping[str, str]:
+        category = self.header.episode.category
+        return {**super().facets(), **({"category": category} if category else {})}
 
     @override
     def metrics(self, run: Run) -> Metrics:

@@ -273,6 +273,10 @@ class RearrangementMeasures(Measures):
         return pose_energy(self._box(name, goal), self._box(name, pose), openness)
 
     @override
+    def facets(self) -> Mapping[str, str]:
+        return {**super().facets(), "targets": str(len(self._targets))}
+
+    @override
     def choices(self) -> dict[str, Any]:
         hand = settings(self.header.task)
         source = self.header.object_source

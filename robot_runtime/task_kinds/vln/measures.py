@@ -6,7 +6,7 @@ Euclidean, here in the plane. SED is left out: it counts edges of a graph, and a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, ClassVar
 
@@ -76,6 +76,12 @@ class RouteMeasures(Measures):
             threshold_m=rule.distance_m, inclusive=rule.inclusive, repeat_m=REPEAT_M, zero_path=rules.zero_path
         )
         self._reference, self._source = reference_of(header.episode, rules)
+
+    @override
+    def facets(self) -> Mapping[str, str]:
+        instruction = Route.of(self.header.episode).instruction
+        language = instruction.language if instruction is not None else None
+        return {**super().facets(), **({"language": language} if language else {})}
 
     @override
     def metrics(self, run: Run) -> Metrics:
