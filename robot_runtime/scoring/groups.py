@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 
-from robot_runtime.errors import ConfigError
 from robot_runtime.metrics.measures import definition, definitions
 from robot_runtime.metrics.step_times import PhaseTime, together
 from robot_runtime.scoring.contradictions import mixed_settings
+from robot_runtime.scoring.facets import part_texts
 from robot_runtime.scoring.failure_causes import CauseName
 from robot_runtime.scoring.judged_success import JudgedSuccess, judged_successes
 from robot_runtime.scoring.statistics.intervals import CONFIDENCE, RESAMPLES, SEED, Interval, bootstrap_mean, wilson
@@ -122,19 +122,6 @@ class GroupSummary:
     def parts(self) -> tuple[str, ...]:
         """The facets and values of the group as tables print them."""
         return part_texts(self.part)
-
-
-def part_texts(part: Iterable[tuple[str, str]]) -> tuple[str, ...]:
-    """Facets and values as tables print them."""
-    return tuple(f"{name} {value}" if value else f"without {name}" for name, value in part)
-
-
-def check_facets(scores: Iterable[EpisodeScore], by: Sequence[str]) -> None:
-    """Raise ``ConfigError`` if no scored episode has one of these facets."""
-    known = {"split"} | {name for score in scores for name in score.facets}
-    for name in by:
-        if name not in known:
-            raise ConfigError(f"no episode has a {name!r} to divide scores by", f"use {', '.join(sorted(known))}")
 
 
 def grouped(scores: Iterable[EpisodeScore], by: Sequence[str] = ()) -> dict[GroupKey, list[EpisodeScore]]:

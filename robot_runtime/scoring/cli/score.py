@@ -214,7 +214,7 @@ def score(
     if cases is not None:
         _check_cases(cases)
         return
-    from robot_runtime.scoring.groups import check_facets
+    from robot_runtime.scoring.facets import check_facets
 
     challenge.check()
     simulation.check()

@@ -9,7 +9,8 @@ from typing import Any
 from markupsafe import Markup
 
 from robot_runtime.metrics.measures import all_metrics, definition
-from robot_runtime.scoring.groups import GroupSummary, check_facets, grouped, known_values, summarize_groups
+from robot_runtime.scoring.facets import check_facets
+from robot_runtime.scoring.groups import GroupSummary, grouped, known_values, summarize_groups
 from robot_runtime.scoring.report import group_charts
 from robot_runtime.scoring.report.panels import outcome
 from robot_runtime.scoring.report.rendering import without_folders

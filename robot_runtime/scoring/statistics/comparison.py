@@ -13,7 +13,7 @@ from robot_runtime.metrics.episode_metrics import SCORER_VERSION
 from robot_runtime.metrics.measures import all_metrics
 from robot_runtime.recording.json_records import write_json
 from robot_runtime.scoring.contradictions import mixed_settings
-from robot_runtime.scoring.groups import check_facets
+from robot_runtime.scoring.facets import check_facets
 from robot_runtime.scoring.statistics.hypothesis_tests import further_episodes, paired_permutation_test
 from robot_runtime.scoring.statistics.intervals import CONFIDENCE, RESAMPLES, SEED, Interval, bootstrap_mean
 from robot_runtime.scoring.summary import Cluster, EpisodeScore, RobotSetting
