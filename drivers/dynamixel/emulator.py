@@ -62,6 +62,10 @@ _GOALS = Register(100, 20)
 """Registers that a tripped bus watchdog makes read-only."""
 
 
+BULK_BYTES = 5
+"""Bytes of one entry of a bulk read: servo, address and length."""
+
+
 @dataclass(frozen=True)
 class EmulatorOptions:
     """Behavior of the emulated servos.
@@ -220,6 +224,7 @@ class ServoLine(EmulatedDevice):
         self._script = Script(options.faults)
         self._random, self._follow = random, follow
         self._scanner = FrameScanner(protocol.SYNC, protocol.end_of)
+        self.baud_rate = baud_rate
         self._line = PacedLine(baud_rate, options.latency_s)
         self._late = b""
         self._now_ns: int | None = None
@@ -297,9 +302,16 @@ class ServoLine(EmulatedDevice):
         """Return the replies to an instruction, in the order of the wire."""
         code, data = packet.instruction, packet.parameters
         if code == Instruction.SYNC_READ and len(data) >= 4:
-            register = Register(int.from_bytes(data[:2], "little"), int.from_bytes(data[2:4], "little"))
+            register = _register(data[:4])
             asked = [self.servos[servo] for servo in data[4:] if servo in self.servos]
             return [self._reply(servo, *servo.read(register)) for servo in asked]
+        if code == Instruction.BULK_READ and len(data) % BULK_BYTES == 0:
+            entries = [data[at : at + BULK_BYTES] for at in range(0, len(data), BULK_BYTES)]
+            return [
+                self._reply(self.servos[entry[0]], *self.servos[entry[0]].read(_register(entry[1:])))
+                for entry in entries
+                if entry[0] in self.servos
+            ]
         if code == Instruction.SYNC_WRITE and len(data) >= 4:
             self._sync_write(data, now_ns)
             return []
@@ -314,8 +326,7 @@ class ServoLine(EmulatedDevice):
         if code == Instruction.READ:
             if len(data) != 4:
                 return self._reply(servo, Error.LENGTH)
-            register = Register(int.from_bytes(data[:2], "little"), int.from_bytes(data[2:], "little"))
-            return self._reply(servo, *servo.read(register))
+            return self._reply(servo, *servo.read(_register(data)))
         if code == Instruction.WRITE:
             if len(data) < 3:
                 return self._reply(servo, Error.LENGTH)
@@ -388,6 +399,10 @@ def emulated_servos(variant: PanTiltVariant) -> list[EmulatedServo]:
     """Return the pan-tilt's servos, configured as the robot's own stack leaves them."""
     low, high = variant.position_limits
     return [EmulatedServo(servo.id, (low, high), servo.reversed) for servo in (variant.pan, variant.tilt)]
+
+
+def _register(data: bytes) -> Register:
+    return Register(int.from_bytes(data[:2], "little"), int.from_bytes(data[2:], "little"))
 
 
 def _overlap(one: Register, other: Register) -> bool:

@@ -35,7 +35,7 @@ ALERT = 0x80
 
 
 class Instruction(IntEnum):
-    """Instructions that a pan-tilt needs."""
+    """Instructions that a pan-tilt needs, and those that other clients of the emulated servos send."""
 
     PING = 0x01
     READ = 0x02
@@ -44,6 +44,7 @@ class Instruction(IntEnum):
     STATUS = 0x55
     SYNC_READ = 0x82
     SYNC_WRITE = 0x83
+    BULK_READ = 0x92
 
 
 class Error(IntEnum):

@@ -6,7 +6,14 @@ from collections.abc import Iterator
 
 import pytest
 from dynamixel_rig import servos_in_real_time
-from dynamixel_sdk import COMM_SUCCESS, GroupSyncRead, GroupSyncWrite, PortHandler, Protocol2PacketHandler
+from dynamixel_sdk import (
+    COMM_SUCCESS,
+    GroupBulkRead,
+    GroupSyncRead,
+    GroupSyncWrite,
+    PortHandler,
+    Protocol2PacketHandler,
+)
 
 from drivers.dynamixel.emulator import EmulatedServo
 from drivers.dynamixel.protocol import CENTER
@@ -48,6 +55,23 @@ def test_servos_answer_a_ping_with_their_model(client: Client) -> None:
     client.port.setPacketTimeoutMillis = lambda ms: setattr(client.port, "packet_timeout", 100.0)
     found, _ = client.packets.broadcastPing(client.port)
     assert set(found) <= {PAN, TILT}
+
+
+def test_a_bulk_read_is_answered_by_each_servo_with_its_own_register(client: Client) -> None:
+    group = GroupBulkRead(client.port, client.packets)
+    assert group.addParam(PAN, 132, 4)
+    assert group.addParam(TILT, 0, 2)
+    assert group.txRxPacket() == COMM_SUCCESS
+    assert (group.getData(PAN, 132, 4), group.getData(TILT, 0, 2)) == (CENTER, 1060)
+
+
+def test_at_another_baud_rate_nothing_is_answered(client: Client) -> None:
+    assert client.port.setBaudRate(57_600)
+    client.port.setPacketTimeout = lambda length: client.port.setPacketTimeoutMillis(200)
+    assert client.packets.ping(client.port, PAN)[1] != COMM_SUCCESS
+    assert client.port.setBaudRate(1_000_000)
+    client.port.setPacketTimeout = lambda length: client.port.setPacketTimeoutMillis(2000)
+    assert client.packets.ping(client.port, PAN)[1] == COMM_SUCCESS
 
 
 def test_refusals_have_the_manuals_numbers(client: Client) -> None:
