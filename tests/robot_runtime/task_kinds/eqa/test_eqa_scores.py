@@ -101,6 +101,12 @@ def test_a_tie_without_a_vocabulary_is_wrong_too() -> None:
     assert (metrics["success"], metrics["answer_accuracy"], metrics["answer_rank"]) == (False, False, 19.0)
 
 
+def test_facets_name_the_question_type() -> None:
+    scorer = EpisodeScorer(eqa_header())
+    assert scorer.facets()["question_type"] == "color"
+    assert scorer.facets()["room"] == "east"
+
+
 def test_where_the_agent_went() -> None:
     """From the west room, past the doorway at x = 3, to x = 3.5; the nearer view point is (4.0, 2.2)."""
     metrics, _ = scored(eqa_header(), [FORWARD] * 10, answer="red")
