@@ -34,6 +34,10 @@ REBOOT_BEGIN_S, REBOOT_S = 0.2, 2.0
 
 REBOOT_POLL_S = 0.05
 
+MIN_VOLTAGE_V = 10.0
+"""Least supply of a 12 V servo with its torque; the pan-tilt's board gives 5 V when only USB feeds it."""
+
+SUPPLY_REMEDY = "connect the servos' 12 V supply: USB alone does not move them; charge the battery"
 VOLTAGE_REMEDY = "charge the battery, and check the servos' supply and cables"
 
 LATCHED_REMEDY = (
@@ -116,6 +120,8 @@ class DynamixelHead(Head):
             what, detail = f"servo {state.id}", f"{state.temperature_c} °C, {state.voltage_v:.1f} V"
             if state.errors:
                 found.append(Finding(what, Status.WARN, f"{detail}, reports {state.errors!r}", VOLTAGE_REMEDY))
+            elif state.voltage_v < MIN_VOLTAGE_V:
+                found.append(Finding(what, Status.FAIL, f"{detail}, {MIN_VOLTAGE_V:g} V is needed", SUPPLY_REMEDY))
             elif state.temperature_c > limit_c:
                 found.append(Finding(what, Status.FAIL, detail, f"let it cool down below {limit_c} °C"))
             else:
@@ -221,6 +227,7 @@ class DynamixelHead(Head):
         wanted = {
             protocol.DRIVE_MODE: protocol.REVERSED if servo.reversed else 0,
             protocol.OPERATING_MODE: protocol.POSITION_MODE,
+            protocol.HOMING_OFFSET: 0,
         }
         for register, value in wanted.items():
             found = settings.get(register)

@@ -259,7 +259,7 @@ _OLD_VERSIONS = {104: Version(1, 0, 4), 123: Version(1, 0, 0), 110: Version(1, 1
     111: Version(1, 1, 1),
     10101: Version(1, 1, 1),
 }
-"""Firmware before 1.1.2 sends one number."""
+"""Firmware before 1.1.2 sends one number; of others, the digits are the version: 112, or 10200."""
 
 _RAW_GYRO, _GENERAL_INPUT, _UNIQUE_ID = 0x0D, 0x10, 0x13
 _INPUT, _ID_WORDS, _SAMPLE = struct.Struct("<H4H6x"), struct.Struct("<III"), struct.Struct("<hhh")
@@ -393,7 +393,9 @@ def _feedback(identifier: int, data: bytes) -> Feedback | None:
 
 def _version(data: bytes) -> Version:
     if len(data) == _OLD_VERSION.size:
-        return _OLD_VERSIONS.get(_OLD_VERSION.unpack(data)[0], Version(0, 0, 0))
+        number = _OLD_VERSION.unpack(data)[0]
+        major, rest = divmod(number, 10_000) if number >= 10_000 else divmod(number, 100)
+        return _OLD_VERSIONS.get(number, Version(major, *divmod(rest, 100 if number >= 10_000 else 10)))
     patch, minor, major = _VERSION.unpack(data)
     return Version(major, minor, patch)
 

@@ -40,7 +40,7 @@ from drivers.kobuki.protocol import (
 )
 from drivers.kobuki.serial_port import KOBUKI
 from drivers.serial_base.dead_reckoning import DeadReckoning
-from drivers.serial_base.wire import BaseWire, Reading, Signal, zones
+from drivers.serial_base.wire import NO_VERSION, BaseWire, Reading, Signal, zones
 from robot_runtime.common.clock import NS_PER_S, seconds_to_ns
 from robot_runtime.errors import DeviceFault
 from robot_runtime.hal.clock_sync import ClockSync
@@ -54,6 +54,9 @@ FRAME_S = 0.008
 
 REQUEST_S = 0.5
 """Time after which an unanswered request for the firmware's version is repeated."""
+
+MAX_UNANSWERED = 4
+"""Unanswered requests after which the device is reported."""
 
 RESTART_S = 0.5
 """By how much more time may have passed for the device than here, between two frames, before it was restarted."""
@@ -87,13 +90,16 @@ class KobukiWire(BaseWire):
         self._device_ns = self._arrived_ns = 0
         self.firmware: Version | None = None
         self._requested_ns = 0
+        self._unanswered = 0
         self._shown: tuple[int, int] | None = None
         self._signal = Signal.IDLE
         self._fraction = 1.0
 
     @property
     def version(self) -> str:
-        return "" if self.firmware is None else str(self.firmware)
+        if self.firmware is None:
+            return NO_VERSION if self._unanswered >= MAX_UNANSWERED else ""
+        return str(self.firmware)
 
     @property
     def skipped(self) -> int:
@@ -126,6 +132,7 @@ class KobukiWire(BaseWire):
         data = b""
         if self.firmware is None and now_ns - self._requested_ns >= seconds_to_ns(REQUEST_S):
             self._requested_ns = now_ns
+            self._unanswered += 1
             data += encode(RequestExtra(HARDWARE | FIRMWARE))
         battery = LED_GREEN if self._fraction > LOW_FRACTION else LED_RED
         if CRITICAL_FRACTION < self._fraction <= LOW_FRACTION:

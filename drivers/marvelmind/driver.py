@@ -16,7 +16,7 @@ import numpy as np
 from drivers.marvelmind.emulator import EmulatedLink, Hedgehog
 from drivers.marvelmind.mounting import Mounting
 from drivers.marvelmind.options import MarvelmindOptions
-from drivers.marvelmind.protocol import POSITION_MM_UNIX, Decoder, Position, Quality, parse
+from drivers.marvelmind.protocol import POSITION_MM_UNIX, Decoder, Flags, Position, Quality, parse
 from drivers.marvelmind.serial_port import HEDGEHOG
 from drivers.serial_wire.reader import Link, ThreadLink
 from robot_runtime.common import config
@@ -30,6 +30,9 @@ from robot_runtime.robots.loader import RobotContext
 
 EMULATED_ADDRESS = 11
 POLL_S = 0.02
+MIN_QUALITY_PERCENT = 10
+"""Quality below which a position is no fix, where the hedgehog tells it."""
+
 REPEATS = 3
 """Packets in a row with the same timestamp from which a source counts as frozen."""
 
@@ -86,6 +89,9 @@ class MarvelmindLocalizer(BufferedLocalizer):
         self._repeats = 0
         self._has_heading = True
         self._quality: int | None = None
+        self._codes: set[int] = set()
+        self._others: set[int] = set()
+        """Addresses of other hedgehogs that send positions."""
         self._fault: DeviceFault | None = None
         self._trouble = ""
         """Reason why there is no new pose; empty while there is one."""
@@ -130,6 +136,19 @@ class MarvelmindLocalizer(BufferedLocalizer):
     def _with_reason(self, error: StaleData) -> StaleData:
         with self._lock:
             trouble, has_packet, noise = self._trouble, self._device_ms is not None, self._decoder.skipped
+            codes, others = sorted(self._codes), sorted(self._others)
+        if not trouble and not has_packet and others:
+            senders = " and ".join(map(str, others))
+            return StaleData(
+                f"{error.message}: positions come from hedgehog {senders}, not from {self._options.address}",
+                "set 'address' in the localizer's options to the one on the robot",
+            )
+        if not trouble and not has_packet and codes:
+            kinds = ", ".join(f"{code:#06x}" for code in codes)
+            return StaleData(
+                f"{error.message}: packets come ({kinds}), but none with a position",
+                "switch on the streaming of positions of this hedgehog in the vendor's tool",
+            )
         if not trouble and not has_packet:
             trouble = f"{noise} bytes came without a packet" if noise else "no bytes came"
             remedy = "check 'baud_rate', and that the port is a hedgehog's" if noise else "switch hedgehog and modem on"
@@ -152,6 +171,7 @@ class MarvelmindLocalizer(BufferedLocalizer):
         with self._lock:
             for packet in self._decoder.feed(data):
                 message = parse(packet)
+                self._codes.add(packet.code)
                 if isinstance(message, Quality) and message.address == self._address:
                     self._quality = message.percent
                 elif isinstance(message, Position) and self._is_own(message):
@@ -167,13 +187,15 @@ class MarvelmindLocalizer(BufferedLocalizer):
                 f"{self._info.name}: receives packets of the hedgehogs {self._address} and {position.address}",
                 "set 'address' in the localizer's options to the one on the robot",
             )
+        if position.address != self._address:
+            self._others.add(position.address)
         return position.address == self._address
 
     def _take(self, position: Position, now_ns: int) -> None:
         if not self._is_new(position, now_ns):
             return
-        if position.unavailable:
-            self._report_no_fix("no_fix", f"hedgehog {position.address} has no fix", now_ns)
+        if why := self._no_fix(position):
+            self._report_no_fix("no_fix", f"hedgehog {position.address} {why}", now_ns)
             return
         if self._trouble:
             self._history.report(Event(now_ns, self._info.name, "fix", f"hedgehog {position.address} has a fix again"))
@@ -184,6 +206,18 @@ class MarvelmindLocalizer(BufferedLocalizer):
         pose = self._mounting.base(position.x_m, position.y_m, angle_rad)
         covariance = self._covariance(position, angle_rad is not None, pose.yaw_rad)
         self._history.add(PoseEstimate(stamp_ns, pose, self._info.frame, covariance))
+
+    def _no_fix(self, position: Position) -> str:
+        """Return why a position is none; empty if it is one."""
+        if position.unavailable:
+            return "has no fix"
+        if Flags.OUTSIDE_GEOFENCE in position.flags:
+            return "is outside the geofence of its beacons"
+        if not (position.x_m or position.y_m or position.z_m):
+            return "sends the position (0, 0, 0), which is none"
+        if self._quality is not None and self._quality < MIN_QUALITY_PERCENT:
+            return f"has positions of {self._quality} % quality"
+        return ""
 
     def _is_new(self, position: Position, now_ns: int) -> bool:
         """Return whether a measurement is later than the last one by the hedgehog's own clock."""

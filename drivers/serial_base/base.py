@@ -12,6 +12,7 @@ from drivers.serial_base.guard_link import GuardLink
 from drivers.serial_base.lockstep import LockstepEmulation
 from drivers.serial_base.messages import COMMAND, EMERGENCY_STOP, RELEASE, STOP, Answer, State, Trouble
 from drivers.serial_base.settings import GuardSettings
+from drivers.serial_base.wire import NO_VERSION
 from robot_runtime.common.clock import Clock, seconds_to_ns, wait_for
 from robot_runtime.common.geometry import SE2
 from robot_runtime.common.host_checks import Finding, Status
@@ -89,7 +90,9 @@ class GuardProcessBase(Base):
             return ()
         lost = f"{newest.missed} readings lost, {newest.skipped} bytes skipped"
         return (
-            Finding("firmware", Status.OK, newest.version or "the device does not tell its version"),
+            Finding("firmware", Status.WARN, NO_VERSION, "restart the base; if it stays silent, flash its firmware")
+            if newest.version == NO_VERSION
+            else Finding("firmware", Status.OK, newest.version or "the device does not tell its version"),
             Finding("line", Status.OK, f"{lost}; the guard process runs with {newest.scheduling} priority"),
         )
 

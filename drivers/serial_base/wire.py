@@ -78,6 +78,10 @@ class Signal(IntEnum):
     """An emergency stop or a fault does."""
 
 
+NO_VERSION = "the device does not answer the request for its version"
+"""``BaseWire.version`` of a device that should tell it."""
+
+
 class BaseWire(ABC):
     """Protocol of a base, with its memory. It uses no clock, and but for :meth:`open` no port.
 

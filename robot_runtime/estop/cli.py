@@ -6,6 +6,7 @@ import os
 import select
 import termios
 import threading
+import time
 import tty
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -18,7 +19,8 @@ from robot_runtime.errors import RuntimeFault
 if TYPE_CHECKING:
     from robot_runtime.estop.requests import Request
     from robot_runtime.hal import Robot
-KEYS: dict[bytes, Request] = {b" ": "stop", b"r": "release", b"R": "release"}
+STOP_KEY = " "
+KEYS: dict[str, Request] = {STOP_KEY: "stop", "r": "release"}
 
 _STDIN = 0
 
@@ -66,16 +68,20 @@ def stop_keys(robot: Robot, on_key: Callable[[str], object] | None = None) -> It
         robot: the connected robot.
         on_key: callback that gets the names of all other keys, see :mod:`robot_runtime.common.terminal_keys`.
     """
-    if not os.isatty(_STDIN) or os.tcgetpgrp(_STDIN) != os.getpgrp():  # in the background, reading would stop the job
+    from robot_runtime.common.console import tell
+    from robot_runtime.common.terminal_keys import PASTING_OFF, PASTING_ON
+
+    if not _is_in_foreground(tell):
         yield
         return
-    from robot_runtime.common.console import tell
 
     before = termios.tcgetattr(_STDIN)
     woken, wake = os.pipe()
     reader = threading.Thread(target=_read_keys, args=(robot, woken, tell, on_key), name="keys", daemon=True)
     try:
         tty.setcbreak(_STDIN)
+        with suppress(OSError):  # a terminal that is open for reading only
+            os.write(_STDIN, PASTING_ON)
         reader.start()
         tell("space: emergency stop · r: release it · Ctrl-C: end")
         yield
@@ -83,17 +89,30 @@ def stop_keys(robot: Robot, on_key: Callable[[str], object] | None = None) -> It
         os.close(wake)
         reader.join()
         os.close(woken)
-        with suppress(termios.error):  # the terminal was closed
+        with suppress(termios.error, OSError):  # the terminal was closed
+            os.write(_STDIN, PASTING_OFF)
             termios.tcsetattr(_STDIN, termios.TCSAFLUSH, before)
+
+
+def _is_in_foreground(tell: Callable[[str], None]) -> bool:
+    """Whether keys of the terminal are this job's: in the background, reading would stop the job."""
+    if not os.isatty(_STDIN):
+        return False
+    try:
+        return os.tcgetpgrp(_STDIN) == os.getpgrp()
+    except OSError:
+        tell("keys are not read: this terminal is not the session's own; start the command in one (not by setsid)")
+        return False
 
 
 def _read_keys(
     robot: Robot, woken: int, tell: Callable[[str], None], on_key: Callable[[str], object] | None = None
 ) -> None:
     """Read keys until the other end of the pipe ``woken`` is closed, or the terminal."""
-    from robot_runtime.common.terminal_keys import terminal_keys
+    from robot_runtime.common.terminal_keys import KeyStream
     from robot_runtime.estop.requests import carry_out
 
+    keys = KeyStream()
     while _STDIN in select.select([_STDIN, woken], [], [])[0]:
         try:
             pressed = os.read(_STDIN, 64)
@@ -101,12 +120,14 @@ def _read_keys(
             return
         if not pressed:
             return
+        names = keys.feed(pressed, time.monotonic())
+        # A space stops, wherever it stands; pasted text does not release.
         for key, request in KEYS.items():
-            if key in pressed:
+            if key in names or (key == STOP_KEY and b" " in pressed):
                 try:
                     tell(carry_out(request, robot))
                 except RuntimeFault as error:
                     tell(error.message)
         if on_key is not None:
-            for name in terminal_keys(pressed):
+            for name in names:
                 on_key(name)

@@ -2,7 +2,9 @@
 
 The layout is that of the kernel's gamepad specification (Documentation/input/gamepad.rst): the hat drives, north and
 south look up and down, start ends the episode, east is the emergency stop. Sticks count only while the left shoulder
-button is held; releasing it releases the robot, and so does a gamepad that is switched off, which stops it as well.
+button is held; releasing it releases the robot. A gamepad that is gone stops the robot. One that is out of range of its
+receiver goes quiet while its device file stays: after ``SILENCE_S`` without an event, nothing counts as held until the
+next press.
 """
 
 from __future__ import annotations
@@ -33,7 +35,20 @@ FOLDER = Path("/dev/input/by-id")
 DEAD_ZONE = 0.12
 """Share of a stick's way around its center that counts as center."""
 
-_BUTTONS = {NORTH: Action.LOOK_UP, SOUTH: Action.LOOK_DOWN, START: Action.STOP}
+SILENCE_S = 2.0
+"""Longest time without an event for which something counts as held."""
+
+UP, LEFT, RIGHT = 0x220, 0x222, 0x223
+"""The hat of gamepads that report it as buttons."""
+
+_BUTTONS = {
+    UP: Action.MOVE_FORWARD,
+    LEFT: Action.TURN_LEFT,
+    RIGHT: Action.TURN_RIGHT,
+    NORTH: Action.LOOK_UP,
+    SOUTH: Action.LOOK_DOWN,
+    START: Action.STOP,
+}
 _ABSINFO = struct.Struct("6i")
 _EVENTS_AT_ONCE = 64
 
@@ -58,6 +73,11 @@ class GamepadState:
         if kind == EV_ABS:
             self._axes[code] = value
         return False
+
+    def release(self) -> None:
+        """Forget what is pressed: nobody knows whether it still is."""
+        self._pressed.clear()
+        self._axes.clear()
 
     def choice(self) -> Choice | None:
         """The action that is asked for now; None for none."""
@@ -119,7 +139,14 @@ class Gamepad:
 
     def _read(self) -> None:
         rest = b""
-        while self._woken not in select.select([self._device, self._woken], [], [])[0]:
+        while True:
+            ready = select.select([self._device, self._woken], [], [], SILENCE_S)[0]
+            if self._woken in ready:
+                return
+            if not ready:
+                self._state.release()
+                self._inbox.release()
+                continue
             try:
                 data = os.read(self._device, EVENT.size * _EVENTS_AT_ONCE)
             except OSError:  # unplugged

@@ -20,6 +20,7 @@ from drivers.dynamixel.protocol import counts_of
 from drivers.dynamixel.variants import VARIANTS
 from robot_runtime.actions.discrete import Displacement
 from robot_runtime.common.clock import SystemClock, wait_for
+from robot_runtime.common.host_checks import Status
 from robot_runtime.errors import ConfigError, DeviceFault, InvalidCommand, NotConnected
 from robot_runtime.motion.controller import MotionController
 from robot_runtime.records import Outcome
@@ -215,3 +216,26 @@ def test_servos_stop_by_themselves_when_the_program_is_stopped() -> None:
             assert head.state(5.0).moving
             head.command(0.0, 0.0)
             assert wait_for(far, lambda: pan.angle < stopped_at - 10 or None, PATIENCE_S, 0.005)
+
+
+@pytest.mark.parametrize(("decivolts", "status"), [(50, Status.FAIL), (95, Status.FAIL), (120, Status.OK)])
+def test_a_supply_that_cannot_move_the_head_is_no_ok(decivolts: int, status: Status) -> None:
+    rig = HeadRig()
+    for servo in (rig.pan, rig.tilt):
+        servo.set(protocol.VOLTAGE, decivolts)
+    with rig.head:
+        rig.look(0.1, 0.1)
+        found = rig.head.diagnose()
+    assert {finding.status for finding in found} == {status}
+    assert all(f"{decivolts / 10:.1f} V" in finding.detail for finding in found)
+
+
+def test_a_homing_offset_in_a_servo_is_refused_or_removed() -> None:
+    rig = HeadRig()
+    rig.pan.set(protocol.HOMING_OFFSET, 1024)
+    with raises_naming(DeviceFault, "register 20", "1024", "configure: true"):
+        rig.head.connect()
+    willing = HeadRig(configure=True)
+    willing.pan.set(protocol.HOMING_OFFSET, 1024)
+    with willing.head:
+        assert willing.pan.get(protocol.HOMING_OFFSET) == 0

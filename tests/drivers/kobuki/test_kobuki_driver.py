@@ -15,7 +15,7 @@ from drivers.kobuki.protocol import METERS_PER_TICK, Basic, Inertia, encode
 from drivers.kobuki.wire import KobukiWire
 from drivers.serial_base.faults import Fault, Lifted, LowVoltage, OverCurrent, PressedButton, StuckBumper
 from drivers.serial_base.messages import RELEASE, Request
-from drivers.serial_base.wire import Reading
+from drivers.serial_base.wire import NO_VERSION, Reading, Signal
 from drivers.serial_wire.faults import DroppedBytes, Noisy
 from robot_runtime.hal import Halt, Zone
 
@@ -177,3 +177,12 @@ def test_battery_is_volts_and_charge() -> None:
     reading = bench(LowVoltage(volts=14.85)).run(0.2).reading
     assert reading.battery_v == pytest.approx(14.8, abs=0.06)
     assert reading.battery_fraction == pytest.approx(0.52, abs=0.03)
+
+
+def test_a_version_that_is_never_told_is_reported() -> None:
+    wire = KobukiWire()
+    wire.begin(0)
+    assert wire.version == ""
+    for second in range(1, 6):
+        wire.upkeep(Signal.IDLE, second * 10**9)
+    assert wire.version == NO_VERSION

@@ -167,7 +167,10 @@ def test_unknown_sub_payloads_are_skipped() -> None:
     assert Decoder().feed(frame + bytes([protocol.checksum(frame[2:])])) == [[Inertia(5, 6)]]
 
 
-@pytest.mark.parametrize(("number", "version"), [(123, "1.0.0"), (10100, "1.1.0"), (111, "1.1.1"), (104, "1.0.4")])
+@pytest.mark.parametrize(
+    ("number", "version"),
+    [(123, "1.0.0"), (10100, "1.1.0"), (111, "1.1.1"), (104, "1.0.4"), (112, "1.1.2"), (10200, "1.2.0")],
+)
 def test_old_firmware_states_its_version_in_two_bytes(number: int, version: str) -> None:
     body = bytes([0x0B, 2]) + number.to_bytes(2, "little")
     frame = protocol.SYNC + bytes([len(body)]) + body

@@ -331,3 +331,51 @@ def test_a_broken_wire_ends_every_read(bench: Bench) -> None:
     for use in (lambda: bench.localizer.latest(9.0), lambda: bench.localizer.at(0, 0.1), bench.localizer.arrivals):
         with raises_naming(DeviceFault, "port"):
             use()
+
+
+# --- what is valid but useless ----------------------------------------------------------------------------------------
+
+
+def quality(percent: int) -> bytes:
+    return frame(Packet(QUALITY, bytes([11, percent]) + bytes(14)))
+
+
+@pytest.mark.parametrize(
+    "useless",
+    [
+        replace(FIX, flags=Flags.MILLISECONDS | Flags.OUTSIDE_GEOFENCE),
+        replace(FIX, x_m=0.0, y_m=0.0, z_m=0.0),
+    ],
+)
+def test_a_position_that_is_none_is_no_fix(useless: Position) -> None:
+    bench = Bench()
+    bench.hear(*series(4), *series(4, replace(useless, device_ms=2000)))
+    assert len(bench.poses) == 4
+    assert bench.events == ["no_fix"]
+    bench.hear(*series(1, replace(FIX, device_ms=3000)))
+    assert bench.events == ["no_fix", "fix"]
+
+
+def test_positions_without_quality_are_no_fix_and_the_quality_is_told() -> None:
+    bench = Bench()
+    for position in series(8):
+        bench.hear(position)
+        bench.wire.on_bytes(quality(0))
+    assert len(bench.poses) == 1
+    with raises_naming(StaleData, "0 %"):
+        bench.localizer.latest(0.5)
+
+
+def test_packets_without_a_position_are_told_from_silence() -> None:
+    bench = Bench()
+    for code, size in ((0x0005, 42), (0x0003, 32), (0x0012, 14)):
+        bench.wire.on_bytes(frame(Packet(code, bytes(size))))
+    with raises_naming(StaleData, "0x0005", "0x0003", "none with a position"):
+        bench.localizer.latest(0.5)
+
+
+def test_positions_of_another_address_are_told_from_silence() -> None:
+    bench = Bench(address=11)
+    bench.hear(*series(3, replace(FIX, address=12)))
+    with raises_naming(StaleData, "hedgehog 12", "11", "address"):
+        bench.localizer.latest(0.5)

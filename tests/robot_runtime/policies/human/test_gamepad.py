@@ -15,6 +15,7 @@ from raising import raises_naming
 from robot_runtime.actions.discrete import Action
 from robot_runtime.common.clock import SystemClock, wait_for
 from robot_runtime.errors import DeviceFault
+from robot_runtime.policies.human import gamepad
 from robot_runtime.policies.human.gamepad import (
     ABS_X,
     ABS_Y,
@@ -101,6 +102,34 @@ def test_a_gamepad_drives_stops_and_stops_the_robot_when_it_is_gone(tmp_path: Pa
     assert "button" in stops[0]
     assert "gone" in stops[1]
     assert inbox.take(0.0) is None
+
+
+def test_what_is_held_ends_when_a_gamepad_goes_quiet_while_its_file_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gamepad, "SILENCE_S", 0.1)
+    path, inbox, stops = tmp_path / "pad", ActionInbox(), list[str]()
+    os.mkfifo(path)
+    receiver = os.open(path, os.O_RDWR)
+    try:
+        with gamepad.Gamepad(path, inbox, stops.append):
+            os.write(receiver, EVENT.pack(0, 0, EV_ABS, HAT_Y, -1))
+            eventually(lambda: inbox.held is not None)
+            eventually(lambda: inbox.held is None)
+            os.write(receiver, EVENT.pack(0, 0, EV_ABS, HAT_Y, -1))
+            eventually(lambda: inbox.held is not None)
+    finally:
+        os.close(receiver)
+    assert stops == []
+
+
+@pytest.mark.parametrize(
+    ("button", "action"), [(0x220, Action.MOVE_FORWARD), (0x222, Action.TURN_LEFT), (0x223, Action.TURN_RIGHT)]
+)
+def test_a_hat_of_buttons_drives_too(button: int, action: Action) -> None:
+    choice = asked((EV_KEY, button, 1))
+    assert choice is not None
+    assert choice.action is action
 
 
 def test_a_gamepad_that_is_not_there_is_named(tmp_path: Path) -> None:
