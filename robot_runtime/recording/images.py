@@ -104,7 +104,8 @@ def decode_semantic(data: bytes) -> NDArray[np.int32]:
 
 def _depth(stamp_ns: int, encoding: str, pixels: NDArray[Any]) -> Image:
     height, width = pixels.shape
-    return Image(stamp_ns, CAMERA_FRAME, height, width, encoding, width * pixels.itemsize, pixels.tobytes())
+    data = np.ascontiguousarray(pixels).data.cast("B")  # not copied: the chunk is written before the step returns
+    return Image(stamp_ns, CAMERA_FRAME, height, width, encoding, width * pixels.itemsize, data)
 
 
 def _raw(stamp_ns: int, encoding: str, pixels: NDArray[Any]) -> RawImage:

@@ -12,8 +12,8 @@ from tests.benchmarks.runtime import console_logs, console_rows
 
 def test_a_press_lasts_until_the_next_time_at_zero() -> None:
     stopped_ns = [1_000_000, 5_000_000]
-    assert [console_rows._until_zero_ms(stopped_ns, at_ns) for at_ns in (0, 1_000_000, 2_000_000)] == [1.0, 0.0, 3.0]
-    assert console_rows._until_zero_ms(stopped_ns, 6_000_000) == math.inf  # a robot that never stopped is no fast one
+    assert [console_rows.until_rest_ms(stopped_ns, at_ns) for at_ns in (0, 1_000_000, 2_000_000)] == [1.0, 0.0, 3.0]
+    assert console_rows.until_rest_ms(stopped_ns, 6_000_000) == math.inf  # a robot that never stopped is no fast one
 
 
 @pytest.mark.slow  # a robot in real time, and pages in processes of their own

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import threading
 import urllib.request
 from collections.abc import Iterator
@@ -74,7 +75,7 @@ def _read(viewer: ClientConnection, number: int, ended: Connection, sending: thr
             viewer.recv()
 
 
-def press_stops(address: Address, pauses_s: list[float], results: Connection) -> None:
+def press_stops(address: Address, pauses_s: list[float], hold_s: float, results: Connection) -> None:
     """Press STOP after each pause, on both ways at once as the page does, and release; the target of a process.
 
     Sends the host's monotonic times of the presses and, in milliseconds, how long the first answer to each took.
@@ -94,7 +95,7 @@ def press_stops(address: Address, pauses_s: list[float], results: Connection) ->
             other_way.start()
             _ask(connection, do="stop", id=f"press {number}")
             presses.append((pressed_ns, (clock.now_ns() - pressed_ns) / 1e6))
-            _beat_for(connection, BEAT_S)
+            _beat_for(connection, hold_s)
             _ask(connection, do="release")
             other_ways.append(other_way)
         _ask(connection, do="control", want=False)
@@ -103,16 +104,25 @@ def press_stops(address: Address, pauses_s: list[float], results: Connection) ->
     results.send(presses)
 
 
-def fall_silent(address: Address, pause_s: float, results: Connection) -> None:
-    """Take control, drive, and fall silent without closing anything; the target of a process.
+def be_lost(address: Address, pause_s: float, way: str, results: Connection) -> None:
+    """Take control, drive, and be lost as ``silent``, ``hidden``, ``closed`` or ``throttled``; the target of a process.
 
-    Sends the host's monotonic time of the last heartbeat.
+    Sends the host's monotonic time of the last sign: a heartbeat, the word that the page is hidden, the end of the
+    connection.
     """
+    clock = SystemClock()
     with _operator(address) as connection:
         _ask(connection, do="release")
         _beat_for(connection, pause_s)
-        results.send(SystemClock().now_ns())
-        with suppress(EOFError):
+        at_ns = clock.now_ns()
+        if way == "hidden":
+            _ask(connection, do="leave", why="hidden")
+        elif way == "closed":
+            connection.socket.shutdown(socket.SHUT_RDWR)
+        results.send(at_ns)
+        with suppress(EOFError, ConnectionClosed):
+            while not results.poll(1.0 if way == "throttled" else None):
+                _ask(connection, do="beat")
             results.recv()
 
 
