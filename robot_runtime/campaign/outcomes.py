@@ -178,3 +178,31 @@ def sentence(plan: Plan, result: Answer) -> str:
     if result.decision == "undecided":
         return f"no answer; {what}{tail}"
     return f"{result.decision} is better; {what}{tail}"
+
+
+def closing_lines(state: State, result: Answer) -> list[str]:
+    """What the end of a campaign says, in words: the answer, the other count where it differs, what people did.
+
+    Args:
+        state: state of the campaign.
+        result: its answer.
+    """
+    plan, counts = state.plan, state.plan.test.counts
+    lines = [f"{sentence(plan, result)} ({counts} count)"]
+    other: View = "lenient" if counts == "strict" else "strict"
+    differing = answer(plan, values(state, other))
+    if differing.means != result.means:
+        means = ", ".join(f"{name} {mean:.3f}" for name, mean in differing.means.items())
+        lines.append(f"by the {other} count: {plan.test.metric} {means}")
+    attempts = state.attempts.values()
+    torn = [
+        attempt.name
+        for attempt in attempts
+        if len({said.success for said in attempt.judges.values() if said.success is not None}) > 1
+    ]
+    if torn:
+        lines.append(f"the judges disagree on {', '.join(torn)}")
+    helped = [attempt.name for attempt in attempts if attempt.facts is not None and attempt.facts.taken_over]
+    if helped:
+        lines.append(f"a person took over in {', '.join(helped)}")
+    return lines

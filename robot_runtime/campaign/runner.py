@@ -104,10 +104,11 @@ class Runner:
             why = error.message if isinstance(error, RuntimeFault) else str(error) or type(error).__name__
             self._append("paused", why=why)
             raise
-        self._end_robots()
-        if ending.reason in ("decided", "undecided", "all_run"):
+        over = ending.reason in ("decided", "undecided", "all_run")
+        if over:  # before the robots end: their pages show the result
             self._append("closed", reason=ending.reason, answer=ending.answer.document())
-        else:
+        self._end_robots()
+        if not over:
             self._append("paused", why=ending.reason)
         return ending
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from robot_runtime.campaign.ledger import LOGS, OVERLAY, Entry, is_running, read_ledger
-from robot_runtime.campaign.outcomes import answer, sentence, values
+from robot_runtime.campaign.outcomes import answer, closing_lines, sentence, values
 from robot_runtime.campaign.state import State, stored_plan
 from robot_runtime.common.clock import utc_now_iso
 
@@ -53,6 +53,7 @@ class Status:
         robots: attempt that each robot carries out; None for none.
         rows: starts in order.
         overlay: picture for the person who places a robot; None if there is none now.
+        closing: what its end says, line by line; empty before.
     """
 
     name: str
@@ -73,6 +74,7 @@ class Status:
     robots: tuple[str | None, ...]
     rows: tuple[Row, ...]
     overlay: Path | None
+    closing: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """As JSON, with ``title``, ``done`` and ``total`` for the console."""
@@ -132,6 +134,7 @@ def status_of(state: State, entries: list[Entry], folder: Path, running: bool) -
             Row(f"{start.number}: {start.episode.id}", _word(state, start.number, running)) for start in state.starts
         ),
         overlay=_overlay(folder, busy),
+        closing=tuple(closing_lines(state, result)) if over else (),
     )
 
 

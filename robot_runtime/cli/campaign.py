@@ -52,6 +52,7 @@ def run(
     from robot_runtime.campaign.outcomes import sentence
     from robot_runtime.campaign.plan import load_plan
     from robot_runtime.campaign.runner import Runner
+    from robot_runtime.campaign.status import read_status
     from robot_runtime.common.console import console, progress_bar, tell
 
     page.check()
@@ -73,8 +74,9 @@ def run(
         "stopped": "stopped; run again to go on",
     }
     console.print(f"{folder}: {words[ending.reason]}", soft_wrap=True)
-    if read.show_scores or ending.reason in ("decided", "undecided", "all_run"):
-        console.print(sentence(read, ending.answer), soft_wrap=True)
+    closing = read_status(folder).closing or ((sentence(read, ending.answer),) if read.show_scores else ())
+    for line in closing:
+        console.print(line, soft_wrap=True)
 
 
 def _signer(key: Path | None, public: str) -> Any:

@@ -26,21 +26,24 @@ def alerts(state: Mapping[str, Any]) -> dict[str, str]:
     lines: dict[str, str] = {}
     base, disk = state["base"], state["disk"]
     if base is None:
-        lines["base"] = "the base is silent"
+        lines["base"] = "the base does not report"
     else:
         minutes, charge = base["battery_minutes"], base["battery_fraction"]
         if (minutes is not None and minutes < BATTERY_MINUTES) or (charge is not None and charge < LEAST_BATTERY):
             lines["battery"] = f"battery {base['battery']}{_left(minutes)}"
     if state["e_stop"]:
-        lines["e_stop"] = "the emergency stop holds the wheels"
+        why = state.get("stop_reason")
+        lines["e_stop"] = "the emergency stop holds the wheels" + (f": {why}" if why else "")
     if state["lost"]:
-        lines["lost"] = f"localization: {state['lost']}"
+        lines["lost"] = f"the robot does not know where it is: {state['lost']}"
     if disk is not None:
         minutes = disk["minutes"]
         if disk["free_gb"] < LEAST_DISK_GB or (minutes is not None and minutes < DISK_MINUTES):
             lines["disk"] = f"disk {disk['free_gb']} GB free{_left(minutes)}"
     if state["waits"]:
-        lines["waits"] = "the robot waits to be started" if state["stage"] == "placing" else "the run is paused"
+        lines["waits"] = (
+            "the robot waits: press Start" if state["stage"] == "placing" else "the run is paused: press Go on"
+        )
     return lines
 
 

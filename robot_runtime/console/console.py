@@ -6,6 +6,7 @@ import multiprocessing
 import secrets
 import socket
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
@@ -26,7 +27,7 @@ from robot_runtime.console.live_video import live_video
 from robot_runtime.console.protocol import Message
 from robot_runtime.console.supervision import PageGuide, Supervised, Supervision
 from robot_runtime.console.web import Neighbor, WebSettings, jpeg, serve_pages
-from robot_runtime.errors import ConfigError
+from robot_runtime.errors import ConfigError, RuntimeFault
 from robot_runtime.estop.requests import Stops
 from robot_runtime.hal import RgbdFrame, Robot
 from robot_runtime.placement.guide import Guided
@@ -34,7 +35,7 @@ from robot_runtime.policies.human.human import Human
 from robot_runtime.policies.human.inbox import ActionInbox, Choice
 from robot_runtime.policies.remote.encryption import server_context
 from robot_runtime.policy import Policy
-from robot_runtime.records import EpisodeEnd, StepRecord, Subscriber
+from robot_runtime.records import EndReason, EpisodeEnd, StepRecord, Subscriber
 from robot_runtime.tasks.episode import Episode
 
 PORT = 8900
@@ -120,6 +121,7 @@ class Console(Subscriber):
         self._verdicts = RunVerdicts()
         self._last: StepRecord | None = None
         self._episode: Episode | None = None
+        self._ends: Counter[str] = Counter()
         self.url = ""
         self.control_port = 0
 
@@ -132,7 +134,10 @@ class Console(Subscriber):
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._stack.close()
+        try:
+            self._say_goodbye()
+        finally:
+            self._stack.close()
 
     def _start(self, stack: ExitStack) -> None:
         settings = self.settings
@@ -176,6 +181,26 @@ class Console(Subscriber):
         self.control_port = control.port
         scheme = "http" if encryption is None else "https"
         self.url = f"{scheme}://{settings.host}:{port}/#token={settings.token}"
+
+    def _say_goodbye(self) -> None:
+        """Show the result on the pages, which then close."""
+        feed = self._feed
+        if feed is None or not feed.viewers:
+            return
+        lines = [f"{count} × {words}" for words, count in self._ends.items()]
+        title = "The run has ended"
+        if self.supervision.helped:
+            lines.append(f"a person decided in episodes {', '.join(map(str, self.supervision.helped))}")
+        try:
+            status = {} if self._campaign is None else self._campaign()
+        except RuntimeFault as error:
+            status = {"title": "The campaign", "closing": [error.message]}
+        if status:
+            title = (
+                f"{status['title']} {'has ended' if status.get('finished') else 'has stopped; run it again to go on'}"
+            )
+            lines = list(status.get("closing") or lines)
+        feed.say_goodbye({"title": title, "lines": lines, "log": str(self._log() or "")}, SENT_S)
 
     def _start_web(
         self, stack: ExitStack, control_port: int, listening: socket.socket, files: dict[str, str]
@@ -289,6 +314,8 @@ class Console(Subscriber):
     def on_episode_end(self, end: EpisodeEnd) -> None:
         """Offer the log to those who judge, and write down who decided in the policy's place."""
         log, feed, supervision = self._log(), self._feed, self.supervision
+        words = "done, as the policy said" if end.reason is EndReason.STOP else end.reason.value.replace("_", " ")
+        self._ends[f"{words} ({end.detail})" if end.detail else words] += 1
         if log is None or self._last is None or feed is None or self._episode is None:
             return
         name = self._verdicts.offer(log)

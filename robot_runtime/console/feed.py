@@ -42,8 +42,11 @@ FROZEN_S = 20.0
 CAMPAIGN_S = 3.0
 """Period at which a campaign's status is read."""
 
-CAMPAIGN = ("title", "done", "total", "eta_s", "answer", "rows", "asks")
+CAMPAIGN = ("title", "done", "total", "eta_s", "answer", "rows", "asks", "closing")
 """Fields of a campaign's status that the page shows; none of them names a sealed policy."""
+
+GOALS = 50
+"""Largest number of goals on the map."""
 
 DEPTH_WIDTH = 320
 """Least width to which depth is thinned out for the page."""
@@ -111,6 +114,13 @@ class Feed(Subscriber):
         self._watcher.start()
         self._sender.start()
 
+    def say_goodbye(self, content: dict[str, Any], within_s: float) -> None:
+        """Show a last message, and return once it was handed over, or after ``within_s``."""
+        self.put("closing", content)
+        timer = Stopwatch()
+        while (self._waiting or self._sending is not None) and timer.elapsed_s() < within_s and not self._is_lost:
+            self._ended.wait(0.02)
+
     def close(self, end_s: float, kill: Callable[[], object]) -> None:
         """End sending.
 
@@ -166,12 +176,19 @@ class Feed(Subscriber):
             "total": total,
             "goal": goal_text(episode),
             "start": [start.x_m, start.y_m, start.yaw_rad],
+            "goals": self._goals(episode),
             "step": 0,
             "action": None,
             "outcome": None,
         }
         self.put("reference", reference)
         self.put("path", {"points": []})
+
+    def _goals(self, episode: Episode) -> list[list[float]]:
+        """Places of the goals for the map; none for a person who is to find them."""
+        if not self.shows_map or self._supervision.human:
+            return []
+        return [[round(goal.x_m, 3), round(goal.y_m, 3)] for goal in episode.goals[:GOALS]]
 
     def show_offset(self, offset: Offset | None, note: str, tolerance: Tolerance) -> None:
         """Show how far the robot is from its start."""
@@ -230,7 +247,7 @@ class Feed(Subscriber):
         while not self._ended.wait(1 / STATE_HZ):
             state = self._state()
             self._alert(alerts(state))
-            self.put("state", state | {"alerts": list(self._alerts.values())})
+            self.put("state", state | {"alerts": [{"kind": kind, "text": text} for kind, text in self._alerts.items()]})
             if self._campaign is not None and (asked is None or asked.elapsed_s() >= CAMPAIGN_S):
                 asked = Stopwatch()
                 self.put("campaign", _campaign(self._campaign))
@@ -283,6 +300,7 @@ class Feed(Subscriber):
         state = {
             **self._facts,
             "e_stop": None if base is None else base.halt is Halt.E_STOP,
+            "stop_reason": self._stops.reason,
             "base": None if base is None else self._base(base),
             "frame_age_s": None if self._frame is None else round(self._frame_age.elapsed_s(), 2),
             "pose": None,
@@ -339,7 +357,7 @@ def _campaign(status: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         fields = status()
     except RuntimeFault as error:
         fields = dict.fromkeys(CAMPAIGN) | {"title": "campaign", "answer": error.message}
-    return {name: fields[name] for name in CAMPAIGN}
+    return {name: fields.get(name) for name in CAMPAIGN}
 
 
 def goal_text(episode: Episode) -> str:
@@ -364,6 +382,13 @@ def _extent(header: EpisodeHeader) -> dict[str, Any]:
         "top_m": bottom + rows * resolution,
         "resolution_m": resolution,
         "radius_m": header.task.robot_radius_m,
+        "rooms": [
+            [
+                room.category.replace("_", " "),
+                *(round(float(np.mean(axis)), 2) for axis in zip(*room.polygon, strict=True)),
+            ]
+            for room in header.scene.file.rooms
+        ],
         "origin": None if header.origin is None else header.origin.frame,
     }
 

@@ -48,6 +48,7 @@ class Supervision(Subscriber):
         taken_over: pseudonym of the person whose actions count instead of the policy's; None if there is none.
         interventions: steps of the present episode that a person decided instead of the policy.
         helper: pseudonym of that person, the last one if there were several.
+        helped: numbers of the episodes with such steps, from 1.
     """
 
     def __init__(self, inbox: ActionInbox, view: str, human: bool = False, continuous: bool = False) -> None:
@@ -56,6 +57,8 @@ class Supervision(Subscriber):
         self.paused = self.waits = self.steers = False
         self.taken_over: str | None = None
         self.interventions: list[int] = []
+        self.helped: list[int] = []
+        self._begun = 0
         self._aborted: str | None = None
         self._runs = False
         self._pose: SE2 | None = None
@@ -80,10 +83,13 @@ class Supervision(Subscriber):
     def begin(self) -> None:
         """Begin an episode, before the robot is placed."""
         self._runs, self._aborted, self.taken_over, self.interventions = True, None, None, []
+        self._begun += 1
         self.inbox.clear()
 
     def finish(self) -> None:
         """End an episode."""
+        if self.interventions:
+            self.helped.append(self._begun)
         self._runs = self.steers = False
 
     def check(self) -> None:

@@ -36,7 +36,7 @@ from robot_runtime.common.time_slices import ask_for_slices
 from robot_runtime.console import pipe
 
 PAGE = Path(__file__).parent / "page"
-FILES = {"/app.js": "text/javascript", "/link.js": "text/javascript", "/style.css": "text/css"}
+FILES = {**{f"/{name}.js": "text/javascript" for name in ("app", "link", "map")}, "/style.css": "text/css"}
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; connect-src *; "
     "manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -149,6 +149,7 @@ class Web:
                 *(Route(path, partial(_file, path)) for path in FILES),
                 Route("/stop", self._stop, methods=["POST"]),
                 Route("/final/{log}", self._final),
+                Route("/join", self._join),
                 WebSocketRoute("/live", self._live),
             ],
             # The page of another robot stops this one, too; what it may do depends on the token alone.
@@ -218,6 +219,17 @@ class Web:
             return Response(status_code=401, headers=_HEADERS)
         image = self._newest.finals.get(request.path_params["log"])
         return Response(status_code=404) if image is None else Response(image, media_type="image/jpeg")
+
+    async def _join(self, request: Request) -> Response:
+        """A QR code of the page's address with its token, as the asking page reached it."""
+        if not self._is_known(request):
+            return Response(status_code=401, headers=_HEADERS)
+        host = request.headers.get("host", "")[:200]
+        scheme = "http" if self._settings.certificate is None else "https"
+        code = cv2.QRCodeEncoder.create().encode(f"{scheme}://{host}/#token={self._settings.token}")
+        return Response(
+            png(cv2.resize(code, None, fx=8, fy=8, interpolation=cv2.INTER_NEAREST)), media_type="image/png"
+        )
 
     async def _live(self, socket: WebSocket) -> None:
         await socket.accept()
@@ -370,7 +382,7 @@ def jpeg(rgb: NDArray[np.uint8]) -> bytes:
     return data.tobytes()
 
 
-def png(gray: NDArray[np.uint8]) -> bytes:
+def png(gray: NDArray[Any]) -> bytes:
     """A picture, uint8 (H, W), as PNG."""
     _, data = cv2.imencode(".png", gray)
     return data.tobytes()

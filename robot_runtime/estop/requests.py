@@ -92,9 +92,13 @@ class Stops:
     Args:
         robot: the connected robot.
         tell: callback that gets a line about every stop that was carried out.
+
+    Attributes:
+        reason: who or what engaged the newest stop that came this way, for people; empty before.
     """
 
     def __init__(self, robot: Robot, tell: Callable[[str], None]) -> None:
+        self.reason = ""
         self._robot, self._tell = robot, tell
         self._lock = threading.Lock()
         self._told: deque[str] = deque(maxlen=_REMEMBERED)
@@ -115,6 +119,7 @@ class Stops:
                 return StopAnswer(False, error.message, 1000 * timer.elapsed_s())
             took_ms = 1000 * timer.elapsed_s()
             if not held:
+                self.reason = reason
                 self._told.clear()  # it was released, here or elsewhere
             is_new = not id or id not in self._told
             self._told.append(id)
@@ -133,6 +138,7 @@ class Stops:
     def release(self) -> str:
         """Release the emergency stop, and return what was done. Raises ``RuntimeFault``."""
         text = carry_out("release", self._robot)
+        self.reason = ""
         self._tell(text)
         return text
 

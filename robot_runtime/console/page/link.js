@@ -13,12 +13,13 @@ const meta = (name) => document.querySelector(`meta[name=${name}]`).content;
 class Link {
   constructor(name, port, controlPort) {
     Object.assign(this, { name, host: `${location.hostname}:${port}`, controlPort });
-    this.control = null; this.mine = false; this.eStop = null; this.speed = null; this.operator = "";
+    this.control = null; this.mine = this.wasMine = this.over = false; this.eStop = null; this.speed = null; this.operator = "";
     this.heardAt = 0; this.roundTrip = null; this.beats = new Map(); this.beat = 0; this.presses = new Map();
     this.open();
   }
 
   get silentMs() { return performance.now() - this.heardAt; }
+  get isSilent() { return this.heardAt === 0 || this.silentMs > SILENT_MS; }
   get isOpen() { return this.control.readyState === WebSocket.OPEN; }
   get page() { return `http${secure}://${this.host}`; }
 
@@ -29,7 +30,7 @@ class Link {
     this.control.onclose = (event) => {
       this.mine = false; this.eStop = null; changed(this);
       if (event.code === 1008) { say(`${this.name} refused this page: ${event.reason}`); return; }
-      setTimeout(() => this.open(), RETRY_MS);
+      if (!this.over) setTimeout(() => this.open(), RETRY_MS);
     };
   }
 
@@ -43,7 +44,7 @@ class Link {
     this.heardAt = performance.now();
     if (message.kind === "beat") {
       if (this.beats.has(message.n)) { this.roundTrip = this.heardAt - this.beats.get(message.n); this.beats.delete(message.n); }
-      this.mine = message.yours; this.eStop = message.e_stop; this.speed = message.speed; this.operator = message.operator || "";
+      this.mine = message.yours; this.wasMine = message.yours; this.eStop = message.e_stop; this.speed = message.speed; this.operator = message.operator || "";
       changed(this);
     } else if (message.kind === "stopped") this.stopped(message, "WebSocket");
     else if (message.kind === "refused") say(`${message.why}; ${message.remedy}`);

@@ -11,6 +11,7 @@ import tempfile
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -42,6 +43,9 @@ REST_S = 1.0
 """Time that wheels with a Kobuki's motors have to come to rest before the next press."""
 
 WARM_SHARE = 0.25
+STEPS = 5
+"""Steps of an episode in that session: many ends, at each of which as much is in use as at the one before."""
+
 EPISODES = 8
 """Episodes of which the shortest is repeated in the session whose memory is measured."""
 
@@ -228,6 +232,7 @@ def _session(folder: Path) -> Iterator[Callable[[], None]]:
     from robot_runtime.tasks.task import load_task
 
     task, scene = load_task("pointnav_gps_compass"), load_scene(find_scene("apartment"))
+    task = replace(task, max_steps=STEPS)
     recorder = Recorder(folder)
     with (
         bench_robot() as robot,
