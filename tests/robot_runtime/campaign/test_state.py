@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from small_campaign import WrittenCampaign, facts, plan
 
-from robot_runtime.campaign.outcomes import answer, sentence, values
+from robot_runtime.campaign.outcomes import answer, closing_lines, sentence, values
 from robot_runtime.campaign.state import State, mismatch
 from robot_runtime.errors import ConfigError
 
@@ -30,6 +30,20 @@ def test_a_ledger_that_is_read_again_gives_the_same_state(campaign: WrittenCampa
     for view in ("strict", "lenient"):
         assert values(again, view) == values(campaign.state, view)  # type: ignore[arg-type]
     assert again.next_run(0) == campaign.state.next_run(0)
+
+
+def test_the_end_says_what_the_other_count_gives_who_disagrees_and_who_took_over(campaign: WrittenCampaign) -> None:
+    first = campaign.run_next(facts(kind="takeover", taken_over=(3, 4)))
+    second = campaign.run_next(facts())
+    for by, success in (("ada", True), ("ben", False)):
+        said = {"by": by, "success": success, "invalid": False, "note": "", "file": "", "sha256": ""}
+        campaign.append("verdict", attempt=second, **said)
+    result = answer(campaign.plan, values(campaign.state, "strict"))
+    lines = "\n".join(closing_lines(campaign.state, result))
+    assert "strict count" in lines
+    assert "by the lenient count: success P1 1.000, P2 1.000" in lines
+    assert f"the judges disagree on {second}" in lines
+    assert f"a person took over in {first}" in lines
 
 
 @pytest.mark.parametrize("kind", ["device_fault", "interrupted", "killed", "start", "damaged", "link_lost"])

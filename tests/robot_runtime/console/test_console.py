@@ -155,6 +155,15 @@ def test_a_stop_over_http_is_the_same_press_as_over_the_operators_connection(ope
         console.stops.release()
 
 
+def test_a_phone_joins_by_a_code_of_the_address_that_only_the_token_shows(opened: tuple[Console, Env]) -> None:
+    console, _ = opened
+    url = origin(console) + "/join"
+    assert get(url, "wrong")[0] == 401
+    code = cv2.imdecode(np.frombuffer(get(url, TOKEN)[1], np.uint8), cv2.IMREAD_GRAYSCALE)
+    framed = cv2.copyMakeBorder(code, 40, 40, 40, 40, cv2.BORDER_CONSTANT, value=255)
+    assert cv2.QRCodeDetector().detectAndDecode(framed)[0] == console.url
+
+
 def test_idle_connections_and_half_requests_do_not_hold_up_a_stop_over_http(opened: tuple[Console, Env]) -> None:
     console, _ = opened
     host, port = origin(console).removeprefix("http://").rsplit(":", 1)
