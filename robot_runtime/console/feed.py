@@ -357,7 +357,7 @@ def _campaign(status: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         fields = status()
     except RuntimeFault as error:
         fields = dict.fromkeys(CAMPAIGN) | {"title": "campaign", "answer": error.message}
-    return {name: fields.get(name) for name in CAMPAIGN}
+    return {name: fields[name] for name in CAMPAIGN if name in fields}
 
 
 def goal_text(episode: Episode) -> str:

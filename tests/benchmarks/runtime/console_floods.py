@@ -42,7 +42,9 @@ FLOOD_S = 3.0
 REST_S = 1.0
 """Time that wheels with a Kobuki's motors have to come to rest before the next press."""
 
-WARM_SHARE = 0.25
+WARM_SHARE, WARM_MIN = 0.25, 2.5
+"""Share of the session, and minutes of a short one, until histories and caches are filled."""
+
 STEPS = 5
 """Steps of an episode in that session: many ends, at each of which as much is in use as at the one before."""
 
@@ -199,25 +201,28 @@ def kobuki_rows(presses: int) -> list[Row]:
 def memory_row(minutes: float) -> Row:
     """The row of the growth of the robot's process with log and console, over episodes of one start."""
     used, resident = list[tuple[float, float]](), list[tuple[float, float]]()
-    timer = Stopwatch()
+    timer, warm_min = Stopwatch(), max(WARM_SHARE * minutes, min(WARM_MIN, minutes / 2))
     with tempfile.TemporaryDirectory() as folder, _session(Path(folder)) as run_one:
         while timer.elapsed_s() < 60 * minutes:
             run_one()
-            if timer.elapsed_s() >= 60 * WARM_SHARE * minutes:
+            if timer.elapsed_s() >= 60 * warm_min:
                 gc.collect()
                 used.append((timer.elapsed_s(), _heap_bytes() / MEBIBYTE))
                 resident.append((timer.elapsed_s(), _resident_bytes() / MEBIBYTE))
             for log in Path(folder).glob("*.mcap"):
                 log.unlink()
+    growth, error = _slope_per_h(used)
     return Row(
         "memory_mb_per_h",
         "growth of the memory in use of the robot's process with log and console, pictures of starts apart",
-        _slope_per_h(used),
+        growth,
         "MB/h",
         1,
         "<=",
-        note=f"{len(used)} episodes in the last {(1 - WARM_SHARE) * minutes:.0f} of {minutes:g} minutes, "
-        f"{used[-1][1]:.0f} MB in use; resident memory {_slope_per_h(resident):+.1f} MB/h",
+        low=growth - 2 * error,
+        high=growth + 2 * error,
+        note=f"{len(used)} episodes in the last {minutes - warm_min:g} of {minutes:g} minutes, "
+        f"{used[-1][1]:.0f} MB in use; resident memory {_slope_per_h(resident)[0]:+.1f} MB/h",
     )
 
 
@@ -281,8 +286,10 @@ def _resident_bytes() -> int:
     return pages_used * resource.getpagesize()
 
 
-def _slope_per_h(samples: list[tuple[float, float]]) -> float:
-    if len(samples) < 3:
-        return float("nan")
+def _slope_per_h(samples: list[tuple[float, float]]) -> tuple[float, float]:
+    """Slope of a straight line, and its standard error."""
+    if len(samples) < 4:
+        return float("nan"), float("nan")
     times, values = np.array(samples).T
-    return float(3600 * np.polyfit(times, values, 1)[0])
+    (slope, _), covariance = np.polyfit(times, values, 1, cov=True)
+    return float(3600 * slope), float(3600 * np.sqrt(covariance[0, 0]))
