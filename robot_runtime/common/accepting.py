@@ -196,9 +196,7 @@ class Acceptor:
         events = self._selector.select(_POLL_S if waits else None)
         for visitor in [key.data for key, _ in events if key.data is not None]:
             if _has_bytes(visitor.connection):
-                self._selector.unregister(visitor.connection)
-                self._silent.remove(visitor)
-                self._ready.append(visitor)
+                self._make_ready(visitor)
             else:
                 self._close(visitor)
         if any(key.fileobj is self._listening for key, _ in events):
@@ -241,7 +239,18 @@ class Acceptor:
         self._ended.wait(_POLL_S)
 
     def _close_oldest(self, host: str) -> None:
-        self._close(next(one for one in (*self._silent, *self._ready) if one.host == host))
+        """Close the oldest stranger of an address, one that has sent nothing before one that waits for a place."""
+        for visitor in [one for one in self._silent if one.host == host]:
+            if not _has_bytes(visitor.connection):
+                self._close(visitor)
+                return
+            self._make_ready(visitor)  # its bytes came in this turn
+        self._close(next(one for one in self._ready if one.host == host))
+
+    def _make_ready(self, visitor: _Visitor) -> None:
+        self._selector.unregister(visitor.connection)
+        self._silent.remove(visitor)
+        self._ready.append(visitor)
 
     def _close_overdue(self) -> None:
         limit_s = self._limits.greet_s

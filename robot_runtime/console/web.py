@@ -49,7 +49,7 @@ NICE = 5
 
 MAX_BODY = 1000
 MAX_VIEWERS = 64
-LIMITS = AcceptLimits(waiting=256, greeting=128, known=MAX_VIEWERS + 64, greet_s=5.0)
+LIMITS = AcceptLimits(waiting=256, greeting=256, known=MAX_VIEWERS + 64, greet_s=5.0)
 """Limits of connections; those that fetch the page and its files are strangers, which costs them nothing."""
 
 SEND_S = 5.0

@@ -65,10 +65,18 @@ class Link {
     const id = crypto.getRandomValues(new Uint32Array(4)).join("-");
     this.presses.set(id, performance.now());
     if (this.isOpen) this.send({ do: "stop", id, by });
+    this.post(id, 5);
+    $("trip").textContent = `STOP sent to ${this.name}, no answer yet`;
+  }
+
+  post(id, tries) {
     fetch(`${this.page}/stop`, { method: "POST", headers: { Authorization: `Bearer ${token}` }, body: JSON.stringify({ id }), keepalive: true })
       .then((answer) => answer.json()).then((answer) => this.stopped({ id, ...answer }, "HTTP"))
-      .catch(() => { if (this.presses.has(id)) say(`STOP has not reached ${this.name} over HTTP`); });
-    $("trip").textContent = `STOP sent to ${this.name}, no answer yet`;
+      .catch(() => {
+        if (!this.presses.has(id)) return;
+        if (tries > 1) setTimeout(() => this.post(id, tries - 1), BEAT_MS);
+        else say(`STOP has not reached ${this.name} over HTTP`);
+      });
   }
 
   stopped(answer, way) {

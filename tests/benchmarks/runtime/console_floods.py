@@ -35,6 +35,9 @@ from tests.benchmarks.runtime.console_rows import (
 
 OPERATORS, HTTP_STOPS = 20, 100
 OPERATOR_S = 5.0
+TRIES = 5
+"""Tries of a STOP over HTTP, as of the page."""
+
 FLOODS = {"silent": 400, "handshakes": 70, "idle": 1600, "half requests": 300}
 """Connections of each kind that one address without the token keeps open, opened again as soon as they are closed."""
 
@@ -139,7 +142,7 @@ def operate_in_flood(address: pages.Address, results: Connection) -> None:
             {"Authorization": f"Bearer {address.token}"},
         )
         pressed_ns = clock.now_ns()
-        done = _is_done(request)
+        done = any(_is_done(request) for _ in range(TRIES))
         stops_ms.append((clock.now_ns() - pressed_ns) / 1e6 if done else float("inf"))
         clock.sleep(0.02)
     results.send((admitted, stops_ms))

@@ -83,6 +83,18 @@ def test_silent_connections_cost_no_thread_and_the_oldest_make_room(
     assert all(map(is_closed, flood[:40]))
 
 
+def test_who_has_sent_something_in_the_turn_of_a_flood_is_not_taken_for_silent(
+    start: Start, come: Callable[[Acceptor], socket.socket]
+) -> None:
+    server = start(AcceptLimits(waiting=8, greet_s=FOREVER_S))
+    for _ in range(20):
+        operator = come(server)
+        operator.sendall(HELLO)
+        for _ in range(20):
+            come(server)
+        assert operator.recv(100) == HELLO
+
+
 def test_strangers_in_their_handshakes_make_room_and_who_has_shown_the_token_stays(
     monkeypatch: pytest.MonkeyPatch, start: Start, come: Callable[[Acceptor], socket.socket]
 ) -> None:
