@@ -184,8 +184,13 @@ def test_a_campaign_is_operated_from_a_phone_as_the_tutorial_says(tmp_path: Path
             act(tab, "[data-judgment=success]", "$('judged').textContent.includes('ada')")
             tab.run("$('name').value = 'ben'; $('note').value = 'at the goal'")
             act(tab, "[data-judgment=fail]", "$('judged').textContent.includes('ben') || !link.isOpen")
+            tab.until("!$('closing').hidden && $('closing-lines').textContent.includes('disagree')")
+            result = tab.run("[...$('closing-lines').children].map((line) => line.textContent)")
+            picture(tab, "closing")
             eventually(lambda: process.poll() is not None)
         assert process.returncode == 0, said.read_text(encoding="utf-8")
+        in_terminal = " ".join(said.read_text(encoding="utf-8").split())
+        assert all(line in in_terminal for line in result if not line.startswith("log:"))
 
     first, helped, counted = (entry for entry in read_ledger(folder) if entry.kind == "ended")
     assert [one["facts"]["kind"] for one in (first, helped, counted)] == ["e_stop", "e_stop", None]
