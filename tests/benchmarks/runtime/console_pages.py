@@ -11,11 +11,12 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
+from typing import Any
 
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 
-from robot_runtime.common.clock import SystemClock, seconds_to_ns
+from robot_runtime.common.clock import Stopwatch, SystemClock, seconds_to_ns
 from robot_runtime.common.time_slices import ask_for_slices
 
 BEAT_S = 0.1
@@ -85,7 +86,7 @@ def press_stops(address: Address, pauses_s: list[float], hold_s: float, results:
     clock = SystemClock()
     with _operator(address) as connection:
         for number, pause_s in enumerate(pauses_s):
-            _beat_for(connection, pause_s)
+            _drive_for(connection, pause_s)
             press = json.dumps({"id": f"press {number}"}).encode()
             request = urllib.request.Request(
                 f"{address.page}/stop", press, {"Authorization": f"Bearer {address.token}"}
@@ -113,7 +114,7 @@ def be_lost(address: Address, pause_s: float, way: str, results: Connection) -> 
     clock = SystemClock()
     with _operator(address) as connection:
         _ask(connection, do="release")
-        _beat_for(connection, pause_s)
+        _drive_for(connection, pause_s)
         at_ns = clock.now_ns()
         if way == "hidden":
             _ask(connection, do="leave", why="hidden")
@@ -144,9 +145,18 @@ def _beat_for(connection: ClientConnection, duration_s: float) -> None:
     _ask(connection, do="beat")
 
 
-def _ask(connection: ClientConnection, **message: object) -> None:
+def _drive_for(connection: ClientConnection, duration_s: float) -> None:
+    """Heartbeats for so long, and on until the robot moves: a busy computer may have held up its loop."""
+    _beat_for(connection, duration_s)
+    since = Stopwatch()
+    while not any(_ask(connection, do="beat")["speed"] or ()) and since.elapsed_s() < ANSWER_S:
+        SystemClock().sleep(0.01)
+
+
+def _ask(connection: ClientConnection, **message: object) -> dict[str, Any]:
     connection.send(json.dumps(message))
-    connection.recv(ANSWER_S)
+    answer: dict[str, Any] = json.loads(connection.recv(ANSWER_S))
+    return answer
 
 
 def _post(request: urllib.request.Request) -> None:
