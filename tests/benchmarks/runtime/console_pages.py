@@ -146,10 +146,19 @@ def _beat_for(connection: ClientConnection, duration_s: float) -> None:
 
 
 def _drive_for(connection: ClientConnection, duration_s: float) -> None:
-    """Heartbeats for so long, and on until the robot moves: a busy computer may have held up its loop."""
+    """Heartbeats for so long, and on until the robot moves.
+
+    A busy computer may have held up its loop, or this page until it counted as lost.
+    """
     _beat_for(connection, duration_s)
     since = Stopwatch()
-    while not any(_ask(connection, do="beat")["speed"] or ()) and since.elapsed_s() < ANSWER_S:
+    while since.elapsed_s() < ANSWER_S:
+        now = _ask(connection, do="beat")
+        if any(now["speed"] or ()):
+            return
+        if now["e_stop"]:
+            _ask(connection, do="control", by="bench")
+            _ask(connection, do="release")
         SystemClock().sleep(0.01)
 
 

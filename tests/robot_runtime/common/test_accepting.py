@@ -72,6 +72,18 @@ def is_closed(connection: socket.socket) -> bool:
     return True
 
 
+def is_closed_now(connection: socket.socket) -> bool:
+    connection.setblocking(False)
+    try:
+        while connection.recv(100):
+            pass
+    except BlockingIOError:
+        return False
+    except ConnectionResetError:
+        pass
+    return True
+
+
 def test_silent_connections_cost_no_thread_and_the_oldest_make_room(
     start: Start, come: Callable[[Acceptor], socket.socket]
 ) -> None:
@@ -108,7 +120,7 @@ def test_strangers_in_their_handshakes_make_room_and_who_has_shown_the_token_sta
     late = come(server)
     assert is_served(late)
     assert is_served(operator, b"beat")
-    assert is_closed(flood[0])
+    eventually(lambda: sum(map(is_closed_now, flood)) >= len(flood) - 4)
 
 
 def test_a_connection_has_a_time_for_its_token(start: Start, come: Callable[[Acceptor], socket.socket]) -> None:
