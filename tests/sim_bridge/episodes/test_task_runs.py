@@ -95,7 +95,8 @@ def test_questions(task: str, questions: Path, tmp_path: Path) -> None:
 def test_a_question_that_is_not_answered_is_answered_wrongly(questions: Path, tmp_path: Path) -> None:
     (tmp_path / "mute.py").write_text("class Mute:\n    def reset(self): ...\n    def act(self, seen): return 'stop'\n")
     for metrics in run(tmp_path, "eqa_embodied", questions, f"{tmp_path / 'mute.py'}:Mute"):
-        assert (metrics["success"], metrics["answer_rank"], metrics["stopped"]) == (False, None, True)
+        assert (metrics["success"], metrics["stopped"]) == (False, True)
+        assert metrics["answer_rank"] > 1  # an abstention shares the places of all answers of the dataset
 
 
 @pytest.mark.slow
