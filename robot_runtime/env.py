@@ -27,7 +27,7 @@ from typing_extensions import Self
 
 from robot_runtime.actions.continuous import Command, Decision, VelocityCommand, WaypointCommand, check_command
 from robot_runtime.actions.discrete import Action, parse_action
-from robot_runtime.common.clock import NS_PER_S, Stopwatch, ns_to_seconds, seconds_to_ns
+from robot_runtime.common.clock import NS_PER_S, Stopwatch, ns_to_seconds, seconds_to_ns, utc_now_iso
 from robot_runtime.common.provenance import provenance
 from robot_runtime.errors import DeviceFault, EpisodeError, LocalizationLost, RuntimeFault, UnknownAction, interruption
 from robot_runtime.hal import Halt, PoseEstimate, RgbdFrame, Robot
@@ -308,7 +308,7 @@ class Env:
             depth_unit_m=camera.depth_unit_m,
             mount=(camera.mount.x_m, camera.mount.y_m, camera.mount.z_m),
             start_ns=self.robot.clock.now_ns(),
-            provenance=self._run.provenance,
+            provenance={**self._run.provenance, "recorded": utc_now_iso()},
             dataset=self._run.dataset,
             object_source=self._session.object_source,
             origin=phase.origin,

@@ -208,7 +208,8 @@ class EpisodeHeader:
             where several are fused.
         object_source: source of the objects' poses; None in a task that moves none.
         policy: source of the policy ``agent``. None where it cannot be loaded again by name, and in older logs.
-        provenance: commit, versions, host, wall-clock time: the only part that differs between identical runs.
+        provenance: commit, versions, host, wall-clock times of the session (``created``) and of the episode's beginning
+            (``recorded``; not in older logs): the only part that differs between identical runs.
     """
 
     episode: Episode

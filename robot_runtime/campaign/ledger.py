@@ -12,6 +12,7 @@ import fcntl
 import hashlib
 import json
 import os
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,9 +21,10 @@ from typing import IO, Any
 
 from typing_extensions import Self
 
-from robot_runtime.common.clock import SystemClock, ns_to_seconds, utc_now_iso, wait_for
+from robot_runtime.common.clock import SystemClock, utc_now_iso, wait_for
 from robot_runtime.errors import ConfigError, RecordingError, writing
 from robot_runtime.recording.chain import Chain
+from robot_runtime.recording.durable_file import sync_folder
 from robot_runtime.recording.log_files import LEDGER_FILE
 
 LOGS = "logs"
@@ -30,6 +32,9 @@ LOGS = "logs"
 
 START, OVERLAY = "start.png", "overlay.png"
 """Pictures in an attempt's folder: of the run's start, and the same over the live image during placement."""
+
+MAX_BYTES = 1 << 25
+"""Largest ledger that is read: some 3,000 runs. Parsed, 32 MB may take hundreds."""
 
 CLOCK_TOLERANCE_S = 2.0
 """Largest step back of the computer's clock between two lines: time servers correct less than that."""
@@ -145,12 +150,12 @@ class Ledger:
             self._file = -1
 
     def check_clock(self) -> None:
-        """Raise ``ConfigError`` if the computer's clock is behind the last line's time."""
+        """Raise ``ConfigError`` if the computer's clock is behind the latest time of the ledger."""
         now = datetime.fromisoformat(self._now())
-        behind_s = (self.entries[-1].at - now).total_seconds() if self.entries else 0.0
+        behind_s = (max(entry.at for entry in self.entries) - now).total_seconds() if self.entries else 0.0
         if behind_s > CLOCK_TOLERANCE_S:
             raise ConfigError(
-                f"the computer's clock was set back: it is {behind_s:.0f} s behind the last line of {self.path}",
+                f"the computer's clock was set back: it is {behind_s:.0f} s behind the latest line of {self.path}",
                 "set the clock right, and repeat the command",
             )
 
@@ -162,7 +167,7 @@ class Ledger:
             )
 
     def _open(self) -> None:
-        data = self.path.read_bytes()
+        data = read_bytes(self.path)
         whole = data[: data.rfind(b"\n") + 1]
         self.entries, self._chain = parse_ledger(self.path, whole)
         if torn := data[len(whole) :]:
@@ -170,7 +175,7 @@ class Ledger:
                 os.ftruncate(self._file, len(whole))
             if whole:  # else nothing has happened yet
                 self.append("recovered", bytes=len(torn), sha256=hashlib.sha256(torn).hexdigest())
-        _sync_folder(self.folder)
+        sync_folder(self.folder)
 
     def _write(self, line: bytes) -> None:
         start = os.fstat(self._file).st_size
@@ -183,6 +188,22 @@ class Ledger:
             raise
 
 
+def read_bytes(path: Path) -> bytes:
+    """Content of a ledger.
+
+    Raises:
+        RecordingError: it cannot be read, or is larger than :data:`MAX_BYTES`.
+    """
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise RecordingError(f"{path}: cannot be read: {error.strerror}", "make the file readable") from error
+    if len(data) > MAX_BYTES:
+        raise RecordingError(f"{path}: has more than {MAX_BYTES >> 20} MB", "restore the ledger as it was written")
+    return data
+
+
 def parse_ledger(path: Path, data: bytes) -> tuple[list[Entry], Chain]:
     """Lines of a ledger, and the chain up to the last.
 
@@ -191,8 +212,8 @@ def parse_ledger(path: Path, data: bytes) -> tuple[list[Entry], Chain]:
     """
     entries: list[Entry] = []
     chain = Chain()
-    for number, raw in enumerate(data.splitlines()):
-        entry = parse_line(number, raw)
+    for number, raw in enumerate(data.split(b"\n")[:-1]):
+        entry = parse_line(raw)
         if entry is None or entry.n != number or not chain.follows(raw):
             raise RecordingError(
                 f"{path}: line {number + 1} was altered, or a line before it is missing",
@@ -202,13 +223,26 @@ def parse_ledger(path: Path, data: bytes) -> tuple[list[Entry], Chain]:
     return entries, chain
 
 
-def parse_line(number: int, raw: bytes) -> Entry | None:
-    """A line's content, unchecked; None if it is not a line of a ledger."""
+def parse_line(raw: bytes) -> Entry | None:
+    """A line's content, its fields unchecked; None for what is not JSON, or has NaN or repeated keys."""
     try:
-        content = json.loads(raw)
-        return Entry(int(content["n"]), str(content["kind"]), content, raw)
+        content = json.loads(raw, parse_constant=_refuse, object_pairs_hook=_unique)
+        number, kind = content["n"], content["kind"]
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
+    if not (isinstance(number, int) and isinstance(kind, str) and isinstance(content, dict)):
+        return None
+    return Entry(number, kind, content, raw)
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is not a number of JSON")
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(found := dict(pairs)) < len(pairs):
+        raise ValueError("a key is repeated")
+    return found
 
 
 def read_ledger(folder: Path) -> list[Entry]:
@@ -221,7 +255,7 @@ def read_ledger(folder: Path) -> list[Entry]:
     path = folder / LEDGER_FILE
     if not path.is_file():
         raise ConfigError(f"no campaign in {folder}", "give the folder in which a campaign was run, or its plan")
-    data = path.read_bytes()
+    data = read_bytes(path)
     return parse_ledger(path, data[: data.rfind(b"\n") + 1])[0]
 
 
@@ -271,19 +305,12 @@ def sha256_of(path: Path) -> str:
 
 
 def _up_s() -> float:
-    return round(ns_to_seconds(SystemClock().now_ns()), 3)
+    """Seconds since the computer was started, those in which it was suspended included, as its wall clock has them."""
+    return round(time.clock_gettime(time.CLOCK_BOOTTIME), 3)
 
 
 def _boot() -> str:
     return _BOOT_ID.read_text().strip()[:8] if _BOOT_ID.exists() else ""
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def write_secret(path: Path, text: str) -> None:

@@ -22,8 +22,9 @@ from typing import Annotated, Any, Literal, Union
 from pydantic import Field
 
 from robot_runtime.campaign.ledger import LOGS, Entry, Ledger, is_running, read_ledger, sha256_of
+from robot_runtime.campaign.lines import RULES
 from robot_runtime.campaign.plan import Help, Kind
-from robot_runtime.campaign.state import Attempt, State, stored_plan
+from robot_runtime.campaign.state import Attempt, State, read_state
 from robot_runtime.common import config
 from robot_runtime.common.clock import unix_now_ns
 from robot_runtime.errors import ConfigError, RuntimeFault, writing
@@ -257,9 +258,20 @@ def _take(message: Message, name: str, folder: Path, state: State, append: Appen
                 f"the campaign has ended, {attempt.name} counts as it is", "add a note to the run instead"
             )
         if isinstance(message, EventMessage):
+            _check_event(message, attempt, state)
             return append("event", what=message.what, **stated)
         return _verdict(message, attempt, name, folder, append)
     return append("end", by=message.by, note=message.note, message=name)
+
+
+def _check_event(message: EventMessage, attempt: Attempt, state: State) -> None:
+    """Who knows a run's result must not decide whether it counts. Raises ``ConfigError``."""
+    repeats = state.plan.counting.repeated([message.what]) is not None
+    if repeats and attempt.ended is not None and state.rules >= RULES:
+        raise ConfigError(
+            f"{attempt.name} has ended, and {message.what} would make it be run again: its result is known",
+            "report such an event while the run lasts; afterwards a judge may call the run invalid, or add a note",
+        )
 
 
 def _verdict(message: VerdictMessage, attempt: Attempt, name: str, folder: Path, append: Append) -> Entry:
@@ -295,10 +307,9 @@ def take_alone(folder: Path) -> list[str]:
         RuntimeFault: as :class:`Ledger`.
     """
     with Ledger(folder) as ledger:
-        plan = stored_plan(ledger.entries)
-        if plan.signer:
+        state = read_state(ledger.entries)
+        if state.plan.signer:
             return ["it waits for the next `campaign run`, to be signed"]
-        state = State(plan, ledger.entries)
 
         def append(kind: str, **content: object) -> Entry:
             entry = ledger.append(kind, **content)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from robot_runtime.campaign.ledger import Ledger, Sign, sha256_of
+from robot_runtime.campaign.contents import FIELD, contents_of, episodes_sha256, parse_contents
+from robot_runtime.campaign.ledger import Entry, Ledger, Sign
+from robot_runtime.campaign.lines import RULES
 from robot_runtime.campaign.plan import Plan, changed, load_plan
 from robot_runtime.campaign.schedule import EpisodeName
 from robot_runtime.campaign.state import stored_plan
@@ -82,25 +84,24 @@ def open_campaign(
             f"plan {plan.name!r} {'names a signer' if plan.signer else 'names no signer'}",
             "give --sign KEY where the plan names a signer, and only there",
         )
-    names = None if (folder / LEDGER_FILE).is_file() else _names(plan)
+    names = None if (folder / LEDGER_FILE).is_file() else episode_names(plan)
     ledger = Ledger(folder, sign, now)
     try:
         if ledger.entries:
             check_same(plan, stored_plan(ledger.entries), folder)
-            if sha256_of(Path(plan.episodes)) != ledger.entries[0]["episodes_sha256"]:
-                raise ConfigError(
-                    f"{plan.episodes}: is not the file with which the campaign began", "restore that file"
-                )
+            _check_same_contents(plan, ledger.entries)
             tell(f"{folder}: resumed after {len(ledger.entries)} lines of its ledger")
         else:
-            names = names or _names(plan)
+            names = names or episode_names(plan)
             ledger.append(
                 "plan",
                 plan=plan.document(),
                 plan_sha256=plan.digest,
-                episodes_sha256=sha256_of(Path(plan.episodes)),
+                episodes_sha256=episodes_sha256(plan),
                 episodes=[[name.id, name.scene, name.key] for name in names],
                 software=software(),
+                contents=contents_of(plan, names).document(),
+                rules=RULES,
             )
     except BaseException:
         ledger.close()
@@ -117,5 +118,23 @@ def check_same(plan: Plan, stored: Plan, folder: Path) -> None:
         )
 
 
-def _names(plan: Plan) -> list[EpisodeName]:
+def _check_same_contents(plan: Plan, entries: Sequence[Entry]) -> None:
+    """Raise ``ConfigError`` that names what a plan names and is not what it was when its campaign began."""
+    first = entries[0]
+    if episodes_sha256(plan) != first.get("episodes_sha256"):
+        raise ConfigError(f"{plan.episodes}: is not the file with which the campaign began", "restore that file")
+    if first.get(FIELD) is None:
+        return
+    names = [EpisodeName(n, *listed) for n, listed in enumerate(first["episodes"])]
+    then = parse_contents(first[FIELD], "line 1 of the ledger").document()
+    differing = changed(contents_of(plan, names).document() | {"software": then["software"]}, then)
+    if differing:
+        raise ConfigError(
+            f"plan {plan.name!r}: {', '.join(differing)}: the files are not those with which the campaign began",
+            "restore them, or give the new plan another name",
+        )
+
+
+def episode_names(plan: Plan) -> list[EpisodeName]:
+    """The plan's episodes by name. Raises as :func:`check_plan`."""
     return [EpisodeName(n, episode.id, episode.scene, episode.key) for n, episode in enumerate(check_plan(plan))]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from robot_runtime.campaign.plan import Plan
@@ -49,6 +49,19 @@ def values(state: State, view: View) -> list[dict[str, float]]:
         {policy: value(state, counted, view) for policy, counted in sorted(progress.valid.items())}
         for _, progress in state.finished
     ]
+
+
+def values_with_given_up(state: State, view: View, missing: float) -> list[dict[str, float]]:
+    """The same, and after them the starts that were given up, where a run that is missing has the value ``missing``."""
+    given_up = [
+        {
+            policy: value(state, left[policy], view) if policy in left else missing
+            for policy in sorted(state.starts[number].policies)
+        }
+        for number in state.given_up
+        for left in [state.progress(number).left]
+    ]
+    return values(state, view) + given_up
 
 
 @dataclass(frozen=True)
@@ -143,6 +156,26 @@ class RunningAnswer:
 def answer(plan: Plan, starts: Sequence[Mapping[str, float]]) -> Answer:
     """The answer of the plan's test to the values of finished starts, in order."""
     return RunningAnswer(plan).after(starts)
+
+
+def closing(state: State, result: Answer) -> tuple[str | None, Answer]:
+    """How a campaign ended, by its runs, and its last answer, whatever the ledger states of them.
+
+    Args:
+        state: state after the ledger.
+        result: answer of the finished starts.
+
+    Returns:
+        ``decided``, ``undecided``, ``all_run``, or None for a campaign that has not ended or has runs left; and the
+        answer, ``undecided`` where all has been run without one.
+    """
+    if state.closed is None:
+        return None, result
+    if result.ends:
+        return "undecided" if result.decision == "undecided" else "decided", result
+    if any(state.next_run(robot) is not None for robot in range(len(state.plan.robots))):
+        return None, result
+    return "all_run", replace(result, decision="undecided") if state.plan.compared else result
 
 
 def rounded(part: Any) -> Any:

@@ -76,7 +76,7 @@ PRESETS = "campaigns"
 ANY_SCENE = "*"
 Metric = Literal["success", "spl", "soft_spl"]
 Fraction = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
-Count = Annotated[int, Field(ge=1)]
+Count = Annotated[int, Field(ge=1, le=100_000)]
 
 
 @dataclass(frozen=True)
@@ -413,16 +413,21 @@ def load_plan(path: Path) -> Plan:
     Raises:
         ConfigError: the plan, or its preset, is missing or malformed.
     """
-    stated = config.read_yaml(path)
+    return parse_plan(config.read_yaml(path), str(path))
+
+
+def parse_plan(stated: Any, where: str) -> Plan:
+    """A plan from a document, with its preset below it. Raises ``ConfigError``."""
     if not isinstance(stated, dict):
-        raise ConfigError(f"{path}: not a plan", "write it as docs/how-to/campaigns.md shows")
+        raise ConfigError(f"{where}: not a plan", "write it as docs/how-to/campaigns.md shows")
+    stated.pop("contents", None)  # of a plan that was published: they are computed again
     preset = stated.pop("preset", None)
     if preset is not None:
         below = config.read_yaml(config.find_preset(PRESETS, str(preset)))
         if not isinstance(below, dict):
             raise ConfigError(f"preset {preset!r} is not a mapping", "write it as those in launch/campaigns")
         stated = merged(below, stated)
-    return config.parse(stated, Plan, str(path))
+    return config.parse(stated, Plan, where)
 
 
 def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:

@@ -120,11 +120,8 @@ def _page(verified: Verification, scores: Mapping[str, list[EpisodeScore]]) -> s
         score.path.parent.name: score.cause for listed in scores.values() for score in listed if score.cause is not None
     }
     names = sorted(plan.policies)
-    answers = {view: answer(plan, values(state, view)) for view in VIEWS}
-    tested = answers[plan.test.counts]
-    if state.closed is not None:
-        tested = replace(tested, decision=state.closed["answer"]["decision"])
-    ended = None if state.closed is None else state.closed["reason"]
+    ended, tested = verified.ending
+    answers = {view: answer(plan, values(state, view)) for view in VIEWS} | {plan.test.counts: tested}
     words = {"decided": "answered", "undecided": "no answer", "all_run": "all run", None: "not ended"}
     compared = plan.compared
     return render(
@@ -135,6 +132,12 @@ def _page(verified: Verification, scores: Mapping[str, list[EpisodeScore]]) -> s
         ended=ended,
         answer=_named(state, sentence(plan, tested)),
         findings=verified.findings,
+        notes=verified.notes,
+        unchecked="; ".join(verified.unchecked),
+        given_up=[
+            f"With the missing runs of starts that were given up as {name}: {_named(state, result['decision'])}."
+            for name, result in verified.with_given_up().items()
+        ],
         document=verified.document(),
         names=[_named(state, name) for name in names],
         results=[_result(state, view, result, names) for view, result in answers.items()],

@@ -20,7 +20,7 @@ from robot_runtime.campaign.outcomes import VIEWS, Answer, RunningAnswer, View, 
 from robot_runtime.campaign.plan import Plan
 from robot_runtime.campaign.robot_process import RunRequest
 from robot_runtime.campaign.robots import RobotProcess, wait_until_free
-from robot_runtime.campaign.state import Attempt, State
+from robot_runtime.campaign.state import Attempt, State, read_state
 from robot_runtime.common.clock import Stopwatch, SystemClock
 from robot_runtime.common.provenance import provenance
 from robot_runtime.errors import ConfigError, DeviceFault, RuntimeFault
@@ -73,7 +73,7 @@ class Runner:
         self.plan, self._ledger, self._tell = plan, ledger, tell
         self._on_change = on_change or (lambda _: None)
         self.folder = ledger.folder
-        self.state = State(plan, ledger.entries)
+        self.state = read_state(ledger.entries)
         self._notifier = Notifier(plan.help, tell)
         self._robots = [make_robot(plan, number, self.folder) for number in range(len(plan.robots))]
         self._waiting: dict[int, tuple[int, Stopwatch]] = {}

@@ -20,7 +20,7 @@ from typing_extensions import override
 from robot_runtime.actions.continuous import Decision
 from robot_runtime.campaign.ledger import Ledger, write_secret
 from robot_runtime.campaign.plan import Plan, PlannedPolicy, digest
-from robot_runtime.campaign.state import State, stored_plan
+from robot_runtime.campaign.state import read_state
 from robot_runtime.campaign.supervision import ContactCount, SupervisedPolicy
 from robot_runtime.common import config
 from robot_runtime.common.clock import Clock, SystemClock, seconds_to_ns
@@ -214,9 +214,8 @@ def unblind(folder: Path, key: Key) -> dict[str, SealedPolicy]:
         RuntimeFault: as :class:`Ledger`.
     """
     with Ledger(folder) as ledger:
-        plan = stored_plan(ledger.entries)
-        state = State(plan, ledger.entries)
-        problems = check_commitments(plan, key.policies)
+        state = read_state(ledger.entries)
+        problems = check_commitments(state.plan, key.policies)
         if problems:
             raise ConfigError(f"{folder}: {problems[0]}", "give the key with which this plan was sealed")
         if state.closed is None:

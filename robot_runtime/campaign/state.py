@@ -10,6 +10,7 @@ from typing import Any
 
 from robot_runtime.campaign.facts import Facts
 from robot_runtime.campaign.ledger import Entry
+from robot_runtime.campaign.lines import check_line
 from robot_runtime.campaign.plan import Kind, Plan
 from robot_runtime.campaign.schedule import EpisodeName, Start, schedule
 from robot_runtime.common import config
@@ -91,6 +92,7 @@ class Progress:
         done: whether every policy has a run that counts.
         given_up: why the start was given up; empty if it was not.
         repeats: why runs were repeated, in order.
+        left: runs of a start that was given up which would have counted, by policy.
     """
 
     valid: dict[str, Attempt]
@@ -98,6 +100,7 @@ class Progress:
     done: bool
     given_up: str
     repeats: tuple[str, ...]
+    left: dict[str, Attempt] = field(default_factory=dict)
 
 
 class State:
@@ -114,6 +117,7 @@ class State:
     def __init__(self, plan: Plan, entries: Iterable[Entry]) -> None:
         self.plan = plan
         self.starts: tuple[Start, ...] = ()
+        self.rules = 1
         self.attempts: dict[str, Attempt] = {}
         self.by_start: dict[int, list[Attempt]] = {}
         self.asks: dict[int, Entry] = {}
@@ -140,7 +144,7 @@ class State:
     def progress(self, number: int) -> Progress:
         """Progress of a start."""
         if number not in self._progress:
-            self._progress[number] = _fold(self.plan, self.starts[number], self.by_start.get(number, ()))
+            self._progress[number] = _fold(self.plan, self.starts[number], self.by_start.get(number, ()), self.rules)
         return self._progress[number]
 
     def next_run(self, robot: int) -> tuple[Start, str] | None:
@@ -185,6 +189,11 @@ class State:
         starts = [(number, self.progress(number)) for number in self.by_start]
         return sorted((start for start in starts if start[1].done and self.is_judged(start[1])), key=line)
 
+    @property
+    def given_up(self) -> list[int]:
+        """Numbers of the starts that were given up."""
+        return [number for number in sorted(self.by_start) if self.progress(number).given_up]
+
     def is_judged(self, progress: Progress) -> bool:
         """Whether every run of a start that counts has its judges."""
         return all(attempt.judged >= self.plan.judging.judges for attempt in progress.valid.values())
@@ -207,6 +216,7 @@ class State:
     def _on_plan(self, entry: Entry) -> None:
         episodes = [EpisodeName(n, id_, scene, key) for n, (id_, scene, key) in enumerate(entry["episodes"])]
         self.starts = schedule(self.plan, episodes)
+        self.rules = entry.get("rules", 1)
 
     def _on_begun(self, entry: Entry) -> None:
         attempt = Attempt(entry["attempt"], entry["start"], entry["policy"], entry["robot"], entry)
@@ -283,7 +293,7 @@ def _ratio(a: float, b: float) -> float:
     return high / low - 1
 
 
-def _fold(plan: Plan, start: Start, attempts: Sequence[Attempt]) -> Progress:
+def _fold(plan: Plan, start: Start, attempts: Sequence[Attempt], rules: int) -> Progress:
     """Apply the rules of repetition to the attempts from a start, in order."""
     valid: dict[str, Attempt] = {}
     tries: dict[str, int] = {}
@@ -295,13 +305,12 @@ def _fold(plan: Plan, start: Start, attempts: Sequence[Attempt]) -> Progress:
         reason = plan.counting.repeated(attempt.kinds)
         if reason:
             repeats.append(f"{attempt.name}: {reason}")
-            if attempt.ended["recovered"]:  # the campaign's own end is not a try of the policy
+            if rules == 1 and attempt.ended["recovered"]:  # older campaigns: their end is no try of the policy
                 continue
             tries[attempt.policy] = tries.get(attempt.policy, 0) + 1
             if tries[attempt.policy] >= plan.limits.tries * rounds:
-                return Progress(
-                    {}, None, False, f"{attempt.policy} had no run that counts in {plan.limits.tries}", tuple(repeats)
-                )
+                why = f"{attempt.policy} had no run that counts in {plan.limits.tries}"
+                return Progress({}, None, False, why, tuple(repeats), valid)
             continue
         valid[attempt.policy] = attempt
         if len(valid) == len(start.policies):
@@ -309,7 +318,7 @@ def _fold(plan: Plan, start: Start, attempts: Sequence[Attempt]) -> Progress:
             if difference:
                 repeats.append(f"start {start.number}: {difference}")
                 if rounds == plan.pairs.rounds:
-                    return Progress({}, None, False, f"{difference}, {rounds} times", tuple(repeats))
+                    return Progress({}, None, False, f"{difference}, {rounds} times", tuple(repeats), {})
                 rounds += 1
                 valid = {}
     missing = [policy for policy in start.policies if policy not in valid]
@@ -322,3 +331,14 @@ def stored_plan(entries: Sequence[Entry]) -> Plan:
         raise ConfigError("the ledger does not begin with a plan", "restore it as it was written")
     document: Any = entries[0].get("plan")
     return config.parse(document, Plan, "the plan in the ledger", recorded=True)
+
+
+def read_state(entries: Sequence[Entry]) -> State:
+    """The state after a ledger that was read, whoever wrote it: each line is checked by the schema of its kind.
+
+    Raises:
+        ConfigError: a line is not of its kind, or does not fit the lines before it.
+    """
+    for entry in entries:
+        check_line(entry)
+    return State(stored_plan(entries), entries)

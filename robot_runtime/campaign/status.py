@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from robot_runtime.campaign.ledger import LOGS, OVERLAY, Entry, is_running, read_ledger
-from robot_runtime.campaign.outcomes import answer, closing_lines, sentence, values
-from robot_runtime.campaign.state import State, stored_plan
+from robot_runtime.campaign.outcomes import answer, closing, closing_lines, same, sentence, values
+from robot_runtime.campaign.state import State, read_state
 from robot_runtime.common.clock import utc_now_iso
 
 
@@ -91,8 +91,7 @@ def read_status(folder: Path) -> Status:
         RecordingError: its ledger was altered.
     """
     entries = read_ledger(folder)
-    plan = stored_plan(entries)
-    return status_of(State(plan, entries), entries, folder, is_running(folder))
+    return status_of(read_state(entries), entries, folder, is_running(folder))
 
 
 def status_of(state: State, entries: list[Entry], folder: Path, running: bool) -> Status:
@@ -103,12 +102,14 @@ def status_of(state: State, entries: list[Entry], folder: Path, running: bool) -
     given_up = sum(bool(start.given_up) for start in progress.values())
     elapsed_s = elapsed(entries, running)
     left = len(state.starts) - done - given_up
+    ended, result = closing(state, answer(plan, values(state, plan.test.counts)))
     over = state.closed is not None
-    result = answer(plan, values(state, plan.test.counts))
-    if state.closed is not None:
-        result = replace(result, decision=state.closed["answer"]["decision"])
     said = sentence(plan, result) if plan.show_scores or over else "not shown before the end"
     busy = {attempt.robot: attempt.name for attempt in state.unfinished} if running else {}
+    if state.closed is not None and not (
+        state.closed["reason"] == ended and same(state.closed["answer"], result.document())
+    ):
+        said += "; the ledger's last word is another one: see `robot-runtime campaign verify`"
     return Status(
         name=plan.name,
         question=plan.question,

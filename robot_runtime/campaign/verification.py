@@ -9,29 +9,37 @@ kept (the plan's hook posts them).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from robot_runtime.campaign.facts import facts_of
-from robot_runtime.campaign.ledger import CLOCK_TOLERANCE_S, LOGS, Entry, is_signed, parse_line, sha256_of
-from robot_runtime.campaign.outcomes import VIEWS, RunningAnswer, rounded, same, values
+from robot_runtime.campaign.contents import FIELD, Contents, contents_of, parse_contents
+from robot_runtime.campaign.ledger import Entry, is_signed, parse_line, read_bytes
+from robot_runtime.campaign.lines import RULES, check_line
+from robot_runtime.campaign.outcomes import (
+    VIEWS,
+    Answer,
+    RunningAnswer,
+    answer,
+    closing,
+    rounded,
+    same,
+    values,
+    values_with_given_up,
+)
 from robot_runtime.campaign.plan import Plan, changed, digest
+from robot_runtime.campaign.repetition import weigh
+from robot_runtime.campaign.schedule import EpisodeName
 from robot_runtime.campaign.sealing import check_commitments, sealed_policies
-from robot_runtime.campaign.state import Attempt, State, stored_plan
-from robot_runtime.errors import ConfigError, RecordingError, RuntimeFault
+from robot_runtime.campaign.state import State, stored_plan
+from robot_runtime.campaign.verified_clock import What, check_times
+from robot_runtime.campaign.verified_logs import LogCheck, is_linked, versions, without_none
+from robot_runtime.common.version import VERSION
+from robot_runtime.errors import ConfigError, RuntimeFault
 from robot_runtime.recording.chain import Chain, stated_digest
 from robot_runtime.recording.log_files import LEDGER_FILE
-from robot_runtime.recording.reader import LogReader
-from robot_runtime.recording.verdict_files import read_verdicts, verdicts_path
-from robot_runtime.records import EpisodeHeader
-from robot_runtime.scoring.summary import Maps
-
-What = Literal["changed", "left out", "re-run", "re-judged", "order", "time", "answer", "identity"]
-DRIFT_S = 5.0
-"""Largest difference between the computer's clock and its time since the start, within one start of the computer."""
 
 _SIGNATURE = re.compile(rb',"signature":"([0-9a-f]*)"(,"chain":"[0-9a-f]{64}")?\}\Z')
 
@@ -58,33 +66,46 @@ class Verification:
         folder: folder of the campaign, or a copy of it.
         plan: plan that was published before the campaign; None to trust the ledger's.
         heads: heads of the ledger that others kept, by number of the line.
+        contents: contents that were published with the plan; None if they were not.
 
     Attributes:
         findings: problems found; empty for an honest campaign.
+        notes: what an honest campaign may have, and a reader should know: clocks that were set, repetitions.
         plan: plan of the ledger.
-        state: state after the ledger's last line.
+        state: state after the ledger's last line, with the facts that the logs prove.
 
     Raises:
-        ConfigError: there is no campaign.
+        ConfigError: there is no campaign, or its first line holds no plan.
+        RecordingError: the ledger cannot be read.
     """
 
-    def __init__(self, folder: Path, plan: Plan | None = None, heads: Mapping[int, str] | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        plan: Plan | None = None,
+        heads: Mapping[int, str] | None = None,
+        contents: Contents | None = None,
+    ) -> None:
         self.findings: list[Finding] = []
+        self.notes: list[str] = []
         self._folder = folder
         self._entries = self._read_ledger()
         self.plan = stored_plan(self._entries)
-        self.state = State(self.plan, ())
+        self._published, self._heads = plan, dict(heads or {})
+        self._published_contents = contents
+        self.state, self._told = State(self.plan, ()), State(self.plan, ())
         self._answers = {view: RunningAnswer(self.plan) for view in VIEWS}
-        self._logs = LogCheck(folder, self.plan, self._find)
-        self._check_plan(plan)
-        self._check_heads(heads or {})
-        self._check_times()
+        self._contents = self._read_contents()
+        self._logs = LogCheck(folder, self.plan, self._contents or contents, self._find)
+        self._check_plan()
+        self._check_heads()
+        self._steps_s = check_times(self._entries, self._find, self.notes.append)
         if self.plan.signer:
             self._check_signatures()
         for entry in self._entries:
             self._replay(entry)
         self._check_end()
-        self._logs.check_files(self.state)
+        self._logs.check_files(self._told)
 
     @property
     def sessions(self) -> str:
@@ -92,6 +113,31 @@ class Verification:
         count = sum(entry.kind == "session" for entry in self._entries)
         first, last = (str(self._entries[place].get("at"))[:16].replace("T", " ") for place in (0, -1))
         return f"{first} to {last} UTC, {count} session{'' if count == 1 else 's'}, {len(self.state.attempts)} runs"
+
+    @property
+    def ending(self) -> tuple[str | None, Answer]:
+        """How the campaign ended, and its answer, both by the logs; see :func:`.outcomes.closing`."""
+        return closing(self.state, self._answer_in(self.plan.test.counts))
+
+    @property
+    def unchecked(self) -> list[str]:
+        """What cannot be checked with what was given."""
+        lines = []
+        if not self._heads:
+            lines.append("whether lines at the ledger's end were cut off or replaced (no --head given)")
+        if not self.plan.signer:
+            lines.append("who wrote the ledger (it is not signed)")
+        else:
+            lines.append("whether the operator has the signer's key and wrote the ledger anew")
+        if self._published is None:
+            lines.append("whether plan and contents are those published (no --plan given)")
+        elif self._published_contents is None:
+            lines.append("whether the files are those published (the plan given holds no contents)")
+        if self._contents is None:
+            lines.append("what the files were when the campaign began (its version did not write it down)")
+        if self.state.rules < RULES:
+            lines.append("repetitions after the end of the campaign's process (its version did not bound them)")
+        return lines
 
     def document(self) -> dict[str, Any]:
         """Result as JSON, the same for every copy of the folder."""
@@ -108,15 +154,21 @@ class Verification:
         for view in VIEWS:
             for start, by_policy in zip(starts, values(state, view), strict=True):
                 start[view] = by_policy
+        ended, final = self.ending
+        answers = {view: self._answer_in(view) for view in VIEWS} | {self.plan.test.counts: final}
         document = {
             "campaign": self.plan.name,
             "plan_sha256": self.plan.digest,
+            "contents_sha256": None if self._contents is None else digest(self._contents.document()),
             "lines": len(self._entries),
             "head": stated_digest(self._entries[-1].raw),
             "signed": bool(self.plan.signer),
-            "ended": None if state.closed is None else state.closed.get("reason"),
+            "ended": ended,
             "findings": [asdict(finding) for finding in self.findings],
-            "answer": {view: self._answers[view].after(values(state, view)).document() for view in VIEWS},
+            "notes": self.notes,
+            "answer": {view: answers[view].document() for view in VIEWS},
+            "given_up": {number: state.progress(number).given_up for number in state.given_up},
+            "with_given_up": self.with_given_up(),
             "starts": starts,
             "attempts": {
                 name: {"kinds": attempt.kinds, "facts": None if attempt.facts is None else attempt.facts.document()}
@@ -125,6 +177,18 @@ class Verification:
         }
         result: dict[str, Any] = rounded(document)
         return result
+
+    def with_given_up(self) -> dict[str, dict[str, Any]]:
+        """The tested answer with the starts that were given up: their missing runs failures, or successes."""
+        counts = self.plan.test.counts
+        return {
+            name: answer(self.plan, values_with_given_up(self.state, counts, missing)).document()
+            for name, missing in (("failure", 0.0), ("success", 1.0))
+            if self.state.given_up
+        }
+
+    def _answer_in(self, view: Any) -> Answer:
+        return self._answers[view].after(values(self.state, view))
 
     def _find(self, what: What, where: str, detail: str) -> None:
         self.findings.append(Finding(what, where, detail))
@@ -136,26 +200,44 @@ class Verification:
         path = self._folder / LEDGER_FILE
         if not path.is_file():
             raise ConfigError(f"no campaign in {self._folder}", "give the folder of a campaign, or a copy of it")
-        data = path.read_bytes()
+        if is_linked(self._folder, path):
+            self._find("changed", LEDGER_FILE, "is a link to somewhere else")
+        data = read_bytes(path)
         entries: list[Entry] = []
         chain = Chain()
-        for number, raw in enumerate(data[: data.rfind(b"\n") + 1].splitlines()):
-            entry = parse_line(number, raw)
-            if entry is None:
-                self._find("changed", f"line {number + 1}", "is not a line of a ledger")
+        for number, raw in enumerate(data[: data.rfind(b"\n") + 1].split(b"\n")[:-1]):
+            where = f"line {number + 1}"
+            entry = parse_line(raw)
+            try:
+                if entry is None:
+                    raise ConfigError("is not a line of a ledger", "restore it")
+                check_line(replace(entry, n=number))
+            except ConfigError as error:
+                self._find("changed", where, error.message)
+                chain.digest = stated_digest(raw)
                 continue
             if not chain.follows(raw):
-                self._find(
-                    "changed", f"line {number + 1}", "does not continue the chain: it or a line before was altered"
-                )
+                self._find("changed", where, "does not continue the chain: it or a line before was altered")
                 chain.digest = stated_digest(raw)
             elif entry.n != number:
-                self._find("left out", f"line {number + 1}", f"has the number {entry.n}")
+                self._find("left out", where, f"has the number {entry.n}")
             entries.append(entry)
         return entries
 
-    def _check_plan(self, published: Plan | None) -> None:
-        first = self._entries[0]
+    def _read_contents(self) -> Contents | None:
+        stated = self._entries[0].get(FIELD)
+        if stated is None:
+            return None
+        try:
+            contents = parse_contents(stated, "the contents")
+            contents.parsed_task()
+        except RuntimeFault as error:
+            self._find("changed", "line 1", f"its contents are malformed: {error.message}")
+            return None
+        return contents
+
+    def _check_plan(self) -> None:
+        first, published = self._entries[0], self._published
         if first.get("plan_sha256") != digest(first.get("plan")):
             self._find("changed", "line 1", "the plan is not the one of its hash")
         if published is not None and published.digest != self.plan.digest:
@@ -163,28 +245,60 @@ class Verification:
             self._find("changed", "line 1", f"the plan differs from the one given: {', '.join(names)}")
         if any(entry.kind == "plan" for entry in self._entries[1:]):
             self._find("changed", "ledger", "there is more than one plan")
+        given = self._published_contents or self._contents_here()
+        for contents, whose in ((self._contents, "its"), (given, "the published")):
+            if contents is None:
+                continue
+            if contents.episodes != first.get("episodes_sha256"):
+                self._find("changed", "line 1", f"the file of episodes is not that of {whose} contents")
+            if contents.starts != digest(first["episodes"]):
+                self._find("changed", "line 1", f"the episodes are not those of {whose} contents")
+            for number, (robot, planned) in enumerate(
+                zip(contents.robots, self.plan.document()["robots"], strict=False)
+            ):
+                if robot.planned != planned:
+                    self._find("changed", "line 1", f"robot {number} is not that of {whose} contents")
+        own = self._contents
+        if own is None and self._published_contents is not None:
+            self._find("changed", "line 1", "holds no contents, although they were published")
+        if own is not None and given is not None:
+            names = changed(own.document(), given.document())
+            if differing := [name for name in names if name != "software"]:
+                self._find("changed", "line 1", f"the contents differ from those published: {', '.join(differing)}")
+            if "software" in names:
+                self.notes.append("the plan was published with other versions of the software than it was run with")
+        self._check_software()
 
-    def _check_heads(self, heads: Mapping[int, str]) -> None:
-        for number, head in sorted(heads.items()):
+    def _contents_here(self) -> Contents | None:
+        """Contents of the plan given by its files here; None without them, or with another version of the software."""
+        own = self._contents
+        if self._published is None or own is None or own.software.get("robot_runtime") != VERSION:
+            return None
+        names = [EpisodeName(n, *listed) for n, listed in enumerate(self._entries[0]["episodes"])]
+        try:
+            return replace(contents_of(self._published, names), software=own.software)
+        except (RuntimeFault, OSError):  # a copy, without the files: `unchecked` says so
+            return None
+
+    def _check_software(self) -> None:
+        """Compare the versions in the first line with those of the sessions."""
+        stated = versions(self._entries[0].get("software", {}))
+        if self._contents is not None and not same(stated, without_none(versions(self._contents.software))):
+            self._find("changed", "line 1", "the software is not that of its contents")
+        sessions = [versions(entry["provenance"]) for entry in self._entries if entry.kind == "session"]
+        if sessions and stated and not same(sessions[0], stated):
+            self._find("changed", "line 1", "the software is not that of the first session")
+        if any(not same(before, after) for before, after in pairwise(sessions)):
+            self.notes.append("the software was changed between sessions")
+
+    def _check_heads(self) -> None:
+        for number, head in sorted(self._heads.items()):
             if number >= len(self._entries):
                 self._find("left out", f"line {number + 1}", "was seen by others and is not there")
             elif stated_digest(self._entries[number].raw) != head:
                 self._find(
                     "changed", f"line {number + 1}", "is not what others have seen: it or a line before was altered"
                 )
-
-    def _check_times(self) -> None:
-        for before, after in pairwise(self._entries):
-            try:
-                wall_s = (after.at - before.at).total_seconds()
-                up_s = after["up_s"] - before["up_s"] if after["boot"] == before["boot"] else None
-            except (KeyError, TypeError, ValueError) as error:
-                self._find("changed", f"line {after.n + 1}", f"has no time: {error}")
-                continue
-            if wall_s < -CLOCK_TOLERANCE_S:
-                self._find("time", f"line {after.n + 1}", f"the clock was set back by {-wall_s:.0f} s")
-            elif up_s is not None and abs(wall_s - up_s) > DRIFT_S:
-                self._find("time", f"line {after.n + 1}", f"the clock was set by {wall_s - up_s:+.0f} s")
 
     def _check_signatures(self) -> None:
         before = ""
@@ -202,26 +316,38 @@ class Verification:
 
     def _replay(self, entry: Entry) -> None:
         where = f"line {entry.n + 1}"
+        proved = entry
         try:
             if entry.kind == "begun":
                 self._check_begun(entry, where)
+            elif entry.kind == "session":
+                self._logs.begin_session(entry)
             elif entry.kind == "ended":
-                self._logs.check_run(entry, self.state.attempts.get(entry["attempt"]), where)
+                attempt = self._told.attempts.get(entry["attempt"])
+                begun = entry.n if attempt is None else attempt.begun.n
+                slack_s = sum(step for number, step in self._steps_s.items() if begun < number <= entry.n)
+                facts = self._logs.check_run(entry, attempt, where, slack_s)
+                proved = replace(entry, content={**entry.content, "facts": facts.document()})
             elif entry.kind == "verdict":
                 self._logs.check_verdict(entry)
+            elif entry.kind == "event":
+                self._check_event(entry, where)
             elif entry.kind == "decision":
                 self._check_decision(entry, where)
+            elif entry.kind == "closed":
+                self._check_closed(entry, where)
             elif entry.kind == "unblinded":
                 problems = check_commitments(self.plan, sealed_policies(entry["policies"], where))
                 for problem in problems:
                     self._find("identity", where, problem)
-            self.state.add(entry)
+            self._told.add(entry)
+            self.state.add(proved)
         except (RuntimeFault, KeyError, TypeError, ValueError, IndexError) as error:
             message = error.message if isinstance(error, RuntimeFault) else repr(error)
             self._find("changed", where, f"does not fit: {message}")
 
     def _check_begun(self, entry: Entry, where: str) -> None:
-        state = self.state
+        state = self._told
         if state.closed is not None:
             self._find("re-run", where, "a run after the campaign had ended")
         if state.unblinded is not None:
@@ -243,35 +369,59 @@ class Verification:
             self._find("changed", where, "seed or episode are not those of the plan")
 
     def _answer_ends(self) -> bool:
-        last = self.state.last_decision
-        decision = None if last is None else last.get(self.plan.test.counts, {}).get("decision")
-        return decision in ("undecided", *self.plan.policies)
+        return self._answer_in(self.plan.test.counts).ends
+
+    def _check_event(self, entry: Entry, where: str) -> None:
+        """A person who knows the result must not decide whether it counts."""
+        attempt = self._told.attempts[entry["attempt"]]
+        if attempt.ended is None or self.plan.counting.repeated([entry["what"]]) is None:
+            return
+        text = (
+            f"{entry['what']} of {attempt.name} was reported after its end, by {entry['by']}, and makes it be run again"
+        )
+        if self._told.rules < RULES:
+            self.notes.append(f"{where}: {text}")
+        else:
+            self._find("re-run", where, text)
 
     def _check_decision(self, entry: Entry, where: str) -> None:
         done = len(self.state.finished)
         if entry["starts"] != done:
             self._find("answer", where, f"counts {entry['starts']} starts, {done} are finished")
         for view in VIEWS:
-            if not same(entry[view], self._answers[view].after(values(self.state, view)).document()):
+            if not same(entry[view], self._answer_in(view).document()):
                 self._find("answer", where, f"the {view} answer is not the one of the runs")
 
-    def _check_end(self) -> None:
+    def _check_closed(self, entry: Entry, where: str) -> None:
         state = self.state
-        last = state.last_decision
-        if len(state.finished) != (0 if last is None else last["starts"]) and not state.to_judge:
+        if state.closed is not None:
+            self._find("changed", where, "the campaign had ended before")
+        for one in (self._told, state):
+            one.closed = one.closed or entry
+        reason, final = closing(state, self._answer_in(self.plan.test.counts))
+        if reason is None:
+            self._find("answer", where, f"the campaign ended as {entry['reason']!r} although runs were left")
+        elif reason != entry["reason"]:
+            self._find("answer", where, f"the campaign ended as {reason!r}, not as {entry['reason']!r}")
+        if not same(entry["answer"], final.document()):
+            self._find("answer", where, "the last answer is not the one of the runs")
+        if state.to_judge:
+            self._find("answer", where, f"the campaign ended although {state.to_judge[0].name} was not judged")
+
+    def _check_end(self) -> None:
+        told, last = self._told, self._told.last_decision
+        if len(told.finished) != (0 if last is None else last["starts"]) and not told.to_judge:
             self._find("left out", "ledger", "a finished start has no answer after it")
-        for attempt in state.unfinished:
+        for attempt in told.unfinished:
             sessions = [entry.n for entry in self._entries if entry.kind == "session"]
-            if state.closed is not None or any(number > attempt.begun.n for number in sessions):
+            if told.closed is not None or any(number > attempt.begun.n for number in sessions):
                 self._find("left out", attempt.name, "the run has no end")
-        if state.closed is None:
-            return
-        reason, decided = state.closed["reason"], self._answer_ends()
-        open_runs = any(state.next_run(robot) is not None for robot in range(len(self.plan.robots)))
-        if reason == "all_run" and open_runs:
-            self._find("answer", f"line {state.closed.n + 1}", "the campaign ended although runs were left")
-        if reason in ("decided", "undecided") and not decided:
-            self._find("answer", f"line {state.closed.n + 1}", "the campaign ended without an answer")
+        unequal, differing = weigh(self.state)
+        for text in unequal:
+            self._find("re-run", "ledger", text)
+        self.notes += differing
+        for number in self.state.given_up:
+            self.notes.append(f"start {number} was given up: {self.state.progress(number).given_up}")
 
 
 def read_heads(texts: Iterable[str]) -> dict[int, str]:
@@ -283,118 +433,3 @@ def read_heads(texts: Iterable[str]) -> dict[int, str]:
             raise ConfigError(f"{text!r} is not a head", "write it as LINE:HEAD, as the hook posted it")
         heads[int(number)] = head
     return heads
-
-
-class LogCheck:
-    """Check of all logs, in the order of the ledger.
-
-    Args:
-        folder: folder of the campaign.
-        plan: plan of the campaign.
-        find: gets kind, place and detail of each finding.
-    """
-
-    def __init__(self, folder: Path, plan: Plan, find: Callable[[What, str, str], None]) -> None:
-        self._folder, self._plan, self._find = folder, plan, find
-        self._maps = Maps()
-        self._seen: dict[str, str] = {}
-        self._tasks: set[str] = set()
-        self._sources: dict[str, set[str]] = {}
-        self._verdicts: dict[str, list[Entry]] = {}
-
-    def check_run(self, entry: Entry, attempt: Attempt | None, where: str) -> None:
-        """Check the log of an ``ended`` line."""
-        name, stated = entry["attempt"], entry["log"]
-        if attempt is None:
-            self._find("left out", where, f"{name} ended and was never begun")
-            return
-        if stated is None:
-            return
-        path = self._folder / stated
-        if Path(stated).parts[:2] != (LOGS, name) or ".." in Path(stated).parts:
-            self._find("changed", where, f"the log of {name} is stated as {stated}")
-            return
-        if not path.is_file():
-            self._find("left out", stated, "the log is missing")
-            return
-        sha256 = sha256_of(path)
-        if sha256 != entry["sha256"]:
-            self._find("changed", stated, "the log is not the one that was written")
-        facts = facts_of(self._plan, path, self._maps)
-        if facts.kind not in ("killed", "damaged"):  # logs that end within their first bytes are all the same
-            if sha256 in self._seen:
-                self._find("re-run", stated, f"is the same log as {self._seen[sha256]}")
-            self._seen[sha256] = stated
-        if not same(facts.document(), entry["facts"]):
-            self._find("changed", where, f"what it says of {name} is not what its log says")
-        if facts.kind != "damaged":
-            with LogReader(path) as log:
-                self._check_header(log.header, attempt, stated)
-
-    def check_verdict(self, entry: Entry) -> None:
-        """Take note of a judge's line."""
-        self._verdicts.setdefault(entry["attempt"], []).append(entry)
-
-    def check_files(self, state: State) -> None:
-        """Look for logs and verdicts that the ledger does not name."""
-        named = {attempt.ended["log"] for attempt in state.attempts.values() if attempt.ended is not None}
-        unsettled = {attempt.name for attempt in state.unfinished}
-        for path in sorted((self._folder / LOGS).rglob("*.mcap")):
-            stated = path.relative_to(self._folder).as_posix()
-            if stated not in named and path.parent.name not in unsettled:
-                self._find("re-run", stated, "a log that the ledger does not name")
-        for attempt in state.attempts.values():
-            if attempt.ended is not None and attempt.ended["log"] is not None:
-                self._check_verdicts(attempt.name, self._folder / attempt.ended["log"])
-
-    def _check_header(self, header: EpisodeHeader, attempt: Attempt, where: str) -> None:
-        begun, planned = attempt.begun, self._plan.policies[attempt.policy]
-        if header.agent != attempt.policy:
-            self._find("identity", where, f"is of policy {header.agent!r}, not of {attempt.policy!r}")
-        if header.seed != begun["seed"]:
-            self._find("identity", where, "ran with another seed")
-        if header.episode.key != begun["episode"]:
-            self._find("changed", where, "is of another episode: start, goal or scene differ")
-        source = header.policy
-        if planned.commitment and (source is None or source.digest != planned.commitment):
-            self._find("identity", where, "is not of the sealed policy")
-        if not planned.commitment and source is not None:
-            if source.spec != planned.spec:
-                self._find("identity", where, f"was run by {source.spec}, the plan names {planned.spec}")
-            self._sources.setdefault(attempt.policy, set()).add(str(source.digest))
-            if len(self._sources[attempt.policy]) == 2:
-                self._find("identity", where, f"the files of policy {attempt.policy} changed during the campaign")
-        self._tasks.add(repr(header.task))
-        if len(self._tasks) == 2:
-            self._find("changed", where, "the task is not that of the runs before")
-
-    def _check_verdicts(self, name: str, log: Path) -> None:
-        said, path = self._verdicts.get(name, []), verdicts_path(log)
-        where = path.relative_to(self._folder).as_posix()
-        if not path.is_file():
-            if said:
-                self._find("left out", where, "the judges' verdicts are missing")
-            return
-        if not said:
-            self._find("re-judged", where, "was written outside the campaign")
-            return
-        if sha256_of(path) != said[-1]["sha256"]:
-            self._find("re-judged", where, "is not what the judges wrote")
-            return
-        try:
-            with LogReader(log) as opened:
-                verdicts = read_verdicts(log, opened.header).statements
-        except RecordingError as error:
-            self._find("re-judged", where, error.message.replace(str(self._folder), ""))
-            return
-        written = [(verdict.who, _judgment(verdict.judgment)) for verdict in verdicts]
-        stated = [
-            (verdict["by"], (verdict["success"] if not verdict["invalid"] else None, verdict["invalid"]))
-            for verdict in said
-        ]
-        if any(verdict not in written for verdict in stated) or len(written) < len(stated):
-            self._find("re-judged", where, "does not say what the ledger says")
-
-
-def _judgment(judgment: str | None) -> tuple[bool | None, bool]:
-    return {"success": True, "fail": False}.get(judgment or ""), judgment == "invalid"

@@ -65,7 +65,11 @@ def run(
         def show(state: State) -> None:
             progress.update(bar, total=len(state.starts), completed=len(state.finished), note=_note(read, state))
 
-        ending = Runner(read, ledger, tell, show, _robots(read, page), judged=page.console is not None).run()
+        runner = Runner(read, ledger, tell, show, _robots(read, page), judged=page.console is not None)
+        try:
+            ending = runner.run()
+        finally:
+            tell(f"head of the ledger, for others to keep: {len(ledger.entries) - 1}:{ledger.head}")
     words = {
         "decided": "answered",
         "undecided": "ended",
@@ -110,5 +114,5 @@ def _note(plan: Plan, state: State) -> str:
     last = state.last_decision
     if last is None or not plan.show_scores:
         return running + asks
-    p_value = last[plan.test.counts]["p_value"]
+    p_value = last[plan.test.counts].get("p_value")
     return running + (f" · p {p_value:.2g}" if p_value is not None else "") + asks

@@ -117,7 +117,7 @@ def load_source(source: PolicySource) -> Policy:
         PolicyChanged: a file that the source names is missing or has another digest.
         RuntimeFault: those of :func:`load_policy`.
     """
-    digest, file = _digest(source), _file_of(source.spec)
+    digest, file = source_digest(source), _file_of(source.spec)
     if source.digest is not None and file is not None and not file.exists():
         raise PolicyChanged(
             f"{file}: the policy that the log names does not exist",
@@ -138,8 +138,12 @@ def load_source(source: PolicySource) -> Policy:
     return policy
 
 
-def _digest(source: PolicySource) -> str | None:
-    """Digest of the source's files; of a package that of its manifest, which holds the hashes of its other files."""
+def source_digest(source: PolicySource) -> str | None:
+    """Digest of the source's files; of a package that of its manifest, which holds the hashes of its other files.
+
+    Raises:
+        RuntimeFault: the manifest of a package cannot be read.
+    """
     path = _file_of(source.spec)
     if path is None:
         return digest_of(None, source.arguments)

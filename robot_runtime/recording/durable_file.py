@@ -32,11 +32,7 @@ class DurableFile:
         self._sync_s = sync_s
         self._since_sync = Stopwatch()
         # The file's name must survive a power failure, too.
-        folder = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        sync_folder(path.parent)
 
     def write(self, *parts: bytes | memoryview) -> int:
         """Write all bytes of all parts to the operating system; return their number."""
@@ -79,3 +75,12 @@ class DurableFile:
             here = False
         if not here:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(self._path))
+
+
+def sync_folder(folder: Path) -> None:
+    """Write a folder's list of names to the disk. Raises ``OSError``."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

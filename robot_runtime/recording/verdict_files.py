@@ -5,6 +5,7 @@ A file identifies its run, so that it is never applied to another run that was r
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -14,6 +15,7 @@ import yaml
 from robot_runtime.common import config
 from robot_runtime.common.clock import utc_now_iso
 from robot_runtime.errors import ConfigError, RecordingError
+from robot_runtime.recording.durable_file import sync_folder
 from robot_runtime.recording.json_records import plain
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import EpisodeHeader
@@ -119,12 +121,17 @@ def read_objects(path: Path) -> dict[str, ObjectPose]:
 
 
 def _write(path: Path, verdicts: Verdicts) -> None:
-    """Write the complete file or nothing, so that a full disk loses no verdict."""
+    """Write the complete file to the disk or nothing, so that a full disk or a power failure loses no verdict."""
     document = asdict(verdicts) | {"statements": [_written(verdict) for verdict in verdicts.statements]}
     unfinished = path.with_name(f"{path.name}.part")
     try:
-        unfinished.write_text(yaml.safe_dump(plain(document), sort_keys=False, allow_unicode=True), encoding="utf-8")
+        text = yaml.safe_dump(plain(document), sort_keys=False, allow_unicode=True)
+        with unfinished.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())  # a ledger may then hold its hash, and must not hold that of a file that is lost
         unfinished.replace(path)
+        sync_folder(path.parent)
     except OSError as error:
         unfinished.unlink(missing_ok=True)
         raise RecordingError(

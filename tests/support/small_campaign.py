@@ -69,12 +69,12 @@ def facts(success: float = 1.0, **changes: Any) -> Facts:
 class WrittenCampaign:
     """A ledger with runs that nobody ran."""
 
-    def __init__(self, folder: Path, made: Plan, episodes: int = 6) -> None:
+    def __init__(self, folder: Path, made: Plan, episodes: int = 6, rules: int = 1) -> None:
         self.plan = made
         self.ledger = Ledger(folder)
         self.state = State(made, ())
         names = [[str(n), "arena", f"arena/{n:012x}"] for n in range(episodes)]
-        self.append("plan", plan=made.document(), episodes=names, plan_sha256=made.digest)
+        self.append("plan", plan=made.document(), episodes=names, plan_sha256=made.digest, rules=rules)
 
     def append(self, kind: str, **content: Any) -> None:
         """Add a line."""

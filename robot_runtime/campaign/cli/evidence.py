@@ -104,7 +104,9 @@ def key(path: Annotated[Path, typer.Argument(metavar="FILE", help="File for the 
 
 def verify(
     campaign: Campaign,
-    plan: Annotated[Path | None, typer.Option(help="The plan as it was published before the campaign.")] = None,
+    plan: Annotated[
+        Path | None, typer.Option(help="The plan as `campaign plan --publish` wrote it before the campaign.")
+    ] = None,
     head: Annotated[
         list[str] | None,
         typer.Option(metavar="LINE:HEAD", help="Head of the ledger that was kept elsewhere; repeatable."),
@@ -119,19 +121,28 @@ def verify(
         robot-runtime campaign verify campaigns/careful-against-straight
         robot-runtime campaign verify copy --plan published.yaml --json result.json
     """
+    from robot_runtime.campaign.contents import read_published
     from robot_runtime.campaign.opening import located
-    from robot_runtime.campaign.plan import load_plan
+    from robot_runtime.campaign.outcomes import sentence
     from robot_runtime.campaign.verification import Verification, read_heads
     from robot_runtime.common.console import console
     from robot_runtime.errors import RecordingError
 
-    found = Verification(located(campaign), None if plan is None else load_plan(plan), read_heads(head or ()))
+    published, contents = (None, None) if plan is None else read_published(plan)
+    found = Verification(located(campaign), published, read_heads(head or ()), contents)
     for one in found.findings:
         console.print(f"{one.what}: {one.where}: {one.detail}", soft_wrap=True, markup=False)
+    for text in found.notes:
+        console.print(f"note: {text}", soft_wrap=True, markup=False)
+    console.print(f"not checked: {'; '.join(found.unchecked)}", soft_wrap=True, markup=False)
     document = found.document()
+    for name, result in document["with_given_up"].items():
+        words = f"with runs of starts that were given up as {name}: {result['decision']}"
+        console.print(words, soft_wrap=True, markup=False)
     if json is not None:
         options.write_json(json, document)
     ended = f"ended: {document['ended']}" if document["ended"] else "not ended yet"
+    console.print(f"answer: {sentence(found.plan, found.ending[1])}", soft_wrap=True, markup=False)
     console.print(
         f"{document['campaign']}: {document['lines']} lines, {len(document['attempts'])} runs, {ended}; "
         f"{'nothing' if not found.findings else f'{len(found.findings)} contradictions'} found",

@@ -20,21 +20,32 @@ AttemptName = Annotated[str, typer.Argument(metavar="ATTEMPT", help="Name of the
 Note = Annotated[str, typer.Option(help="Anything else that is worth knowing.")]
 
 
-def plan(plan: PlanFile) -> None:
+def plan(
+    plan: PlanFile,
+    publish: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the plan with hashes and values of all it names.")
+    ] = None,
+) -> None:
     """Check a plan, and print its runs in order: nothing moves.
 
-    Example:
+    What --publish writes is for others: they can verify the campaign with it, down to the files.
+
+    Examples:
         robot-runtime campaign plan plan.yaml
+        robot-runtime campaign plan plan.yaml --publish published.yaml
     """
+    import yaml
     from rich.table import Table
 
-    from robot_runtime.campaign.opening import check_plan
-    from robot_runtime.campaign.plan import load_plan
-    from robot_runtime.campaign.schedule import EpisodeName, schedule
+    from robot_runtime.campaign.contents import contents_of, published
+    from robot_runtime.campaign.opening import episode_names
+    from robot_runtime.campaign.plan import digest, load_plan
+    from robot_runtime.campaign.schedule import schedule
     from robot_runtime.common.console import console
+    from robot_runtime.errors import writing
 
     read = load_plan(plan)
-    names = [EpisodeName(n, one.id, one.scene, one.key) for n, one in enumerate(check_plan(read))]
+    names = episode_names(read)
     starts = schedule(read, names)
     table = Table("start", "episode", "scene", "policies, in order", box=None, pad_edge=False)
     for start in starts:
@@ -43,6 +54,16 @@ def plan(plan: PlanFile) -> None:
     runs = sum(len(start.policies) for start in starts)
     ends = "or earlier, when the question is answered" if read.compared else "no two policies are compared"
     console.print(f"{len(starts)} starts, {runs} runs at most, {ends}; plan {read.digest[:12]}", soft_wrap=True)
+    contents = contents_of(read, names)
+    console.print(f"plan, SHA-256: {read.digest}", soft_wrap=True)
+    for name, value in contents.document().items():
+        shown = value if isinstance(value, str) else digest(value)
+        console.print(f"{name}, SHA-256: {shown}", soft_wrap=True)
+    if publish is not None:
+        with writing(publish):
+            text = yaml.safe_dump(published(read, contents), sort_keys=False, allow_unicode=True)
+            publish.write_text(text, encoding="utf-8")
+        console.print(f"publish {publish}, and let others keep it", soft_wrap=True)
 
 
 def status(

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
-from robot_runtime.scoring.statistics.intervals import cluster_sums
+from robot_runtime.scoring.statistics.intervals import cluster_sums, is_count
 
 _EXACT_UP_TO = 16
 """Units up to which all sign patterns are enumerated, 65,536; for more, ``permutations`` are drawn."""
@@ -64,8 +64,11 @@ def paired_permutation_test(
         seed: seed of these patterns.
 
     Raises:
-        ValueError: there is no pair, the numbers differ, a value is not finite, or there are fewer than two clusters.
+        ValueError: there is no pair, the numbers differ, a value is not finite, there are fewer than two clusters, or
+            ``permutations`` is no number of patterns.
     """
+    if permutations < 1 or not is_count(permutations):
+        raise ValueError(f"{permutations} permutations")
     differences = _differences(a, b)
     units = differences if clusters is None else cluster_sums(differences, clusters)[0]
     observed = abs(float(units.sum()))
@@ -196,7 +199,7 @@ def spl_variance(success_rate: float, path_ratio: float, episodes: int) -> tuple
     Raises:
         ValueError: a rate or ratio outside [0, 1], or no episode.
     """
-    if not 0 <= success_rate <= 1 or not 0 <= path_ratio <= 1 or episodes < 1:
+    if not 0 <= success_rate <= 1 or not 0 <= path_ratio <= 1 or episodes < 1 or not is_count(episodes):
         raise ValueError(f"success rate {success_rate}, path ratio {path_ratio}, {episodes} episodes")
     one = path_ratio**2 * success_rate * (1 - success_rate)
     return one, one / episodes

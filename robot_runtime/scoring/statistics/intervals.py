@@ -58,6 +58,8 @@ def bootstrap_mean(
     if not array.size or np.isnan(array).any():
         raise ValueError("the mean of no values, or with NaN among them, has no interval")
     _check(confidence)
+    if resamples < 1 or not is_count(resamples):
+        raise ValueError(f"{resamples} bootstrap samples")
     mean = float(array.mean())
     if not math.isfinite(mean):
         return Interval(mean, mean, mean)
@@ -98,9 +100,9 @@ def wilson(successes: int, episodes: int, confidence: float = 0.95) -> Interval:
     For independent episodes; with clusters, use :func:`bootstrap_mean`.
 
     Raises:
-        ValueError: unless 0 <= ``successes`` <= ``episodes`` and ``episodes`` >= 1.
+        ValueError: unless both are whole, 0 <= ``successes`` <= ``episodes`` and ``episodes`` >= 1.
     """
-    if not 0 <= successes <= episodes or episodes < 1:
+    if not (is_count(successes) and is_count(episodes)) or successes > episodes or episodes < 1:
         raise ValueError(f"{successes} successes of {episodes} episodes")
     _check(confidence)
     z = float(ndtri((1 + confidence) / 2))
@@ -120,3 +122,8 @@ def _draws(random: np.random.Generator, size: int, resamples: int) -> Iterator[N
 def _check(confidence: float) -> None:
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must lie in (0, 1), got {confidence}")
+
+
+def is_count(value: float) -> bool:
+    """Whether a number is whole and at least 0."""
+    return value >= 0 and float(value).is_integer()

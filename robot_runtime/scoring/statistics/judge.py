@@ -11,10 +11,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
-from robot_runtime.scoring.statistics.intervals import Interval, wilson
+from robot_runtime.scoring.statistics.intervals import Interval, is_count, wilson
 from robot_runtime.verdicts import Judge
 
 
@@ -27,11 +27,12 @@ def calibrate(scores: ArrayLike, truth: ArrayLike, abstention: float = 0.1) -> J
         abstention: largest share of episodes without a verdict.
 
     Raises:
-        ValueError: no scores, other numbers of truths, a score outside 0..1, or only one kind of truth.
+        ValueError: no scores, other numbers of truths, a score outside 0..1, only one kind of truth, or a share of
+            abstentions outside [0, 1).
     """
-    values, yes = np.asarray(scores, np.float64), np.asarray(truth, np.bool_)
-    if values.ndim != 1 or values.shape != yes.shape or not ((values >= 0) & (values <= 1)).all():
-        raise ValueError(f"need scores in 0..1 and as many truths, got {values.shape} and {yes.shape}")
+    values, yes = _scored(scores, truth)
+    if not 0 <= abstention < 1:
+        raise ValueError(f"a share of abstentions of {abstention} is not in [0, 1)")
     if yes.all() or not yes.any():
         raise ValueError("a judge cannot be calibrated on episodes of the same outcome")
     levels = np.unique(np.quantile(values, np.linspace(0, 1, 101), method="nearest"))  # values that occur
@@ -49,11 +50,22 @@ def calibrate(scores: ArrayLike, truth: ArrayLike, abstention: float = 0.1) -> J
 
 
 def count_errors(scores: ArrayLike, truth: ArrayLike, low: float, high: float) -> Judge:
-    """The judge of these thresholds with its errors on episodes of known truth, (N,) each."""
-    values, yes = np.asarray(scores, np.float64), np.asarray(truth, np.bool_)
+    """The judge of these thresholds with its errors on episodes of known truth, (N,) each.
+
+    Raises:
+        ValueError: other numbers of truths than scores, or a score outside 0..1.
+    """
+    values, yes = _scored(scores, truth)
     says, denies = values >= high, values < low
     counts = (yes & (says | denies), yes & says, ~yes & (says | denies), ~yes & denies)
     return Judge(low, high, *(int(mask.sum()) for mask in counts))
+
+
+def _scored(scores: ArrayLike, truth: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    values, yes = np.asarray(scores, np.float64), np.asarray(truth, np.bool_)
+    if values.ndim != 1 or values.shape != yes.shape or not ((values >= 0) & (values <= 1)).all():
+        raise ValueError(f"need scores in 0..1 and as many truths, got {values.shape} and {yes.shape}")
+    return values, yes
 
 
 def corrected_share(yes: int, decided: int, judge: Judge, confidence: float = 0.95) -> Interval:
@@ -71,7 +83,8 @@ def corrected_share(yes: int, decided: int, judge: Judge, confidence: float = 0.
     Raises:
         ValueError: impossible counts, or a judge that is not better than chance.
     """
-    if not 0 <= yes <= decided or decided < 1 or min(judge.positives, judge.negatives) < 1:
+    counts = is_count(yes) and is_count(decided) and 0 < confidence < 1
+    if not counts or yes > decided or decided < 1 or min(judge.positives, judge.negatives) < 1:
         raise ValueError(f"need 0 <= yes <= decided and calibration episodes of both outcomes, got {yes} of {decided}")
     z = float(ndtri(0.5 + confidence / 2))
     n, n_se, n_sp = decided + z * z, judge.positives + 2, judge.negatives + 2

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from robot_runtime.errors import ConfigError
+from robot_runtime.scoring.statistics.intervals import is_count
 from robot_runtime.scoring.statistics.sequential import Sides, stopping_times
 
 CAMPAIGNS = 10_000
@@ -114,6 +115,8 @@ def forecast(
     Raises:
         ConfigError: no pilot, a value outside [-1, 1], or a difference that no such distribution has.
     """
+    if not all(is_count(count) and count >= 1 for count in (max_pairs, campaigns)):
+        raise ConfigError(f"{campaigns} campaigns of {max_pairs} pairs", "give whole numbers of at least 1")
     values, chances = tilted(pilot, difference)
     random = np.random.default_rng(seed)
     drawn = random.choice(values, (campaigns, max_pairs), p=chances)

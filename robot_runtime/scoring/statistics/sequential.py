@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from robot_runtime.errors import ConfigError
-from robot_runtime.scoring.statistics.intervals import Interval
+from robot_runtime.scoring.statistics.intervals import Interval, is_count
 
 Sides = Literal["one", "two"]
 """``one``: only whether B is better than A; ``two``: whether either is better."""
@@ -27,6 +27,8 @@ _Numbers = float | NDArray[np.float64]
 
 _CAP = 0.95
 """Largest stake as a share of what could be lost on one value."""
+
+_ROUNDING = 1e-9
 
 _PRIOR_SUM, _PRIOR_SQUARES = 1.0, 2.0
 """Start of the stake's sums. For values of -1 and 1 the stakes are then those of the sign test with the predicted
@@ -46,10 +48,15 @@ class BettingProcess:
     Attributes:
         up: log capital of the bet on a larger mean.
         down: log capital of the bet on a smaller mean.
+
+    Raises:
+        ConfigError: a hypothesis is not finite.
     """
 
     def __init__(self, null: ArrayLike) -> None:
         self._null = np.asarray(null, np.float64)
+        if not np.isfinite(self._null).all():
+            raise ConfigError("a hypothesis about the mean is not finite", "give hypotheses between the values' bounds")
         self._sum = np.zeros(self._null.shape)
         self._squares = np.zeros(self._null.shape)
         self.up = np.zeros(self._null.shape)
@@ -62,7 +69,13 @@ class BettingProcess:
             values: one value for all processes, or an array of the shape of ``null``.
             low: least possible value, known before it is seen; at most ``null``.
             high: largest possible value, known before it is seen; at least ``null``.
+
+        Raises:
+            ConfigError: a value is not between ``low`` and ``high``; nothing has changed then.
         """
+        given = np.asarray(values)
+        if not ((given >= low - _ROUNDING) & (given <= high + _ROUNDING)).all():
+            raise ConfigError(f"a value is not between {low} and {high}", "give values within their bounds")
         past = self._squares + _PRIOR_SQUARES
         stake_up = _stake(self._sum + _PRIOR_SUM, past, self._null - low)
         stake_down = _stake(_PRIOR_SUM - self._sum, past, high - self._null)
@@ -82,6 +95,13 @@ def _stake(gain: NDArray[np.float64], squares: NDArray[np.float64], loss: NDArra
     return np.clip(gain / squares, 0.0, _CAP / np.maximum(loss, 1e-9))
 
 
+def _check_level(alpha: float, sides: Sides) -> None:
+    if not 0 < alpha < 1:
+        raise ConfigError(f"alpha must lie in (0, 1), got {alpha}", "0.05 is usual")
+    if sides not in ("one", "two"):
+        raise ConfigError(f"sides must be 'one' or 'two', got {sides!r}", "use 'two' unless only B may be better")
+
+
 class ConfidenceSequence:
     """Interval of the mean of values between -1 and 1 that is valid after all values together.
 
@@ -93,9 +113,13 @@ class ConfidenceSequence:
         bets: bets against the values of the mean that are tried, from -1 to 1.
         low: lower end; every value at or below it is excluded.
         high: upper end; every value at or above it is excluded, unless it is 1.
+
+    Raises:
+        ConfigError: ``alpha`` or ``sides`` is none, or in :meth:`add` a value is out of its bounds.
     """
 
     def __init__(self, alpha: float, sides: Sides = "two") -> None:
+        _check_level(alpha, sides)
         self._limit, self._sides, self._grid = -math.log(alpha), sides, np.linspace(-1.0, 1.0, _GRID)
         self._possible = np.ones(_GRID, bool)
         self.bets = BettingProcess(self._grid)
@@ -139,12 +163,9 @@ class SequentialPairedTest:
         worst: float = 0.0,
         best: float = 1.0,
     ) -> None:
-        if not 0 < alpha < 1:
-            raise ConfigError(f"alpha must lie in (0, 1), got {alpha}", "0.05 is usual")
-        if sides not in ("one", "two"):
-            raise ConfigError(f"sides must be 'one' or 'two', got {sides!r}", "use 'two' unless only B may be better")
-        if max_pairs is not None and max_pairs < 1:
-            raise ConfigError(f"the largest number of pairs must be at least 1, got {max_pairs}", "raise it")
+        _check_level(alpha, sides)
+        if max_pairs is not None and (not is_count(max_pairs) or max_pairs < 1):
+            raise ConfigError(f"the largest number of pairs is whole and at least 1, not {max_pairs}", "correct it")
         if not (math.isfinite(worst) and math.isfinite(best)) or worst == best:
             raise ConfigError(f"{metric} cannot range from {worst} to {best}", "give two different, finite values")
         self.metric, self.alpha, self.sides, self.max_pairs = metric, alpha, sides, max_pairs
@@ -216,8 +237,18 @@ def stopping_times(
 
     Returns:
         Pairs used, and the better policy: 1 for B, -1 for A, 0 for undecided; both of shape (campaigns,).
+
+    Raises:
+        ConfigError: the differences have another shape, or one is not between -1 and 1; or as
+            :class:`SequentialPairedTest`.
     """
+    _check_level(alpha, sides)
     array = np.asarray(differences, np.float64)
+    if array.ndim != 2 or not (np.abs(array) <= 1).all():
+        raise ConfigError(
+            f"differences of shape {array.shape} are not campaigns by pairs, all between -1 and 1",
+            "give a row per campaign, of scores between 0 and 1",
+        )
     campaigns, most = array.shape
     pairs = np.full(campaigns, most)
     better = np.zeros(campaigns, np.int64)

@@ -16,6 +16,7 @@ from robot_runtime.campaign.verification import Verification
 from robot_runtime.errors import RecordingError
 from robot_runtime.recording.log_files import LEDGER_FILE
 from tests.benchmarks.report import Row
+from tests.benchmarks.runtime.campaign_conditions import CONDITIONS
 from tests.benchmarks.runtime.campaign_frauds import FRAUDS, is_found
 from tests.benchmarks.runtime.simulated_campaigns import (
     in_child,
@@ -31,20 +32,21 @@ _SESSIONS = 20
 
 def fraud_row() -> Row:
     """Row ``frauds_found``: each fraud on a copy of one honest campaign, judged, with help, of eight runs."""
+    frauds = FRAUDS + CONDITIONS
     with TemporaryDirectory() as name:
         honest = run_judged_campaign(Path(name))
         missed = [
-            fraud.name for number, fraud in enumerate(FRAUDS) if not is_found(fraud, honest, Path(name) / f"{number}")
+            fraud.name for number, fraud in enumerate(frauds) if not is_found(fraud, honest, Path(name) / f"{number}")
         ]
-    special = [fraud.name for fraud in FRAUDS if fraud.published or fraud.witnessed]
-    note = f"of {len(FRAUDS)}; with the published plan or a head that others kept: {', '.join(special)}"
+    special = [fraud.name for fraud in frauds if fraud.published or fraud.witnessed]
+    note = f"of {len(frauds)}; with the published plan or a head that others kept: {', '.join(special)}"
     missing = f"; not found: {', '.join(missed)}" if missed else ""
     return Row(
         "frauds_found",
         "frauds that the verification finds",
-        len(FRAUDS) - len(missed),
+        len(frauds) - len(missed),
         "",
-        len(FRAUDS),
+        len(frauds),
         note=note + missing,
     )
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from robot_runtime.campaign.contents import FIELD, parse_contents
 from robot_runtime.campaign.facts import facts_of
 from robot_runtime.campaign.ledger import Entry, sha256_of
 from robot_runtime.campaign.outcomes import VIEWS, answer, values
@@ -72,14 +73,14 @@ class Forger:
 
     def recompute(self) -> None:
         """Let the answers be those of the runs."""
-        plan = stored_plan([_entry(self.lines[0])])
+        plan = stored_plan([entry_of(self.lines[0])])
         state = State(plan, ())
         for line in self.lines:
             if line["kind"] == "decision":
                 line["starts"] = len(state.finished)
                 for view in VIEWS:
                     line[view] = answer(plan, values(state, view)).document()
-            state.add(_entry(line))
+            state.add(entry_of(line))
 
     def edit(self, ended: Line, change: Callable[[LogEdit], None]) -> None:
         """Change a log, with a chain that holds."""
@@ -89,7 +90,8 @@ class Forger:
         log.write(self.log(ended))
 
 
-def _entry(line: Line) -> Entry:
+def entry_of(line: Line) -> Entry:
+    """A line as the ledger reads it."""
     return Entry(line["n"], line["kind"], line, json.dumps(line).encode())
 
 
@@ -258,14 +260,14 @@ def _change_metric(forger: Forger) -> None:
 def _change_alpha_and_hash(forger: Forger) -> None:
     plan = forger.lines[0]["plan"]
     plan["test"]["alpha"] = 0.4
-    forger.lines[0]["plan_sha256"] = stored_plan([_entry(forger.lines[0])]).digest
+    forger.lines[0]["plan_sha256"] = stored_plan([entry_of(forger.lines[0])]).digest
     forger.recompute()
     forger.write()
 
 
 def _reorder(forger: Forger) -> None:
     forger.lines[0]["plan"]["order"]["seed"] = 4
-    forger.lines[0]["plan_sha256"] = stored_plan([_entry(forger.lines[0])]).digest
+    forger.lines[0]["plan_sha256"] = stored_plan([entry_of(forger.lines[0])]).digest
     forger.write()
 
 
@@ -306,7 +308,7 @@ def _forge_everything(forger: Forger) -> None:
 
 
 def _plan(forger: Forger) -> Plan:
-    return stored_plan([_entry(forger.lines[0])])
+    return stored_plan([entry_of(forger.lines[0])])
 
 
 @dataclass(frozen=True)
@@ -366,6 +368,7 @@ def is_found(fraud: Fraud, honest: Path, folder: Path) -> bool:
     shutil.copytree(honest, folder)
     before = Forger(honest)
     fraud.commit(Forger(folder))
-    plan = _plan(before) if fraud.published else None
+    first = before.lines[0]
+    published = (_plan(before), parse_contents(first[FIELD], "published")) if fraud.published else (None, None)
     heads = {len(before.lines) - 1: before.lines[-1]["chain"]} if fraud.witnessed else None
-    return bool(Verification(folder, plan, heads).findings)
+    return bool(Verification(folder, published[0], heads, published[1]).findings)

@@ -66,6 +66,13 @@ class LogEdit:
         edit(data)
         self.put(place, json.dumps(data, separators=(",", ":")).encode())
 
+    def change_metadata(self, name: str, texts: dict[str, str]) -> None:
+        """Change texts of a metadata record."""
+        self._metadata = [
+            replace(record, metadata=record.metadata | texts) if record.name == name else record
+            for record in self._metadata
+        ]
+
     def put(self, place: int, data: bytes) -> None:
         """Replace a message's data."""
         topic, message = self.entries[place]

@@ -60,7 +60,7 @@ def test_a_start_is_given_up_after_its_tries_and_the_next_one_runs(campaign: Wri
     assert campaign.run_next(facts()).startswith("0001")
 
 
-def test_crashes_of_the_campaign_are_no_tries_of_the_policy(campaign: WrittenCampaign) -> None:
+def test_crashes_of_an_older_campaign_are_no_tries_of_the_policy(campaign: WrittenCampaign) -> None:
     for _ in range(9):
         campaign.run_next(facts(kind="killed"), recovered=True)
     assert not campaign.state.progress(0).given_up

@@ -13,6 +13,7 @@ from robot_runtime.campaign.robot_process import RunRequest
 from robot_runtime.campaign.runner import Runner
 from robot_runtime.campaign.verification import Verification, read_heads
 from robot_runtime.errors import ConfigError
+from tests.benchmarks.runtime.campaign_conditions import CONDITIONS
 from tests.benchmarks.runtime.campaign_frauds import FRAUDS, Fraud, is_found
 from tests.benchmarks.runtime.simulated_campaigns import InlineRobot, run_campaign, run_judged_campaign, write_plan
 
@@ -31,7 +32,7 @@ def test_an_honest_campaign_is_not_accused_and_its_copy_scores_the_same(honest: 
     assert str(honest.parent) not in json.dumps(here.document())
 
 
-@pytest.mark.parametrize("fraud", FRAUDS, ids=lambda fraud: fraud.name)
+@pytest.mark.parametrize("fraud", FRAUDS + CONDITIONS, ids=lambda fraud: fraud.name)
 def test_a_fraud_is_found(honest: Path, tmp_path: Path, fraud: Fraud) -> None:
     assert is_found(fraud, honest, tmp_path / "copy")
 
