@@ -75,12 +75,12 @@ class Contents:
 
     def parsed_task(self) -> Task:
         """The task. Raises ``ConfigError``."""
-        return config.parse(self.task, Task, "the task in the contents")
+        return config.parse(self.task, Task, "the task in the contents", recorded=True)
 
 
 def parse_contents(document: Any, where: str) -> Contents:
     """Contents from JSON. Raises ``ConfigError``."""
-    return config.parse(document, Contents, where)
+    return config.parse(document, Contents, where, recorded=True)
 
 
 def contents_of(plan: Plan, names: Iterable[EpisodeName]) -> Contents:
