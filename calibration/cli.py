@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from calibration import options
+from calibration.import_command import import_file
 from robot_runtime.cli_options import options as shared
 from robot_runtime.cli_options.option_groups import grouped_options
 from robot_runtime.errors import ConfigError
@@ -32,6 +33,7 @@ def register(groups: dict[str, typer.Typer]) -> None:
     camera, motion = (board, intrinsics, extrinsics, depth, tilt_servo), (localization, odometry, motors, actuation)
     for command in (*camera, *motion, latency):
         groups["calibrate"].command()(command)
+    groups["calibrate"].command("import")(import_file)
 
 
 # --- camera ---------------------------------------------------------------------------------------------------------

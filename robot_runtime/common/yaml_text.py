@@ -124,6 +124,11 @@ def parse_yaml(content: str | bytes, where: str) -> Any:
         text = content if isinstance(content, str) else content.decode("utf-8")
     except UnicodeDecodeError as error:
         raise ConfigError(f"{where}: cannot be read: {error}", "write it as UTF-8 text") from error
+    if text.startswith("%YAML:1.0") or "!!opencv-matrix" in text:
+        raise ConfigError(
+            f"{where}: is a file of OpenCV's FileStorage",
+            "convert a camera's calibration with `robot-runtime calibrate import`",
+        )
     with _yaml_errors(where):
         _check_extent(text, where)
         return yaml.load(text, Loader=_Loader)

@@ -152,7 +152,8 @@ def open_calibration(path: Path) -> CalibrationFile:
     if not isinstance(document, dict) or STAMP not in document:
         raise CalibrationError(
             f"{path}: not a calibration file: field {STAMP!r} is missing",
-            "use a file that `robot-runtime calibrate` wrote",
+            "use a file that `robot-runtime calibrate` wrote, or convert another program's: "
+            f"`robot-runtime calibrate import {path} --robot ROBOT --out FILE`",
         )
     return _opened(path, document)
 

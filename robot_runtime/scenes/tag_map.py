@@ -121,7 +121,13 @@ def load_tag_map(path: Path) -> TagMap:
     Raises:
         ConfigError: malformed, empty, a repeated or unknown id, an implausible size; names file and id.
     """
-    return config.load(path, TagMap)
+    try:
+        return config.load(path, TagMap)
+    except config.FieldError as error:
+        if error.place[:1] in (("standalone_tags",), ("tag_bundles",)):
+            remedy = f"convert it: `robot-runtime calibrate import {path} --at X,Y,Z,YAW_DEG --out FILE`"
+            raise ConfigError(f"{path}: is a tag file of apriltag_ros", remedy) from error
+        raise
 
 
 def write_tag_map(path: Path, tags: TagMap) -> None:

@@ -211,3 +211,31 @@ def test_one_source_for_policy_and_referee_is_one_device() -> None:
 def test_a_chosen_part_that_cannot_be_is_named(chosen: DeviceOverrides, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         load_robot("fake", CONTEXT, chosen)
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ("imaging.depth_max_m=5500", "5500 m"),
+        ("imaging.depth_mx_m=5", "depth_mx_m"),
+        ("latency_s=30", "30 s"),
+        ("imaging={depth_min_m: 3, depth_max_m: 2}", "depth_min_m"),
+        ("rate_hz=soon", "soon"),
+    ],
+)
+def test_a_wrong_value_of_the_command_line_names_it_and_not_the_preset(change: str, named: str) -> None:
+    chosen = DeviceOverrides(camera="opencv", camera_options=("hfov_deg=90", change))
+    with raises_naming(ConfigError, f"--camera-arg {change}", named) as caught:
+        load_robot("fake", RobotContext(None, None, 0), chosen)
+    assert "launch/cameras" not in caught.value.message
+
+
+def test_a_wrong_value_of_the_preset_names_its_file(tmp_path: Path) -> None:
+    path = tmp_path / "camera.yaml"
+    path.write_text(
+        "name: c\ndriver: drivers.opencv_camera.driver.make_camera\noptions:\n  hfov_deg: 90\n  latency_s: 30\n"
+    )
+    chosen = DeviceOverrides(camera=str(path), camera_options=("rate_hz=20",))
+    with raises_naming(ConfigError, path, "latency_s", "line 5") as caught:
+        load_robot("fake", RobotContext(None, None, 0), chosen)
+    assert "--camera-arg" not in caught.value.message
