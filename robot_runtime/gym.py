@@ -8,7 +8,8 @@ makes robot, scene and episodes by name; :class:`NavigationEnv` wraps an :class:
 * ``terminated`` after the action stop, successful or not, and where a task ends by success. ``truncated`` at the step
   limit, and when the episode was interrupted. A device fault is raised: no reward would be meaningful.
 * The reward is habitat-lab's (``NavRLEnv``): meters come nearer to the goal, geodesically, minus a slack per step, plus
-  a bonus for success.
+  a bonus for success. While the distance is not defined, it neither gains nor loses.
+* ``info`` has ``episode_key``, and ``metrics`` without those that are not finite; ``episode`` is left to wrappers.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ class NavigationEnv(gymnasium.Env[dict[str, Any], np.int64]):
         self._env = env
         self._episodes = tuple(episodes)
         self._reward = reward or Reward()
-        self._distance_m = 0.0
+        self._distance_m: float | None = None
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -110,26 +111,28 @@ class NavigationEnv(gymnasium.Env[dict[str, Any], np.int64]):
                 f"options: episode {index!r} does not exist", f"choose one from 0 to {len(self._episodes) - 1}"
             )
         observation = self._env.reset(self._episodes[index], seed=self.np_random_seed)
-        metrics = self._env.get_metrics()
-        self._distance_m = _distance_m(metrics, unknown=0.0)
-        return _own(observation), {"episode": self._env.episode.key, "metrics": metrics}
+        metrics = _finite(self._env.get_metrics())
+        self._distance_m = _distance_m(metrics)
+        return _own(observation), {"episode_key": self._env.episode.key, "metrics": metrics}
 
     def step(self, action: np.int64) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
         """Carry out the task's action at that position. Raises what ``Env.step`` raises."""
         names = self._env.task.actions
         known = self.action_space.contains(action)
         observation = self._env.step(names[int(action)] if known else repr(action))
-        metrics = self._env.get_metrics()
-        distance_m = _distance_m(metrics, unknown=self._distance_m)
-        reward = self._reward.slack + self._distance_m - distance_m
-        self._distance_m = distance_m
+        metrics = _finite(self._env.get_metrics())
+        before_m, distance_m = self._distance_m, _distance_m(metrics)
+        reward = self._reward.slack
+        if distance_m is not None:
+            reward += 0.0 if before_m is None else before_m - distance_m
+            self._distance_m = distance_m
         over = self._env.episode_over
         terminated = over and self._env.end.reason in (EndReason.STOP, EndReason.REACHED)
-        if terminated and metrics["success"]:
+        if terminated and metrics.get("success"):
             reward += self._reward.success
         result = self._env.record.result
         info = {
-            "episode": self._env.episode.key,
+            "episode_key": self._env.episode.key,
             "metrics": metrics,
             "outcome": result.outcome.value if result is not None else None,
             "end": self._env.end.reason.value if over else None,
@@ -194,10 +197,19 @@ def _own(observation: Observation) -> dict[str, Any]:
     return {name: str(array) if array.dtype.kind == "U" else array.copy() for name, array in observation.items()}
 
 
-def _distance_m(metrics: Metrics, unknown: float) -> float:
-    """The distance to the goal; ``unknown`` where it is not defined, so that the step neither gains nor loses."""
-    distance_m = metrics["distance_to_goal"]
-    return unknown if distance_m is None or not math.isfinite(distance_m) else float(distance_m)
+def _finite(metrics: Metrics) -> Metrics:
+    """The metrics that have a value, a finite one."""
+    return {
+        name: value
+        for name, value in metrics.items()
+        if value is not None and not (isinstance(value, float) and not math.isfinite(value))
+    }
+
+
+def _distance_m(metrics: Metrics) -> float | None:
+    """The distance to the goal; None where it is not defined."""
+    distance_m = metrics.get("distance_to_goal")
+    return None if distance_m is None else float(distance_m)
 
 
 gymnasium.register(id="robot_runtime/Navigation-v0", entry_point="robot_runtime.gym:NamedNavigationEnv")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,8 @@ import gymnasium
 import numpy as np
 import pytest
 import yaml
+from gymnasium.wrappers import RecordEpisodeStatistics, TimeLimit
+from gymnasium.wrappers.vector import RecordEpisodeStatistics as RecordVectorEpisodeStatistics
 from open_room import Witness, fake_robot, make_episode, make_object_episode, make_scene, make_task
 from raising import raises_naming
 
@@ -63,8 +67,8 @@ def test_a_seed_chooses_the_same_episodes_again():
         env = make_env(robot)
 
         def draw(seed: int) -> list[str]:
-            first = env.reset(seed=seed)[1]["episode"]
-            return [first, *(env.reset()[1]["episode"] for _ in range(5))]
+            first = env.reset(seed=seed)[1]["episode_key"]
+            return [first, *(env.reset()[1]["episode_key"] for _ in range(5))]
 
         assert draw(3) == draw(3)
         assert len(set(draw(4))) > 1
@@ -74,7 +78,7 @@ def test_an_episode_can_be_chosen():
     with fake_robot(TASK) as robot:
         env = make_env(robot)
         for index, episode in enumerate(EPISODES):
-            assert env.reset(options={"episode": index})[1]["episode"] == episode.key
+            assert env.reset(options={"episode": index})[1]["episode_key"] == episode.key
         with raises_naming(EpisodeError, "7"):
             env.reset(options={"episode": 7})
 
@@ -177,7 +181,7 @@ def test_it_is_made_by_name(scene_folder: Path):
     )
     observation, info = env.reset(seed=0)
     assert observation in env.observation_space
-    assert info["episode"].startswith("open_room/")
+    assert info["episode_key"].startswith("open_room/")
     env.step(np.int64(LEFT))
     assert isinstance(env.render(), np.ndarray)
     env.close()
@@ -215,3 +219,48 @@ def test_words_are_text_in_a_text_space():
         assert env.observation_space.contains(observation)
         observation, *_ = env.step(np.int64(2))
         assert env.observation_space.contains(observation)
+
+
+def test_gymnasiums_wrappers_keep_their_key_and_see_finite_numbers():
+    """``info["episode"]`` belongs to ``RecordEpisodeStatistics``."""
+    with fake_robot(TASK) as robot:
+        env = RecordEpisodeStatistics(TimeLimit(make_env(robot), 3))
+        _, info = env.reset(options={"episode": 0})
+        assert info["episode_key"] == EPISODES[0].key
+        rewards, truncated = [], False
+        while not truncated:
+            _, reward, _, truncated, info = env.step(np.int64(LEFT))
+            rewards.append(float(reward))
+        assert info["episode"]["l"] == 3
+        assert info["episode"]["r"] == pytest.approx(sum(rewards))
+        assert np.isfinite(rewards).all()
+
+
+def test_vectors_of_environments_record_their_statistics(scene_folder: Path):
+    make = partial(gymnasium.make, "robot_runtime.gym:robot_runtime/Navigation-v0")
+    settings = {"robot": "fake", "scene": str(scene_folder), "count": 1, "task": "pointnav_quick"}
+    vector = RecordVectorEpisodeStatistics(gymnasium.vector.SyncVectorEnv([partial(make, **settings)] * 2))
+    vector.reset(seed=1)
+    *_, terminated, _, info = vector.step(np.array([STOP, STOP]))
+    assert terminated.all()
+    assert info["episode"]["l"].tolist() == [1, 1]
+    vector.close()
+
+
+@pytest.mark.parametrize("missing", [math.inf, math.nan, None])
+def test_an_undefined_distance_is_absent_and_costs_nothing(missing: float | None, monkeypatch: pytest.MonkeyPatch):
+    distances = iter([missing, 2.0, missing, 1.5, missing])
+    with fake_robot(TASK) as robot:
+        env = make_env(robot)
+        shown = Env.get_metrics
+
+        def get_metrics(self: Env) -> Any:
+            return {**shown(self), "distance_to_goal": next(distances), "spl": math.nan}
+
+        monkeypatch.setattr(Env, "get_metrics", get_metrics)
+        _, info = env.reset(options={"episode": 0})
+        steps = [env.step(np.int64(LEFT)) for _ in range(4)]
+    assert "distance_to_goal" not in info["metrics"]
+    assert [step[1] for step in steps] == pytest.approx([-0.01, -0.01, 0.49, -0.01])
+    assert ["distance_to_goal" in step[4]["metrics"] for step in steps] == [True, False, True, False]
+    assert not any("spl" in step[4]["metrics"] for step in steps)
