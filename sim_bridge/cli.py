@@ -21,6 +21,7 @@ def register(groups: dict[str, typer.Typer]) -> None:
     groups["scene"].command("generate")(generate)
     groups["scene"].command("import")(import_)
     groups["scene"].command("view-points")(view_points)
+    groups["scene"].command("export")(export)
     groups["scene"].command("noise")(noise)
     groups["scene"].command("action-noise")(action_noise)
 
@@ -150,6 +151,38 @@ def view_points(
         found = write_view_points(folder, progress)
     points = sum(map(len, found.values()))
     console.print(f"{folder / 'view_points.json'}: {points} view points of {len(found)} objects", soft_wrap=True)
+
+
+def export(
+    scene: Annotated[str, typer.Argument(help="Scene folder, or the name of a bundled scene.")],
+    out: Annotated[Path, typer.Option(help="Folder to write.")],
+    episodes: Annotated[Path | None, typer.Option(help="Episode file of the scene, to be exported with it.")] = None,
+    task: Annotated[str, typer.Option(help="Task of the episodes.")] = "pointnav_gps_compass",
+    cell_height_m: Annotated[
+        float, typer.Option(min=0.001, help="Cell height of the navigation mesh that starts and goals stand on.")
+    ] = 0.2,
+) -> None:
+    """Export a scene and its episodes for habitat-sim: GLB, stage configuration, starts and goals on its floor.
+
+    Example:
+        robot-runtime scene export apartment --out habitat --episodes val.json.gz
+    """
+    from robot_runtime.common.console import console
+    from robot_runtime.datasets import load_episodes, save_episodes
+    from robot_runtime.scenes.scene import find_scene, load_scene
+    from robot_runtime.tasks.task import load_task
+    from sim_bridge.scenes.habitat_export import at_height, export_scene, navmesh_height_m
+
+    loaded = load_scene(find_scene(scene))
+    for written in export_scene(loaded, out):
+        console.print(f"stage: {written}", soft_wrap=True, markup=False)
+    if episodes is not None:
+        height_m = navmesh_height_m(loaded, cell_height_m)
+        raised = at_height(load_episodes(episodes), height_m, f"{loaded.name}.glb")
+        save_episodes(out / "episodes.json.gz", raised, load_task(task))
+        console.print(
+            f"{len(raised)} episodes at a height of {height_m:.2f} m: {out / 'episodes.json.gz'}", soft_wrap=True
+        )
 
 
 def next_steps(folder: Path) -> None:

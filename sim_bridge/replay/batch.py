@@ -25,7 +25,8 @@ from sim_bridge.replay.log_replay import ReplayCache, replay_log
 from sim_bridge.replay.options import ADAPTERS, ReplayOptions
 from sim_bridge.replay.page.page import make_folder, write_page, write_text
 from sim_bridge.replay.page.thumbnails import Gallery
-from sim_bridge.replay.results import SCHEMA, ReplaySummary, summarize_replay, write_replay
+from sim_bridge.replay.results import SCHEMA, write_replay
+from sim_bridge.replay.summary import ReplaySummary, summarize_replay
 
 CHUNK = 4
 """Logs that a worker gets at once; few, because a replay takes seconds."""

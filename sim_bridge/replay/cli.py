@@ -16,7 +16,8 @@ from robot_runtime.errors import ConfigError
 if TYPE_CHECKING:
     from robot_runtime.policy import PolicySource
     from sim_bridge.replay.options import ReplayOptions
-    from sim_bridge.replay.results import Part, ReplaySummary
+    from sim_bridge.replay.results import Part
+    from sim_bridge.replay.summary import ReplaySummary
 
 
 def register(groups: dict[str, typer.Typer]) -> None:

@@ -22,10 +22,9 @@ from sim_bridge.replay.results import (
     PoseReplay,
     RelativeMotion,
     Replay,
-    ReplaySummary,
-    median_of,
     succeeded,
 )
+from sim_bridge.replay.summary import ReplaySummary, median_of
 
 
 def _line(text: str, style: str = "") -> Text:

@@ -40,10 +40,10 @@ from robot_runtime.records import EpisodeHeader
 from robot_runtime.scenes.scene import Scene
 from sim_bridge.replay.backends.base import SimulatorFailed
 from sim_bridge.replay.backends.external import ExternalBackend, axes_from, imported
-from sim_bridge.replay.backends.habitat_navmesh import Effective, ask
-from sim_bridge.replay.backends.habitat_stage import CONFIG_SUFFIX, Up, stated, write_config
 from sim_bridge.replay.backends.pinhole_camera import PinholeCamera
-from sim_bridge.scenes.glb import is_transparent, write_glb
+from sim_bridge.scenes.habitat_export import export_scene
+from sim_bridge.scenes.habitat_navmesh import Effective, ask
+from sim_bridge.scenes.habitat_stage import Up, stated
 
 INSTALL = (
     "conda install habitat-sim headless -c conda-forge -c aihabitat, or build it from source where there is no package "
@@ -399,9 +399,8 @@ def _scene_files(
         if path is not None and not Path(path).is_file():
             raise ConfigError(f"{where}: {name}: there is no file {path!r}", "correct the path")
     if options.scene is None and scene is not None and any(asset.visual for asset in scene.file.assets):
-        clear = options.navmesh is None and any(map(is_transparent, scene.file.materials.values()))
-        drawn, *solid = (_written(scene, folder, glass) for glass in ((False, True) if clear else (False,)))
-        return drawn, solid[0] if solid else drawn, 0.0
+        written = export_scene(scene, folder)
+        return str(written[0]), str(written[-1]), 0.0
     named = options.scene or header.episode.scene
     if options.dataset is None:
         if not Path(named).is_file():
@@ -411,9 +410,3 @@ def _scene_files(
             )
         named = str(stated(Path(named), options.up, folder))
     return named, named, header.episode.start_z_m
-
-
-def _written(scene: Scene, folder: Path, glass: bool) -> str:
-    file = folder / ("solid.glb" if glass else "scene.glb")
-    write_glb(scene, file, glass)
-    return str(write_config(file.with_name(f"{file.stem}{CONFIG_SUFFIX}"), file, "y"))

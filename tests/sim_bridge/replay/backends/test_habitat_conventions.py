@@ -25,16 +25,19 @@ from raising import raises_naming
 from same_view import assert_same_view
 
 from robot_runtime.actions.continuous import Control, VelocityCommand, VelocityControl
-from robot_runtime.common.geometry import SE2
+from robot_runtime.cli.main import run_command
+from robot_runtime.common.geometry import SE2, ros_to_habitat_position, yaw_to_habitat_quaternion
+from robot_runtime.datasets import load_episodes
 from robot_runtime.errors import InvalidStart, SceneError
 from robot_runtime.hal.lens import Lens
 from robot_runtime.records import Outcome
 from robot_runtime.scenes.scene import Scene, find_scene, load_scene
 from sim_bridge.replay.backends.base import SimulatorFailed
 from sim_bridge.replay.backends.habitat import HabitatBackend, make_backend
-from sim_bridge.replay.backends.habitat_navmesh import LARGEST_CELL_HEIGHT_M, LARGEST_CELL_M, Effective, ask
-from sim_bridge.replay.backends.habitat_stage import stated, write_config
 from sim_bridge.replay.camera_pose import logged_camera
+from sim_bridge.scenes.habitat_export import at_height, navmesh_height_m
+from sim_bridge.scenes.habitat_navmesh import LARGEST_CELL_HEIGHT_M, LARGEST_CELL_M, Effective, ask
+from sim_bridge.scenes.habitat_stage import stated, write_config
 
 Make = Callable[..., HabitatBackend]
 POSE = SE2(1.0, 1.9, 0.3)
@@ -87,7 +90,7 @@ def test_a_scenes_meshes_stand_upright_in_color_and_glass_is_seen_through(make: 
 def test_glass_holds_the_agent_though_it_is_not_drawn(make: Make, world: World, small: Scene):
     simulator = make(small)
     opened = [Path(config.sim_cfg.scene_id).name for config in world.made]
-    assert opened == ["solid.stage_config.json", "scene.stage_config.json"]
+    assert opened == ["apartment_solid.stage_config.json", "apartment.stage_config.json"]
     view(simulator)
     assert len(world.navmesh_settings) == 1, "the floor is that of the file with glass"
     assert [Stage(world, config.sim_cfg.scene_id).has_glass for config in world.made] == [True, False, False]
@@ -208,6 +211,62 @@ def test_a_mesh_without_floor_is_refused(make: Make, world: World, small: Scene)
     world.area_m2 = 0.0
     with raises_naming(SceneError, "no navigable floor", "habitat-sim 0.2.2"):
         make(small)
+
+
+@pytest.mark.parametrize(("name", "lowest_m", "height_m"), [("apartment", 0.0, 0.2), ("arena", 0.05, 0.15)])
+def test_exported_episodes_are_measured_in_the_plane(
+    name: str, lowest_m: float, height_m: float, world: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    """By habitat-lab's own mesh, standing at the start and after a step."""
+    episode = synthetic.pointnav_episode()
+    scene = load_scene(find_scene(name))
+    assert navmesh_height_m(scene) == pytest.approx(height_m, abs=1e-3)
+    (exported,) = at_height([episode], navmesh_height_m(scene), f"{name}.glb")
+    (tmp_path / "flat.glb").touch()
+    world.lowest_m = lowest_m
+    library: Any = habitat_sim(world)
+    config = library.SimulatorConfiguration()
+    config.scene_id = str(tmp_path / "flat.glb")
+    actions = {"move_forward": library.ActionSpec("move_forward", library.ActuationSpec(0.25))}
+    agent = library.AgentConfiguration(sensor_specifications=[library.CameraSensorSpec()], action_space=actions)
+    simulator = library.Simulator(library.Configuration(config, [agent]))
+    settings = library.NavMeshSettings()
+    settings.set_defaults()
+    simulator.recompute_navmesh(simulator.pathfinder, settings)
+
+    def distance_m() -> float:
+        path = library.ShortestPath()
+        path.requested_start = simulator.get_agent(0).get_state().position
+        path.requested_end = ros_to_habitat_position(goal.x_m, goal.y_m, goal.z_m)
+        simulator.pathfinder.find_path(path)
+        return float(path.geodesic_distance)
+
+    goal, start = exported.goals[0], exported.start
+    place = np.array(ros_to_habitat_position(start.x_m, start.y_m, exported.start_z_m))
+    rotation = list(yaw_to_habitat_quaternion(start.yaw_rad))
+    simulator.get_agent(0).set_state(library.AgentState(place, rotation))
+    planar_m = math.hypot(goal.x_m - start.x_m, goal.y_m - start.y_m)
+    assert distance_m() == pytest.approx(planar_m, abs=1e-6)
+    simulator.get_agent(0).act("move_forward")
+    ahead = start @ SE2(0.25, 0.0, 0.0)
+    planar_m = math.hypot(goal.x_m - ahead.x_m, goal.y_m - ahead.y_m)
+    assert distance_m() == pytest.approx(planar_m, abs=1e-3)
+    simulator.close()
+
+
+def test_the_command_exports_scene_and_episodes(tmp_path: Path):
+    episodes = tmp_path / "val.json.gz"
+    assert run_command(["episodes", "generate", "--out", str(episodes), "--scene", "arena", "--count", "2"]) == 0
+    command = ["scene", "export", "arena", "--out", str(tmp_path / "habitat"), "--episodes", str(episodes)]
+    assert run_command(command) == 0
+    assert sorted(file.name for file in (tmp_path / "habitat").iterdir()) == [
+        "arena.glb", "arena.stage_config.json", "episodes.json.gz",
+    ]  # fmt: skip
+    for before, after in zip(
+        load_episodes(episodes), load_episodes(tmp_path / "habitat" / "episodes.json.gz"), strict=True
+    ):
+        assert (after.start_z_m, after.goals[0].z_m) == pytest.approx((0.15, 0.15), abs=1e-6)
+        assert (after.scene, after.start) == ("arena.glb", before.start)
 
 
 # --- steps ----------------------------------------------------------------------------------------------------------

@@ -223,8 +223,8 @@ def test_a_scene_folder_becomes_the_file_that_it_opens(make: Make, world: World)
     header = synthetic.header(episode=synthetic.pointnav_episode(start_z_m=3.0))
     simulator = make_backend(header, apartment, False, {}, "--into habitat")
     opened = Path(world.made[-1].sim_cfg.scene_id)
-    assert opened.name == "scene.stage_config.json"
-    assert opened.with_name("scene.glb").stat().st_size > 100_000
+    assert opened.name == "apartment.stage_config.json"
+    assert opened.with_name("apartment.glb").stat().st_size > 100_000
     camera = logged_camera(header).pose_from(SE2(1.0, 1.9, 0.0), 0.0, 0.0)
     assert_same_view(simulator.render(Lens.of(header.intrinsics), camera), SE2(1.0, 1.9, 0.0), 0.0)  # its floor is at 0
     simulator.close()
