@@ -4,8 +4,8 @@ Read is what converts exactly; all else is an error that names it. A color calib
 registered to color (same lens, no offset), as drivers deliver it with aligned depth; Azure Kinect's has both sensors.
 
 Sources: ROS ``sensor_msgs/CameraInfo`` and ``camera_calibration_parsers``; Kalibr wiki, "Yaml formats"; OpenCV
-``FileStorage``; k4a-sdk ``calibration.c``; apriltag_ros ``common_functions.cpp`` (a tag's frame: x right, y up, z out
-of its face).
+``FileStorage``; Azure-Kinect-Sensor-SDK 8bb59ca, ``k4atypes.h`` and ``mode_specific_calibration.c``. Axes of a tag in
+apriltag_ros (x right, y up, z out of its face) were not checked against a real file.
 """
 
 from __future__ import annotations
@@ -238,7 +238,8 @@ def _kinect(document: Mapping[str, Any], path: Path) -> RgbdCalibration:
     for camera in (color, depth):
         numbers = [float(value) for value in camera["Intrinsics"]["ModelParameters"]]
         width, height = int(camera["SensorWidth"]), int(camera["SensorHeight"])
-        if len(numbers) < KINECT_PARAMETERS or any(numbers[10:12]):
+        model = str(camera["Intrinsics"].get("ModelType", "CALIBRATION_LensDistortionModelBrownConrady"))
+        if len(numbers) < KINECT_PARAMETERS or any(numbers[10:12]) or not model.endswith("BrownConrady"):
             raise CalibrationError(f"{path}: its lens model has no equal here", "leave it to the driver")
         cx, cy, fx, fy, k1, k2, k3, k4, k5, k6, _, _, p2, p1 = numbers[:KINECT_PARAMETERS]
         matrix = (fx * width, fy * height, cx * width - 0.5, cy * height - 0.5)

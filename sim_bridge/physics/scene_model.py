@@ -14,11 +14,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any
+from typing import Annotated, Any
 
 import mujoco
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from robot_runtime.common import config
 from robot_runtime.common.config import NonNegative, Positive
@@ -78,7 +79,7 @@ class Body:
         bumper_force_n: the robot pushes along what resists with less than this; all else presses the bumper.
     """
 
-    radius_m: BodyRadius = 0.18
+    radius_m: Annotated[BodyRadius, Field(gt=0)] = 0.18
     bumper_travel_m: Positive = 0.002
     bottom_m: NonNegative = 0.03
     bumper_top_m: Positive = 0.10

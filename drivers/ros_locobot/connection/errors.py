@@ -20,6 +20,16 @@ class WrongDefinition(DeviceFault):
 class SecondPublisher(DeviceFault):
     """Another node publishes on a topic that only this one may command."""
 
+    @classmethod
+    def of(cls, topic: str, node: str) -> SecondPublisher:
+        """The error for a node that publishes on the topic of the base's velocity."""
+        return cls(
+            f"topic {topic}: {node} publishes velocities in addition to this runtime",
+            "stop that node (teleop, smoother, multiplexer, move_base or another runtime): it can still move the base; "
+            "if it is the guard node, set base.guard to true in the robot's YAML; a node that is known to be silent "
+            "can be listed there under base.silent_publishers",
+        )
+
 
 class ClockSkew(StaleData):
     """Stamps and this computer's time differ too much, or time jumped, so that ages are unknown."""

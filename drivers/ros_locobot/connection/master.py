@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import http.client
 import io
+import os
 import socket
 import threading
 import xmlrpc.client
@@ -209,6 +210,15 @@ def check_publishers(master: Master, topic: str, message: Any, timeout_s: float)
                 f"expected is {message._type} with md5 {message._md5sum}",
                 "remap the topic in the robot's YAML, or build ros_ws and the robot with the same message definitions",
             )
+
+
+def similar_topics(master: Master, topic: str) -> str:
+    """For a remedy: topics with the same last name, those with the longest common path first."""
+    last = topic.rsplit("/", 1)[-1]
+    graph = master.graph()
+    similar = [t for t in {*graph.publishers, *graph.subscribers} if t != topic and t.endswith("/" + last)]
+    similar.sort(key=lambda t: (-len(os.path.commonpath([t, topic])), t))
+    return f"; there is {', '.join(similar[:3])}" if similar else ""
 
 
 def _has_left(master: Master, node: str, topic: str) -> bool:

@@ -31,7 +31,7 @@ from rosgraph_msgs.msg import Clock as ClockMessage
 from drivers.ros_locobot.connection.acknowledge import AcknowledgePublisher
 from drivers.ros_locobot.connection.clock import HELD_UP, SIMULATED_SKEW_S, RosClock
 from drivers.ros_locobot.connection.errors import LinkLost, MasterGone, SecondPublisher
-from drivers.ros_locobot.connection.master import ATTEMPTS, Master, check_publishers, wait_until
+from drivers.ros_locobot.connection.master import ATTEMPTS, Master, check_publishers, similar_topics, wait_until
 from drivers.ros_locobot.connection.node import join_network
 from drivers.ros_locobot.options import MasterOptions
 from drivers.ros_locobot.protocol import ACKNOWLEDGE_TOPIC
@@ -222,7 +222,7 @@ class Session:
             raise StaleData(
                 f"topic {' or '.join(topics)} has no publisher at {self.master.uri}"
                 + (f" ({', '.join(dead)} published it and has died)" if dead else ""),
-                f"start its node, or name the right topic in the robot's YAML{self._similar_topics(topics[0])}",
+                f"start its node, or name the right topic in the robot's YAML{similar_topics(self.master, topics[0])}",
             )
 
     def check_definition(self, topic: str, message: Any) -> None:
@@ -253,7 +253,7 @@ class Session:
             )
         raise DeviceFault(
             f"topic {topic} has no subscriber",
-            f"start its node, or name the right topic{self._similar_topics(topic)}",
+            f"start its node, or name the right topic{similar_topics(self.master, topic)}",
         )
 
     def has_subscriber(self, publisher: rospy.Publisher) -> bool:
@@ -286,7 +286,7 @@ class Session:
         """Raise ``SecondPublisher`` if a message on a claimed topic comes from a node that may not publish it."""
         sender = message._connection_header.get("callerid", "?")
         if sender not in self._exclusive.get(topic, (sender,)):
-            raise _second_publisher(topic, sender)
+            raise SecondPublisher.of(topic, sender)
 
     def call_with_timeout(self, call: Callable[[], T], what: str, limit_s: float | None = None) -> T:
         """Return the result of a blocking call of rospy.
@@ -337,14 +337,6 @@ class Session:
 
     def _subscribing_nodes(self, topic: str) -> list[str]:
         return [node for node in self.master.graph().subscribers.get(topic, ()) if node != self.node]
-
-    def _similar_topics(self, topic: str) -> str:
-        """For a remedy: topics with the same last name, those with the longest common path first."""
-        last = topic.rsplit("/", 1)[-1]
-        graph = self.master.graph()
-        similar = [t for t in {*graph.publishers, *graph.subscribers} if t != topic and t.endswith("/" + last)]
-        similar.sort(key=lambda t: (-len(os.path.commonpath([t, topic])), t))
-        return f"; there is {', '.join(similar[:3])}" if similar else ""
 
     # --- opening and monitoring -------------------------------------------------------------------------------------
 
@@ -452,13 +444,4 @@ class Session:
         for topic, allowed in tuple(self._exclusive.items()):
             for node in publishers.get(topic, ()):
                 if node not in allowed and not master.is_dead(node):
-                    raise _second_publisher(topic, node)
-
-
-def _second_publisher(topic: str, node: str) -> SecondPublisher:
-    return SecondPublisher(
-        f"topic {topic}: {node} publishes velocities in addition to this runtime",
-        "stop that node (teleop, smoother, multiplexer, move_base or another runtime): it can still move the base; if "
-        "it is the guard node, set base.guard to true in the robot's YAML; a node that is known to be silent can be "
-        "listed there under base.silent_publishers",
-    )
+                    raise SecondPublisher.of(topic, node)
