@@ -102,7 +102,7 @@ class TestFile:
         def full(*_: object, **__: object) -> int:
             raise OSError(28, "No space left on device")
 
-        monkeypatch.setattr(Path, "write_text", full)
+        monkeypatch.setattr("robot_runtime.recording.verdict_files.os.fsync", full)
         with raises_naming(RecordingError, "No space left"):
             add_verdict(path, "Bob", visible=False)
         assert read_verdicts(path, objectnav()) == first
