@@ -69,6 +69,12 @@ class CalibrationFailed(RuntimeFault):
     """A calibration cannot be solved from what was captured, or fails on captures that it was not solved from."""
 
 
+class ModelMisfit(CalibrationFailed):
+    """A fit was written, but what was captured contradicts its model."""
+
+    exit_code = 10
+
+
 class RenderingUnavailable(RuntimeFault):
     """Neither EGL nor OSMesa can make an OpenGL context."""
 

@@ -20,6 +20,7 @@ from calibration.fitting.log_samples import LoggedAction, LoggedEpisode
 from calibration.fitting.map_distance import Walls
 from calibration.motion.action_errors import Trial, by_action, error_of
 from robot_runtime.actions.discrete import Action, Displacement
+from robot_runtime.common.geometry import wrap_angle
 from robot_runtime.errors import CalibrationFailed
 from robot_runtime.records import Outcome
 from robot_runtime.robots.action_errors import ARRIVAL, MOVES, ActionError, ActuationModel
@@ -45,11 +46,21 @@ RESAMPLES = 2000
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """A trial with the number of its episode and step."""
+    """A trial with its origin.
+
+    Attributes:
+        episode: number of the episode.
+        step: number of the step.
+        trial: the measured action.
+        slip: the same with the end by odometry for the intended one.
+        room: id of the room in which the action began; empty outside all rooms.
+    """
 
     episode: int
     step: int
     trial: Trial
+    slip: Trial
+    room: str = ""
 
 
 @dataclass(frozen=True)
@@ -74,11 +85,13 @@ class Selection:
         size: commonest size of the actions in all samples.
         samples: samples of free motions.
         left_out: number of excluded actions of each kind, by reason.
+        outliers: samples of free motions that are far from all others.
     """
 
     size: Size
     samples: tuple[Sample, ...]
     left_out: Mapping[str, Mapping[str, int]]
+    outliers: tuple[Sample, ...] = ()
 
     def of(self, action: Action) -> list[Sample]:
         """Return the samples of an action, in order."""
@@ -140,21 +153,41 @@ def select(episodes: Sequence[LoggedEpisode], walls: Mapping[str, Walls]) -> Sel
             if reason:
                 left_out[logged.action.name.lower()][reason] += 1
             else:
-                kept.append(Sample(number, logged.step, trial_of(logged)))
+                kept.append(Sample(number, logged.step, trial_of(logged), slip_of(logged), _room(episode, logged)))
     chosen: list[Sample] = []
+    outliers: list[Sample] = []
     for action in MOVES:
         samples = [sample for sample in kept if sample.trial.action is action]
         good = inliers(np.array([sample.trial.error for sample in samples]).reshape(-1, 3))
         chosen += [sample for sample, fits in zip(samples, good, strict=True) if fits]
+        outliers += [sample for sample, fits in zip(samples, good, strict=True) if not fits]
         if not all(good):
             left_out[action.name.lower()]["far from all others"] += int((~good).sum())
     chosen.sort(key=lambda sample: (sample.episode, sample.step))
-    return Selection(size, tuple(chosen), {name: dict(reasons) for name, reasons in left_out.items()})
+    reasons = {name: dict(counts) for name, counts in left_out.items()}
+    return Selection(size, tuple(chosen), reasons, tuple(outliers))
+
+
+def _room(episode: LoggedEpisode, logged: LoggedAction) -> str:
+    stationary = logged.before.stationary
+    assert stationary is not None
+    x_m, y_m = stationary.truth.x_m, stationary.truth.y_m
+    return next((room.id for room in episode.header.scene.rooms if room.contains(x_m, y_m)), "")
 
 
 def trial_of(logged: LoggedAction) -> Trial:
     """Convert an action that the referee measured to a trial."""
     return Trial.of(logged.action, logged.result.commanded, logged.move, logged.carried_rad)
+
+
+def slip_of(logged: LoggedAction) -> Trial:
+    """Return the motion of an action that odometry did not measure, as a trial.
+
+    The part that odometry measured is the motors' and the motion controller's, which a simulated robot has by itself.
+    """
+    truth, odom = logged.move.truth, logged.move.odom
+    missed = np.array([truth.x_m - odom.x_m, truth.y_m - odom.y_m, wrap_angle(truth.yaw_rad - odom.yaw_rad)])
+    return Trial(logged.action, missed, logged.move.noise)
 
 
 def _rejection(logged: LoggedAction, size: Size, walls: Walls) -> str:
@@ -221,6 +254,13 @@ def model_of(selection: Selection, fits: Mapping[str, ActionFit]) -> ActuationMo
     """Return the fits as a model."""
     size = selection.size
     return ActuationModel(size.forward_m, size.turn_deg, {name: fit.error for name, fit in fits.items()})
+
+
+def slip_model(selection: Selection) -> ActuationModel:
+    """Return the model of the motion that odometry does not measure."""
+    slips = by_action([sample.slip for sample in selection.samples])
+    errors = {action.name.lower(): error_of(slips[action]) for action in MOVES}
+    return ActuationModel(selection.size.forward_m, selection.size.turn_deg, errors)
 
 
 def fit_model(selection: Selection, samples: Sequence[Sample]) -> ActuationModel | None:

@@ -31,7 +31,8 @@ def fit(
 ) -> None:
     """Fit a simulated robot to logs: errors of actions, contact, camera, depth, latency; and say how good it is.
 
-    Needs logs whose referee is not odometry. What cannot be found is left as it is, with the reason.
+    Needs logs whose referee is not odometry. What cannot be found is left as it is, with the reason. Exits with 10 if
+    the logs contradict the model of actions: the files are written all the same.
 
     Examples:
         robot-runtime fit logs/real --out fitted
@@ -44,6 +45,7 @@ def fit(
     from calibration.fitting.simulator_options import settings
     from calibration.fitting.table import show
     from robot_runtime.common.console import console, progress_bar
+    from robot_runtime.errors import ModelMisfit
     from robot_runtime.recording.log_files import find_logs
 
     options.check_result(out / "robot.yaml", valid_days, overwrite)
@@ -60,3 +62,9 @@ def fit(
     show(fitted, listed, console)
     console.print(f"robot:  {out / 'robot.yaml'}", soft_wrap=True, markup=False)
     console.print(f"page:   {out / 'fit.html'}", soft_wrap=True, markup=False)
+    if fitted.misfits:
+        raise ModelMisfit(
+            "does not fit: " + "; ".join(map(str, fitted.misfits)),
+            "do not rely on this robot there; fit logs of the other rooms alone, or look for what differs "
+            "(floor, slope, referee)",
+        )

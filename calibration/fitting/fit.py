@@ -22,6 +22,7 @@ from calibration.fitting.depth import DepthFit, fit_depth
 from calibration.fitting.latency import LatencyFit, fit_latency
 from calibration.fitting.log_samples import LoggedEpisode, read_episode
 from calibration.fitting.map_distance import Walls
+from calibration.fitting.misfit import Misfit, misfits
 from calibration.fitting.motors import MotorsOfLogs, fit_logged_motors
 from calibration.fitting.replay_results import ReplayedCamera
 from calibration.fitting.validation import Validation, validate
@@ -57,6 +58,7 @@ class RobotFit:
         latency: latencies of poses, images and looks.
         motors: model of the motors of the base.
         validation: held-out likelihood.
+        misfits: contradictions of the action model; empty if it fits.
         unused: unusable logs with the reason.
         torn: what is missing of truncated logs.
         continuous: number of continuous commands, ignored by the model of discrete actions.
@@ -77,6 +79,7 @@ class RobotFit:
     latency: LatencyFit
     motors: MotorsOfLogs
     validation: Validation
+    misfits: tuple[Misfit, ...]
     unused: Sequence[tuple[Path, str]]
     torn: Sequence[str]
     continuous: int
@@ -203,6 +206,7 @@ def fit_robot(
         latency=latency,
         motors=motors,
         validation=validation,
+        misfits=misfits(selection),
         unused=tuple(unused),
         torn=tuple(episode.torn for episode in episodes if episode.torn),
         continuous=sum(episode.continuous for episode in episodes),

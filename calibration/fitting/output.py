@@ -110,6 +110,7 @@ def as_document(fit: RobotFit, settings: list[Setting]) -> dict[str, Any]:
         "latency": plain(fit.latency),
         "motors": None if fit.motors.fit is None else _motors(fit.motors.fit),
         "held_out": plain(fit.validation),
+        "misfits": [{**plain(misfit), "text": str(misfit)} for misfit in fit.misfits],
         "settings": [plain(setting) for setting in settings],
     }
 

@@ -14,7 +14,7 @@ from matplotlib.patches import Ellipse
 from numpy.typing import NDArray
 
 from calibration.fitting.fit import RobotFit
-from calibration.fitting.table import NAMES
+from calibration.fitting.misfit import NAMES
 from robot_runtime.robots.action_errors import MOVES, ActionError
 from robot_runtime.robots.published_action_errors import published_models
 from robot_runtime.scoring.pose_tracks import CONFIDENCE_SIGMAS

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from calibration.fitting.actions import slip_model
 from calibration.fitting.fit import RobotFit
 from calibration.fitting.motors import MotorsOfLogs
 from calibration.motion.motors import calibration_of
@@ -20,6 +21,9 @@ MAX_AWAY_M = 0.02
 
 MIN_MOTOR_DELAY_S, MIN_THRESHOLD_M_S = 0.01, 0.01
 """Dead time and lag, and threshold, below which motors are ideal, as the simulated ones are by default."""
+
+MIN_GAIN_ERROR = 0.005
+"""Deviation of a gain from 1 below which motors are ideal."""
 
 MIN_NOISE_M, MIN_NOISE_DEG, MIN_SET_LATENCY_S = 1e-4, 0.01, 0.001
 """Noise and latency below which a localizer is exact, as the simulated one is by default."""
@@ -69,12 +73,15 @@ def text(interval: Interval, unit: str = "", digits: int = 2, scale: float = 1.0
 
 
 def _actions(fit: RobotFit) -> Iterator[Setting]:
-    document = config.unparse(fit.model)
+    with_motors = motor_options(fit.motors) is not None
+    # With motors of its own, the simulated robot has their part of the errors already.
+    document = config.unparse(slip_model(fit.selection) if with_motors else fit.model)
     document.pop("contact", None)
     # The content is copied, because the calibration's file may be moved.
     value = {"model": "gaussian", **document}
     count = sum(action.error.count for action in fit.actions.values())
-    yield Setting("errors of actions", f"{count} actions", "action_noise", value)
+    found = f"{count} actions" + (", less what odometry measured" if with_motors else "")
+    yield Setting("errors of actions", found, "action_noise", value)
 
 
 def _contact(fit: RobotFit) -> Iterator[Setting]:
@@ -191,7 +198,6 @@ def motor_settings(motors: MotorsOfLogs) -> Iterator[Setting]:
     if fit is None:
         yield Setting("motors", "not known", "motors", None, motors.reason)
         return
-    model = fit.model
 
     def shown(name: str, scale: float, digits: int) -> str:
         low, high = fit.interval(name)
@@ -202,14 +208,26 @@ def motor_settings(motors: MotorsOfLogs) -> Iterator[Setting]:
     for side in ("left", "right"):
         gain, threshold = shown(f"gain_{side}", 1.0, 3), shown(f"threshold_{side}_m_s", 1e3, 0)
         yield Setting(f"{side} wheel", f"gain {gain}, starts at {threshold} mm/s")
-    least = max(model.dead_time_s, model.lag_s) < MIN_MOTOR_DELAY_S and max(model.threshold_m_s) < MIN_THRESHOLD_M_S
+    value = motor_options(motors)
+    note = "" if value else "no delay, as a simulated one by itself"
+    yield Setting("motors", "by the above", "motors", value, note)
+
+
+def motor_options(motors: MotorsOfLogs) -> dict[str, Any] | None:
+    """Return the options of motors; None for ideal and for unknown ones."""
+    fit = motors.fit
+    if fit is None:
+        return None
+    model = fit.model
+    timely = max(model.dead_time_s, model.lag_s) < MIN_MOTOR_DELAY_S and max(model.threshold_m_s) < MIN_THRESHOLD_M_S
+    if timely and max(abs(gain - 1) for gain in model.gain) < MIN_GAIN_ERROR:
+        return None
     value: dict[str, Any] = {"type": "kobuki"}  # what the controller assumes of it; all else is overridden
     for name in ("dead_time_s", "lag_s", "gain", "threshold_m_s"):
         value[name] = getattr(calibration_of(fit).model, name)
     if model.accel_m_s2 is not None:
         value["accel_m_s2"] = round(model.accel_m_s2, 4)
-    note = "no delay, as a simulated one by itself" if least else ""
-    yield Setting("motors", "by the above", "motors", None if least else value, note)
+    return value
 
 
 def _localizer(fit: RobotFit) -> dict[str, Any] | None:

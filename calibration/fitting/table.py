@@ -9,11 +9,11 @@ from rich.table import Table
 from rich.text import Text
 
 from calibration.fitting.fit import RAW_LOGS, RobotFit
+from calibration.fitting.misfit import NAMES
 from calibration.fitting.simulator_options import Setting, text
 from robot_runtime.scoring.statistics.intervals import Interval
 
 AXES = ("ahead, mm", "left, mm", "heading, °")
-NAMES = {"move_forward": "forward", "turn_left": "turn left", "turn_right": "turn right"}
 
 
 def show(fit: RobotFit, settings: list[Setting], console: Console) -> None:
@@ -28,8 +28,8 @@ def show(fit: RobotFit, settings: list[Setting], console: Console) -> None:
 
 
 def notes(fit: RobotFit) -> list[str]:
-    """Return what was excluded and why, line by line."""
-    lines = []
+    """Return what does not fit, and what was excluded and why, line by line."""
+    lines = [f"does not fit: {misfit}" for misfit in fit.misfits]
     for name, reasons in fit.selection.left_out.items():
         if reasons:
             listed = ", ".join(f"{count} {reason}" for reason, count in reasons.items())

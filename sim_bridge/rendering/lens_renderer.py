@@ -91,14 +91,13 @@ def render(
 
 
 def native_pinhole(lens: Lens) -> Intrinsics | None:
-    """The pinhole of a lens that OpenGL itself draws: ideal, with square pixels, looking through its middle.
+    """The pinhole of a lens that OpenGL itself draws: an ideal one.
 
     So such a lens sees what the simulated camera with that pinhole sees, to the last bit.
     """
-    pinhole = Intrinsics(lens.width, lens.height, lens.fx, lens.fy, lens.cx, lens.cy)
-    in_middle = (lens.cx, lens.cy) == ((lens.width - 1) / 2, (lens.height - 1) / 2)
-    ideal = lens.model == "pinhole" and lens.max_radius is None
-    return pinhole if ideal and in_middle and lens.fx == lens.fy else None
+    if lens.model != "pinhole" or lens.max_radius is not None:
+        return None
+    return Intrinsics(lens.width, lens.height, lens.fx, lens.fy, lens.cx, lens.cy)
 
 
 @lru_cache(maxsize=8)

@@ -1,5 +1,7 @@
 """Color, metric depth and object ids of a compiled scene, seen from anywhere by an ideal pinhole.
 
+The pinhole's principal point may lie anywhere in the image, and its pixels need not be square.
+
 One MuJoCo pass gives color and depth. Geoms outside the field of view are left out of it: in a software renderer
 most of the time goes into triangles, seen or not.
 """
@@ -30,7 +32,7 @@ class SceneRenderer:
 
     Args:
         scene_model: the compiled scene.
-        intrinsics: principal point in the middle and square pixels, as ``Intrinsics.from_hfov`` makes them.
+        intrinsics: pinhole of color and depth.
 
     Attributes:
         render_s: host seconds spent inside MuJoCo's rendering, reading the pixels back included.
@@ -94,6 +96,7 @@ class SceneRenderer:
             )
         self.intrinsics = intrinsics
         self._fovy_deg = math.degrees(2 * math.atan(height / 2 / intrinsics.fy))
+        self._edges = _edges(intrinsics)
         self._frustum.set_intrinsics(intrinsics)
         self._rect, self._rgb, self._depth = self._buffers[intrinsics]
 
@@ -181,8 +184,21 @@ class SceneRenderer:
         mujoco.mjv_updateScene(
             self._model, self._data, self._option, None, self._camera, mujoco.mjtCatBit.mjCAT_ALL, self._scene
         )
+        left, right, bottom, top = self._edges
+        for camera in self._scene.camera:  # MuJoCo's are of two eyes
+            near = camera.frustum_near
+            camera.frustum_center, camera.frustum_width = near * (left + right) / 2, near * (right - left) / 2
+            camera.frustum_bottom, camera.frustum_top = near * bottom, near * top
         mujoco.mjr_render(self._rect, self._scene, self._context)
         mujoco.mjr_readPixels(rgb, depth, self._rect, self._context)
+
+
+def _edges(intrinsics: Intrinsics) -> tuple[float, float, float, float]:
+    """Left, right, bottom and top edges of the image, in multiples of the depth (x right, y up)."""
+    # The middle of the first pixel is at 0.
+    left, right = (-0.5 - intrinsics.cx) / intrinsics.fx, (intrinsics.width - 0.5 - intrinsics.cx) / intrinsics.fx
+    top, bottom = (0.5 + intrinsics.cy) / intrinsics.fy, (intrinsics.cy + 0.5 - intrinsics.height) / intrinsics.fy
+    return left, right, bottom, top
 
 
 class _Frustum:
@@ -200,17 +216,10 @@ class _Frustum:
 
     def set_intrinsics(self, intrinsics: Intrinsics) -> None:
         """The field of view is this pinhole's."""
-        half_x = math.atan(intrinsics.width / 2 / intrinsics.fx)
-        half_y = math.atan(intrinsics.height / 2 / intrinsics.fy)
+        left, right, bottom, top = _edges(intrinsics)
         # Inward normals of the left, right, bottom and top planes in the camera's frame (x right, y up, z backward).
-        self._planes = np.array(
-            [
-                (math.cos(half_x), 0, -math.sin(half_x)),
-                (-math.cos(half_x), 0, -math.sin(half_x)),
-                (0, math.cos(half_y), -math.sin(half_y)),
-                (0, -math.cos(half_y), -math.sin(half_y)),
-            ]
-        )
+        planes = np.array([(1, 0, left), (-1, 0, -right), (0, 1, bottom), (0, -1, -top)], np.float64)
+        self._planes = planes / np.linalg.norm(planes, axis=1, keepdims=True)
 
     def follow(self, data: mujoco.MjData) -> None:
         """Take the geoms to be where they are in ``data``."""
