@@ -92,7 +92,7 @@ class TestPyrobotCreate(_OverRos, ContactConformance):
         with self.connected() as robot:
             for _ in range(200):
                 robot.clock.sleep(0.01)
-                robot.base.state(0.1)
+                robot.base.state(0.2)  # without waiting, it would be 0.3 s old
         assert next(number) > 100
 
     def test_a_cliff_in_the_drivers_diagnoses_stops_it(self) -> None:

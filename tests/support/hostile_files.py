@@ -233,7 +233,7 @@ def recording_kinds(folder: Path) -> list[Kind]:
         Kind("drive.bag", bag, read_bag),
         Kind("kinect.mkv", mkv, check_complete),
         Kind("frames.yaml", frames, survey, yaml_bytes),
-        Kind("dist-model.txt", b"%\n" * 5 + b"1 2 3 4 5 6 7 8 9 10\n" * 14720, read_table),
+        Kind("dist-model.txt", b"%\n" * 5 + b"1 1.01 0.99 1.02 0.98 1 1.01 0.99 1.02 1\n" * 14720, read_table),
     ]
 
 

@@ -29,7 +29,7 @@ CELLS = hnp.arrays(np.uint8, hnp.array_shapes(min_dims=2, max_dims=2, max_side=1
 
 
 @pytest.mark.slow
-@given(CELLS, st.floats(0.001, 10), st.floats(-100, 100), st.floats(-100, 100))
+@given(CELLS, st.floats(0.001, 1), st.floats(-100, 100), st.floats(-100, 100))
 def test_a_map_comes_back(
     tmp_path_factory: pytest.TempPathFactory, cells: np.ndarray, resolution_m: float, x_m: float, y_m: float
 ) -> None:

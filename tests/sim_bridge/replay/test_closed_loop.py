@@ -93,7 +93,7 @@ def test_a_start_beside_an_obstacle_is_moved_and_a_twins_end_is_told(
 ) -> None:
     (log,) = record(tmp_path / "real", room, [[F]], starts=[SE2(2.8, 0.0, 3.0)])
     off = rewritten(log, tmp_path / "off", lambda step: moved(step, x_m=0.06))
-    silent = {"localizer": {"dropout_probability": 0.004, "dropout_s": 1000.0}}
+    silent = {"localizer": {"dropout_probability": 0.004, "dropout_s": 60.0}}
     (replay,) = replayed([off], parts=("closed",), policy=homing, out=tmp_path / "out", twin_options=silent)
     notes = [note.message for note in replay.notes]
     assert replay.closed_loop is not None
