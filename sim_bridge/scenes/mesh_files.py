@@ -7,16 +7,13 @@ COLLADA is read here on top of pycollada, because Gazebo's models keep their tex
 from __future__ import annotations
 
 import io
-import json
 import os
 import re
-import struct
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +21,7 @@ from PIL import Image
 
 from robot_runtime.common.image_files import MAX_IMAGE_PIXELS
 from robot_runtime.errors import SceneError
+from sim_bridge.scenes.mesh_checks import MAX_NODES, MAX_TRIANGLES, check_collada, check_gltf, unread_statements
 from sim_bridge.scenes.palette import palette, palette_uv
 
 Array = NDArray[np.float64]
@@ -146,7 +144,7 @@ def _load_collada(path: Path, notes: list[str], upright: bool) -> list[MeshPart]
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PendingDeprecationWarning)  # pycollada uses numpy.matrix
-            check_collada(data)
+            notes.extend(f"{path.name}: not read: {what}" for what in check_collada(data))
             document = collada.Collada(io.BytesIO(data), ignore=ignorable)
             appearances = {id(effect): _collada_appearance(path, effect, notes) for effect in document.effects}
             parts: list[MeshPart] = []
@@ -238,7 +236,10 @@ def _load_with_trimesh(path: Path, notes: list[str]) -> list[MeshPart]:
 
     try:
         if path.suffix.lower() in (".glb", ".gltf"):
-            notes.extend(f"{path.name}: not read: {what}" for what in check_gltf(path))
+            unread = check_gltf(path)
+        else:
+            unread = unread_statements(path)
+        notes.extend(f"{path.name}: not read: {what}" for what in unread)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about deprecated options inside the readers: not this program's user
             resolver = RegularFiles(str(path))
@@ -322,129 +323,3 @@ def _unit_rgba(color: Any) -> tuple[float, float, float, float]:
         values = values / 255.0
     r, g, b = values[:3].tolist()
     return r, g, b, float(values[3]) if len(values) > 3 else 1.0
-
-
-# --- limits of files ------------------------------------------------------------------------------------------------
-# Files of unknown origin are checked before a library builds what they describe: a few lines of glTF or COLLADA can
-# state billions of vertices, or nodes that place each other twice, thirty levels deep.
-
-
-MAX_TRIANGLES = 2_000_000
-"""More than this neither renders at a usable rate nor fits the memory budget of a run."""
-
-MAX_NUMBERS = 16 * 3 * MAX_TRIANGLES
-"""Of all accessors of a glTF file: the corners of the triangles, with normals, coordinates and colors."""
-
-MAX_NODES = 100_000
-_GLB_HEADER = struct.Struct("<4sIIII")
-
-
-_READ_EXTENSIONS = frozenset(
-    {
-        "KHR_materials_unlit",
-        "KHR_materials_pbrSpecularGlossiness",
-        "KHR_materials_emissive_strength",
-        "EXT_texture_webp",
-    }
-)
-"""Extensions of glTF 2.0 that are read, or change nothing that a scene has."""
-
-_CONVERSIONS = {
-    "KHR_draco_mesh_compression": "decode it, as `gltf-pipeline -i FILE -o OUT.glb` does",
-    "KHR_texture_basisu": "use the file with PNG or JPEG textures: HM3D has NAME.glb next to NAME.basis.glb",
-}
-_EXPORT_AGAIN = "export it again without this extension, for instance from Blender"
-
-
-def check_gltf(path: Path) -> list[str]:
-    """Check the sizes, the nodes and the extensions that a glTF or GLB file states.
-
-    Returns:
-        What the file uses and can do without, and what is not read.
-
-    Raises:
-        SceneError: it requires an extension that is not read (glTF 2.0, section 3.12); names the tool that converts it.
-        ValueError: it is damaged or beyond a limit.
-    """
-    data = path.read_bytes()
-    if path.suffix.lower() == ".glb":
-        magic, _, _, length, _ = _GLB_HEADER.unpack_from(data)
-        if magic != b"glTF":
-            raise ValueError("it does not begin like a GLB file")
-        data = data[_GLB_HEADER.size : _GLB_HEADER.size + length]
-    document = json.loads(data)
-    numbers = sum(_count(accessor) for accessor in _items(document, "accessors"))
-    if numbers > MAX_NUMBERS:
-        raise ValueError(f"its accessors hold {numbers} vectors, at most {MAX_NUMBERS} are read")
-    nodes = _items(document, "nodes")
-    children = {str(index): [str(child) for child in node.get("children", ())] for index, node in enumerate(nodes)}
-    check_tree(children)
-    used, required = (_names(document, field) for field in ("extensionsUsed", "extensionsRequired"))
-    for name in required:
-        if name not in _READ_EXTENSIONS:
-            raise SceneError(
-                f"{path}: requires the glTF extension {name}, which is not read", _CONVERSIONS.get(name, _EXPORT_AGAIN)
-            )
-    unread = [f"the glTF extension {name}" for name in used if name not in _READ_EXTENSIONS]
-    other = {name: len(_items(document, name)) for name in ("animations", "skins", "cameras")}
-    return unread + [f"{name} ({count})" for name, count in other.items() if count]
-
-
-def check_collada(data: bytes) -> None:
-    """Check the entities and the nodes of a COLLADA file.
-
-    Raises:
-        ValueError: it defines entities, or its nodes are too many.
-        ElementTree.ParseError: it is not XML.
-    """
-    if b"<!ENTITY" in data:
-        raise ValueError("it defines entities; no exporter does")
-    children: dict[str, list[str]] = {}
-    for node in ElementTree.fromstring(data).iter():
-        if node.tag.endswith("}node"):
-            placed = [inner.get("url", "").lstrip("#") for inner in node.iter() if inner.tag.endswith("}instance_node")]
-            children.setdefault(node.get("id") or str(len(children)), []).extend(placed)
-    check_tree(children)
-
-
-def check_tree(children: Mapping[str, Sequence[str]]) -> None:
-    """Count the nodes that a scene has when each is placed by all its parents.
-
-    Raises:
-        ValueError: a node holds itself, or there are more than ``MAX_NODES``.
-    """
-    sizes: dict[str, int] = {}
-    for root in children:
-        path = [root]
-        while path:
-            node = path[-1]
-            waiting = [child for child in children.get(node, ()) if child not in sizes]
-            if waiting:
-                if waiting[0] in path:
-                    raise ValueError(f"node {waiting[0]!r:.80} holds itself")
-                path.append(waiting[0])
-                continue
-            sizes[path.pop()] = size = 1 + sum(sizes[child] for child in children.get(node, ()))
-            if size > MAX_NODES:
-                raise ValueError(f"it places more than {MAX_NODES} nodes")
-
-
-def _items(document: Any, name: str) -> list[dict[str, Any]]:
-    items = document.get(name, []) if isinstance(document, dict) else None
-    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
-        raise ValueError(f"{name!r} is not a list of objects")
-    return items
-
-
-def _names(document: Mapping[str, Any], field: str) -> list[str]:
-    names = document.get(field, [])
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise ValueError(f"{field!r} is not a list of names")
-    return names
-
-
-def _count(accessor: Mapping[str, Any]) -> int:
-    count = accessor.get("count")
-    if type(count) is not int or count < 0:
-        raise ValueError(f"an accessor holds {count!r:.80} vectors")
-    return count

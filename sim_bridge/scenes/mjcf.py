@@ -26,7 +26,8 @@ from scipy.spatial import ConvexHull, QhullError
 
 from robot_runtime.errors import SceneError
 from robot_runtime.scenes.scene import Collision, Room
-from sim_bridge.scenes.mesh_files import MAX_TRIANGLES, Appearance, MeshPart
+from sim_bridge.scenes.mesh_checks import MAX_TRIANGLES
+from sim_bridge.scenes.mesh_files import Appearance, MeshPart
 from sim_bridge.scenes.pieces import Piece
 
 Array = NDArray[np.float64]

@@ -19,7 +19,8 @@ from robot_runtime.errors import SceneError
 from sim_bridge.scenes import decomposition_worker
 from sim_bridge.scenes.decompose import DecompositionSettings, box_parts, convex_parts
 from sim_bridge.scenes.decomposition_worker import DecompositionWorker
-from sim_bridge.scenes.mesh_files import check_gltf, load_mesh
+from sim_bridge.scenes.mesh_checks import check_collada, check_gltf
+from sim_bridge.scenes.mesh_files import load_mesh
 from sim_bridge.scenes.pieces import read_pieces
 
 BOX = link("<box><size>1 1 1</size></box>")
@@ -199,6 +200,34 @@ def test_a_required_extension_is_read_or_refused_at_once(tmp_path: Path, name: s
 def test_what_a_gltf_file_can_do_without_is_listed(tmp_path: Path) -> None:
     path = glb(tmp_path / "a.glb", {"extensionsUsed": ["KHR_lights_punctual"], "animations": [{}], "cameras": [{}, {}]})
     assert check_gltf(path) == ["the glTF extension KHR_lights_punctual", "animations (1)", "cameras (2)"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("a.obj", "v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\nl 1 2\nl 2 3\ncurv 0 1 1 2\n", {"'l' (2)", "'curv' (1)"}),
+        (
+            "a.ply",
+            "ply\nformat ascii 1.0\nelement vertex 3\nproperty float x\nproperty float y\nproperty float z\n"
+            "element face 1\nproperty list uchar int vertex_indices\nelement edge 1\nproperty int vertex1\n"
+            "end_header\n0 0 0\n1 0 0\n0 1 0\n3 0 1 2\n0\n",
+            {"'edge' (1)"},
+        ),
+    ],
+)
+def test_what_is_no_triangle_is_listed(tmp_path: Path, name: str, text: str, told: set[str]) -> None:
+    (tmp_path / name).write_text(text)
+    notes: list[str] = []
+    assert len(load_mesh(tmp_path / name, notes)) == 1
+    assert len(notes) == len(told)
+    assert all(any(words in note for note in notes) for words in told)
+
+
+def test_parts_of_collada_that_are_not_read_are_listed() -> None:
+    mesh = "<geometry><mesh><source/><tristrips/><lines/><lines/></mesh></geometry>"
+    content = f"<asset/><library_geometries>{mesh}</library_geometries><library_lights/>"
+    data = f"<COLLADA xmlns='http://www.collada.org/2005/11/COLLADASchema'>{content}</COLLADA>"
+    assert set(check_collada(data.encode())) == {"<tristrips> (1)", "<lines> (2)", "<library_lights> (1)"}
 
 
 def ring() -> tuple[np.ndarray, np.ndarray]:
