@@ -246,8 +246,10 @@ def test_a_guard_that_ended_in_order_starts_released(rig: Rig) -> None:
 
 
 def test_a_robot_of_another_family_is_noted(make_rig: Callable[..., Rig], ros_name: str) -> None:
-    # The first family of the table: other tests may have left topics of any family at this master.
-    rig = make_rig(family="interbotix", topics={"velocity": f"{ros_name}/velocity", "core": f"{ros_name}/other"})
+    # A name of its own, and the first family of the table: other tests may have left topics of any family and of any
+    # robot at this master.
+    topics = {"velocity": f"{ros_name}/velocity", "core": f"{ros_name}/other"}
+    rig = make_rig(family="interbotix", robot_name=ros_name.strip("/"), topics=topics)
     rig.publisher("/mobile_base/sensors/core", SensorState)
     assert eventually(lambda: rig.status and "of the family 'pyrobot-kobuki'" in rig.status.notes, alive=rig.guard)
 

@@ -190,6 +190,7 @@ def _has_present_meaning(path: str, name: str) -> bool:
     """Whether the option is not the old spelling: names that other commands still have."""
     return name in ("--by", "--episodes", "--count") or (path, name) in (
         ("robot-runtime scene generate", "--size"),
+        ("robot-runtime calibrate import", "--size"),  # of images, in pixels
         ("robot-runtime logs import", "--rosbag"),
     )
 

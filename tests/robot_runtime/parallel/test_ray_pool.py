@@ -61,7 +61,7 @@ def test_work_on_ray(tmp_path: Path, record, capfd: pytest.CaptureFixture[str]) 
         command = [sys.executable, "-m", "robot_runtime", "score", str(logs[0].parent), "--ray", address]
         scored = subprocess.run(command, capture_output=True, text=True, timeout=200, cwd=tmp_path)
         assert (scored.returncode, scored.stderr) == (0, ""), "another process connects by the address"
-        assert "3 episodes" in scored.stdout
+        assert "3 runs of 1 episode" in scored.stdout
 
     assert capfd.readouterr() == ("", ""), "Ray prints nothing"
     assert not Path(session).exists()
