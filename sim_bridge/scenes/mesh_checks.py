@@ -1,4 +1,4 @@
-"""What mesh files of unknown origin state, checked before a library builds it: sizes, nodes, and what is not read.
+"""Checks of mesh files of unknown origin, before a library builds what they state: sizes, nodes, what is not read.
 
 A few lines of glTF or COLLADA can state billions of vertices, or nodes that place each other twice, thirty levels deep.
 """

@@ -184,6 +184,7 @@ def test_the_robot_gets_everywhere(size: str, seed: int) -> None:
         assert (lanes[inside] == main).sum() * scene.map.resolution_m**2 > 0.3, room.id
 
 
+@pytest.mark.slow
 @every_flat
 def test_doors_are_wide_and_free(size: str, seed: int) -> None:
     file = generated(size, seed).file
