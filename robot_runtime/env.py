@@ -235,7 +235,7 @@ class Env:
         Raises:
             EpisodeError: no episode is running.
             UnknownAction: not one of the task's; the wheels are at zero and the episode is over.
-            DeviceFault: a device failed, for instance ``StaleData``; likewise.
+            DeviceFault: a device failed, for instance ``StaleData``; the wheels are at zero and the episode is over.
         """
         if self._over:
             raise EpisodeError("no episode is running: it is over or was never started", "call reset() first")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import select
 import socket
-import time
 from contextlib import suppress
 
 from drivers.serial_wire.port import write_within
+from robot_runtime.common.clock import Stopwatch
 from robot_runtime.errors import DeviceFault
 
 CONNECT_S = 0.3
@@ -63,11 +63,11 @@ class SocketTransport:
 
         A socket that is closed with unread reports of the device resets the connection, and a last stop may be lost.
         """
-        deadline_s = time.monotonic() + DRAIN_S
+        timer = Stopwatch()
         with self._socket, suppress(OSError):  # lost already
             if self._socket.type == socket.SOCK_STREAM:
                 self._socket.shutdown(socket.SHUT_WR)
-                while (left_s := deadline_s - time.monotonic()) > 0:
+                while (left_s := DRAIN_S - timer.elapsed_s()) > 0:
                     if select.select([self._socket], [], [], left_s)[0] and not self._socket.recv(65536):
                         break
 

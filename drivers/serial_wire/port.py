@@ -6,7 +6,6 @@ import errno
 import os
 import select
 import termios
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from typing import Protocol
 import serial
 from serial.tools import list_ports
 
+from robot_runtime.common.clock import Stopwatch
 from robot_runtime.errors import DeviceFault
 
 READ_S = 0.1
@@ -116,10 +116,10 @@ def write_within(file: Writable, send: Callable[[memoryview], int], data: bytes,
     """
     left, left_s = memoryview(data), limit_s
     while left:
-        begin_s = time.monotonic()
+        waiting = Stopwatch()
         if not select.select([], [file], [], max(0.0, left_s))[1]:
             raise TimeoutError("it takes no bytes" if len(left) == len(data) else "it takes bytes too slowly")
-        left_s -= time.monotonic() - begin_s
+        left_s -= waiting.elapsed_s()
         with suppress(BlockingIOError):
             left = left[send(left) :]
 

@@ -128,7 +128,7 @@ class Verification:
         if not self.plan.signer:
             lines.append("who wrote the ledger (it is not signed)")
         else:
-            lines.append("whether the operator has the signer's key and wrote the ledger anew")
+            lines.append("whether the operator has the signer's key and rewrote the ledger")
         if self._published is None:
             lines.append("whether plan and contents are those published (no --plan given)")
         elif self._published_contents is None:

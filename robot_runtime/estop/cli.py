@@ -6,7 +6,6 @@ import os
 import select
 import termios
 import threading
-import time
 import tty
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -109,10 +108,11 @@ def _read_keys(
     robot: Robot, woken: int, tell: Callable[[str], None], on_key: Callable[[str], object] | None = None
 ) -> None:
     """Read keys until the other end of the pipe ``woken`` is closed, or the terminal."""
+    from robot_runtime.common.clock import Stopwatch
     from robot_runtime.common.terminal_keys import KeyStream
     from robot_runtime.estop.requests import carry_out
 
-    keys = KeyStream()
+    keys, timer = KeyStream(), Stopwatch()
     while _STDIN in select.select([_STDIN, woken], [], [])[0]:
         try:
             pressed = os.read(_STDIN, 64)
@@ -120,7 +120,7 @@ def _read_keys(
             return
         if not pressed:
             return
-        names = keys.feed(pressed, time.monotonic())
+        names = keys.feed(pressed, timer.elapsed_s())
         # A space stops, wherever it stands; pasted text does not release.
         for key, request in KEYS.items():
             if key in names or (key == STOP_KEY and b" " in pressed):

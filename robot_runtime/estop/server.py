@@ -16,13 +16,13 @@ import os
 import re
 import socket
 import struct
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from robot_runtime.common.clock import Stopwatch
 from robot_runtime.errors import DeviceFault, RuntimeFault
 
 if TYPE_CHECKING:
@@ -146,9 +146,9 @@ def ask(request: Line, processes: Sequence[int] = ()) -> list[Answer]:
         for address, process in running().items()
         if (process in processes if processes else request == "stop" or _is_own(process))
     }
-    until_s = time.monotonic() + ANSWER_S
+    timer = Stopwatch()
     asked = [(process, *_send(request, address)) for address, process in wanted.items()]
-    return [_received(process, connection, error, until_s) for process, connection, error in asked]
+    return [_received(process, connection, error, timer) for process, connection, error in asked]
 
 
 def stop_everywhere(release: bool, processes: Sequence[int], say: Callable[[str], object]) -> None:
@@ -194,12 +194,12 @@ def _send(request: str, address: str) -> tuple[socket.socket, OSError | None]:
     return connection, None
 
 
-def _received(process: int, connection: socket.socket, error: OSError | None, until_s: float) -> Answer:
+def _received(process: int, connection: socket.socket, error: OSError | None, timer: Stopwatch) -> Answer:
     text, run = "", _run_of(process)
     with connection:
         try:
             if error is None:
-                connection.settimeout(max(0.01, until_s - time.monotonic()))
+                connection.settimeout(max(0.01, ANSWER_S - timer.elapsed_s()))
                 text = connection.recv(_MAX_BYTES).decode(errors="replace")
         except OSError as failure:
             error = failure

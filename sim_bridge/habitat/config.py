@@ -65,7 +65,7 @@ ConfigStore.instance().store(
 def camera_sensors(config: Any) -> list[Any]:
     """The configurations of the agent's cameras. Raises ``ConfigError`` if a robot does not have such a sensor."""
     if len(config.agents) != 1:
-        raise ConfigError(f"habitat.simulator.agents: there are {len(config.agents)}, a robot is one", "leave one")
+        raise ConfigError(f"habitat.simulator.agents: there are {len(config.agents)}, a robot is one", "keep one agent")
     (agent,) = config.agents.values()
     for name, sensor in agent.sim_sensors.items():
         if sensor.type not in _CAMERAS or sensor.get("sensor_subtype", "PINHOLE") != "PINHOLE":

@@ -27,7 +27,7 @@ class Sources:
         """Take a message's source. Raises ``TwoSources`` if it comes back after another one.
 
         Args:
-            quantity: for messages, such as ``topic /odom``.
+            quantity: name of the quantity in messages, such as ``topic /odom``.
             source: name of the node.
         """
         newest = self._newest.get(quantity, source)

@@ -24,7 +24,7 @@ def sed(succeeded: bool | float, reference: Sequence[Any], path: Sequence[Any], 
     Args:
         succeeded: S.
         reference: names, or points (N, D), which are equal if all coordinates are.
-        path: the executed nodes, likewise.
+        path: executed nodes, of the same form.
         unit: unit of the distance, an :data:`EditUnit`.
 
     Raises:

@@ -102,7 +102,7 @@ def significance(metric: MetricComparison) -> str:
     if metric.differs:
         higher = "B" if metric.difference.mean > 0 else "A"
         return f"{label}: {higher} is higher (p = {p_text(metric.p_value)})."
-    told = f"{label}: A and B cannot be told apart (p = {p_text(metric.p_value)})"
+    told = f"{label}: no significant difference between A and B (p = {p_text(metric.p_value)})"
     if metric.further is None:
         return f"{told}; no difference was seen."
     return f"{told}; about {more_text(metric.further)} more episodes would be needed."

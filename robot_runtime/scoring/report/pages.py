@@ -91,7 +91,7 @@ def write_report(
         rules: rules of the scores.
         cluster: unit of the intervals.
         workers: processes to use, see :func:`robot_runtime.parallel.map.map_in_order`.
-        limit_s: time limit for one log, likewise.
+        limit_s: time limit for a log.
         on_retry: callback, called for a log whose worker was lost, before it is given to another.
         by: facets by which groups are divided.
 
