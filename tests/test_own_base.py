@@ -185,9 +185,10 @@ def test_garbage_on_the_wire_costs_nothing(robot: Robot, cart: Cart) -> None:
     robot.clock.sleep(0.3)
     for _ in range(10):  # a busy computer makes the ramp begin again
         drive(robot, 0.3)
-        if robot.base.state(0.2).velocity.linear_m_s > 0.1:
-            return
-    raise AssertionError("the base does not get up to speed")
+    state = robot.base.state(0.2)
+    assert state.halt is Halt.NONE
+    assert state.velocity.linear_m_s > 0.1
+    assert state.odom.x_m == pytest.approx(sum(cart.travel_m) / 2, abs=0.05)
 
 
 def test_encoders_that_wrap_around_and_a_base_that_was_restarted_leave_odometry_alone(robot: Robot, cart: Cart) -> None:

@@ -1,10 +1,11 @@
 """Driver of the Pebble, a made-up differential base on a serial port; numbers are little-endian.
 
 Report at 50 Hz: b"R", uint8 bumper (1 left, 2 center, 4 right), int32 travel of left and right wheel (0.1 mm).
-Command: b"V", int16 speed of left and right wheel (mm/s). A last byte makes the sum of each message 0 modulo 256.
+Command: b"V", int16 speed of left and right wheel (mm/s). Each message ends with its CRC-16 (CCITT), high byte first.
 """
 
 import struct
+from binascii import crc_hqx
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,7 +19,7 @@ from robot_runtime.robots.loader import RobotContext
 
 TRACK_M, PERIOD_S = 0.28, 0.02
 INFO = BaseInfo("pebble", 0.18, 0.5, 2.0, 1.0, 4.0, rate_hz=50.0)  # radius, largest speeds, largest accelerations
-REPORT, COMMAND = struct.Struct("<cBiiB"), struct.Struct("<chh")
+REPORT, COMMAND = struct.Struct("<cBiiH"), struct.Struct("<chh")
 
 
 class PebbleWire(BaseWire):
@@ -36,10 +37,9 @@ class PebbleWire(BaseWire):
     def feed(self, data: bytes, now_ns: int) -> list[Reading]:
         self._buffer, readings = self._buffer + data, []
         while len(report := self._buffer[: REPORT.size]) == REPORT.size:
-            intact = report[:1] == b"R" and sum(report) % 256 == 0
-            self._buffer = self._buffer[REPORT.size if intact else 1 :]
-            if intact:
+            if intact := report[:1] == b"R" and not crc_hqx(report, 0):
                 readings.append(self._reading(*REPORT.unpack(report)[1:4], now_ns))
+            self._buffer = self._buffer[REPORT.size if intact else 1 :]
         return readings
 
     def _reading(self, bumper: int, left: int, right: int, now_ns: int) -> Reading:
@@ -52,7 +52,7 @@ class PebbleWire(BaseWire):
     def drive(self, velocity: Velocity) -> bytes:
         turn_m_s = velocity.angular_rad_s * TRACK_M / 2
         command = COMMAND.pack(b"V", *(round(1000 * (velocity.linear_m_s + v)) for v in (-turn_m_s, turn_m_s)))
-        return command + bytes([-sum(command) % 256])
+        return command + crc_hqx(command, 0).to_bytes(2, "big")
 
 
 def make_base(robot: Robot, context: RobotContext, options: Mapping[str, Any], where: str) -> Base:

@@ -8,11 +8,12 @@ from contextlib import contextmanager
 from typing import ClassVar
 
 from robot_runtime.common.geometry import wrap_angle
-from robot_runtime.errors import RuntimeFault
+from robot_runtime.errors import RuntimeFault, StaleData
 from robot_runtime.hal import BaseState, Robot, Velocity
 
 NOT_FINITE = (float("nan"), float("inf"), float("-inf"))
 EXPIRY_S = 0.2
+LATE_S = 0.3
 
 
 def check(holds: bool, rule: str, found: object = None) -> None:
@@ -96,8 +97,15 @@ class Harness:
         )
 
     def state(self, robot: Robot) -> BaseState:
-        """The base's state, as the motion loop reads it."""
-        return robot.base.state(max_age_s=0.1)
+        """The base's state, as the motion loop reads it.
+
+        On a busy computer a reading may come late; a base that delivers is fresh again within `LATE_S`.
+        """
+        try:
+            return robot.base.state(max_age_s=0.1)
+        except StaleData:
+            robot.clock.sleep(LATE_S)
+            return robot.base.state(max_age_s=0.1)
 
     def stays(self, robot: Robot, seconds: float, rule: str, requested: Velocity | None = None) -> None:
         """Fail unless the robot does not move for a while, despite any command.

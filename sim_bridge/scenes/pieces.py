@@ -98,7 +98,7 @@ def read_pieces(
     """
     notes = [] if notes is None else notes
     if not source.is_file():
-        raise SceneError(f"{source}: no such file", "give a Gazebo world or a mesh file")
+        raise SceneError(f"{source}: no such file", "give a Gazebo world, a MuJoCo house or a mesh file")
     suffix = source.suffix.lower()
     if suffix in FORMATS:
         return _mesh_pieces(source, up or own_up(source), scale, notes, np.eye(4) if placement is None else placement)

@@ -12,6 +12,7 @@ import threading
 import time
 import tty
 from abc import ABC, abstractmethod
+from binascii import crc_hqx
 
 from robot_runtime.common.clock import SystemClock
 from robot_runtime.common.geometry import SE2
@@ -125,9 +126,9 @@ class Pebble(Cart):
     def receive(self) -> None:
         with contextlib.suppress(BlockingIOError):
             self._received += os.read(self._main, 4096)
-        while len(command := self._received[:6]) == 6:
-            intact = command[:1] == b"V" and sum(command) % 256 == 0
-            self._received = self._received[6 if intact else 1 :]
+        while len(command := self._received[:7]) == 7:
+            intact = command[:1] == b"V" and not crc_hqx(command, 0)
+            self._received = self._received[7 if intact else 1 :]
             if intact:
                 left, right = struct.unpack("<hh", command[1:5])
                 self.wheels_m_s = left / 1000, right / 1000
@@ -135,7 +136,9 @@ class Pebble(Cart):
     def send(self, bumper: Zone) -> None:
         report = struct.pack("<cBii", b"R", bumper.value, *(round(1e4 * way_m) for way_m in self.travel_m))
         with contextlib.suppress(BlockingIOError):
-            os.write(self._main, self.garbage + (b"" if self.silent else report + bytes([-sum(report) % 256])))
+            os.write(
+                self._main, self.garbage + (b"" if self.silent else report + crc_hqx(report, 0).to_bytes(2, "big"))
+            )
 
     def unplug(self) -> None:
         os.close(self._main)

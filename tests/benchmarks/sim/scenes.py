@@ -33,7 +33,7 @@ def scenes(
     from robot_runtime.common.console import console
     from tests.benchmarks.sim.houses import house_rows
 
-    report("scenes", [*rows_of(starts, moves, seed), *house_rows(houses, seed)], json, console)
+    report("scenes", [*rows_of(starts, moves, seed), _cases(), *house_rows(houses, seed)], json, console)
 
 
 def rows_of(starts: int, moves: int, seed: int) -> Sequence[Row]:
@@ -52,7 +52,6 @@ def rows_of(starts: int, moves: int, seed: int) -> Sequence[Row]:
     depth_mm = 1000 * max(corner.deepest_m for corner in corners)
     return [
         _conventions(),
-        _cases(),
         Row(
             "sliding_frozen",
             f"moves off every touched wall that failed, {of}",
