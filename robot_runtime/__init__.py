@@ -13,7 +13,7 @@ from robot_runtime.common.version import VERSION
 
 if TYPE_CHECKING:
     from robot_runtime.actions.discrete import Action
-    from robot_runtime.datasets import load_episodes
+    from robot_runtime.datasets.files import load_episodes
     from robot_runtime.datasets.generate import generate_episodes
     from robot_runtime.env import Env
     from robot_runtime.errors import RuntimeFault

@@ -26,7 +26,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from robot_runtime.datasets import load_episodes
+from robot_runtime.datasets.files import load_episodes
 from robot_runtime.datasets.generate import generate_episodes
 from robot_runtime.env import Env
 from robot_runtime.errors import EpisodeError

@@ -168,7 +168,7 @@ def export(
         robot-runtime scene export apartment --out habitat --episodes val.json.gz
     """
     from robot_runtime.common.console import console
-    from robot_runtime.datasets import load_episodes, save_episodes
+    from robot_runtime.datasets.files import load_episodes, save_episodes
     from robot_runtime.scenes.scene import find_scene, load_scene
     from robot_runtime.tasks.task import load_task
     from sim_bridge.scenes.habitat_export import at_height, export_scene, navmesh_height_m

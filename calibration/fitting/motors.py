@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from calibration.fitting.log_samples import LoggedEpisode, evenly
 from robot_runtime.hal import PoseEstimate, Velocity, Zone
 from robot_runtime.hal.motors import MotorModel
-from robot_runtime.motion.identification import MotorFit, WheelRecord, WheelRecorder, fit_motors
+from robot_runtime.motion.identification import MotorFit, fit_motors
+from robot_runtime.motion.wheel_record import WheelRecord, WheelRecorder
 
 MIN_ACTIONS, MAX_ACTIONS = 12, 30
 """Actions below which no model is fitted, and how many are used at most: more would only take longer."""

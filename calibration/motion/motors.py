@@ -20,8 +20,9 @@ from robot_runtime.common import config
 from robot_runtime.errors import CalibrationFailed
 from robot_runtime.hal import Robot
 from robot_runtime.hal.motors import MAX_DEAD_TIME_S, MAX_LAG_S, MotorModel
-from robot_runtime.motion.identification import LEAST_SLOWNESS_S2_M, PARAMETERS, MotorFit, WheelRecord, fit_motors
+from robot_runtime.motion.identification import LEAST_SLOWNESS_S2_M, PARAMETERS, MotorFit, fit_motors
 from robot_runtime.motion.identification_drive import MOVES, TEST_MOVES, IdentificationDrive
+from robot_runtime.motion.wheel_record import WheelRecord
 from robot_runtime.robots.motor_calibration import KIND, MotorCalibration
 
 RAMPS = 4

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from robot_runtime.campaign.counting import digest
 from robot_runtime.campaign.ledger import sha256_of
-from robot_runtime.campaign.plan import Plan, digest, load_plan, parse_plan
+from robot_runtime.campaign.plan import Plan, load_plan, parse_plan
 from robot_runtime.campaign.schedule import EpisodeName
 from robot_runtime.common import config
 from robot_runtime.common.provenance import software

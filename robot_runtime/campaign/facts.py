@@ -7,23 +7,17 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from robot_runtime.campaign.plan import Kind, Plan
+from robot_runtime.campaign.counting import Kind, kind_of
+from robot_runtime.campaign.plan import Plan
 from robot_runtime.common import config
 from robot_runtime.errors import RecordingError, RuntimeFault
 from robot_runtime.metrics.settings import Rules
 from robot_runtime.recording.reader import LogReader
-from robot_runtime.records import EndReason, EpisodeEnd
-from robot_runtime.scoring.failure_causes import CONTACT_LIMIT
 from robot_runtime.scoring.summary import Maps, score_log
 
 METRICS = ("success", "spl", "soft_spl", "distance_to_goal", "collisions", "steps", "path_length_m", "shortest_path_m")
 RULES = Rules(policy_faults="failure", verdicts="ignore")
 """Rules of scoring: verdicts are counted afterwards, by judge, see :mod:`robot_runtime.campaign.outcomes`."""
-
-LINK_LOST = "policy server:"
-"""Beginning of an end's detail, as is ``CONTACT_LIMIT``; :mod:`robot_runtime.campaign.supervision` writes both."""
-
-_E_STOP = ("e_stop", "wheel_drop")
 
 
 @dataclass(frozen=True)
@@ -143,23 +137,6 @@ def _read(plan: Plan, log: LogReader) -> Facts:
         duration_s=round(((end.stamp_ns if end else last.times.observed_ns) - first.times.observed_ns) / 1e9, 6),
         taken_over=tuple(taken),
     )
-
-
-def kind_of(end: EpisodeEnd) -> Kind | None:
-    """The intervention or fault with which an episode ended; None if policy or task ended it."""
-    if end.reason is EndReason.LOCALIZATION_LOST:
-        return "localization_lost"
-    if end.reason is EndReason.FAULT:
-        if end.detail.startswith(CONTACT_LIMIT):
-            return "contact_limit"
-        if end.detail.startswith(LINK_LOST):
-            return "link_lost"
-        return "policy_fault" if end.of_policy else "device_fault"
-    if end.reason is EndReason.INTERRUPTED:
-        if end.of_policy:
-            return "policy_fault"
-        return "e_stop" if any(word in end.detail for word in _E_STOP) else "interrupted"
-    return None
 
 
 def _light(log: LogReader) -> float | None:

@@ -13,9 +13,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from robot_runtime.campaign.counting import Kind
 from robot_runtime.campaign.facts import Facts
 from robot_runtime.campaign.ledger import LOGS, Entry
-from robot_runtime.campaign.plan import Kind
 from robot_runtime.common import config
 from robot_runtime.errors import ConfigError
 

@@ -21,9 +21,10 @@ from typing import Annotated, Any, Literal, Union
 
 from pydantic import Field
 
+from robot_runtime.campaign.counting import Kind
 from robot_runtime.campaign.ledger import LOGS, Entry, Ledger, is_running, read_ledger, sha256_of
 from robot_runtime.campaign.lines import RULES
-from robot_runtime.campaign.plan import Help, Kind
+from robot_runtime.campaign.plan import Help
 from robot_runtime.campaign.state import Attempt, State, read_state
 from robot_runtime.common import config
 from robot_runtime.common.clock import unix_now_ns

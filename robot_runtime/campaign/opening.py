@@ -6,14 +6,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from robot_runtime.campaign.contents import FIELD, contents_of, episodes_sha256, parse_contents
+from robot_runtime.campaign.counting import changed
 from robot_runtime.campaign.ledger import Entry, Ledger, Sign
 from robot_runtime.campaign.lines import RULES
-from robot_runtime.campaign.plan import Plan, changed, load_plan
+from robot_runtime.campaign.plan import Plan, load_plan
 from robot_runtime.campaign.schedule import EpisodeName
 from robot_runtime.campaign.state import stored_plan
 from robot_runtime.common.clock import utc_now_iso
 from robot_runtime.common.provenance import software
-from robot_runtime.datasets import load_episodes
+from robot_runtime.datasets.files import load_episodes
 from robot_runtime.errors import ConfigError
 from robot_runtime.policies import check_source
 from robot_runtime.recording.log_files import LEDGER_FILE

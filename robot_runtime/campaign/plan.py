@@ -2,74 +2,22 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
 from pydantic import Field
 
+from robot_runtime.campaign.counting import Counting, digest
 from robot_runtime.common import config
 from robot_runtime.errors import ConfigError
 from robot_runtime.placement.offset import Tolerance
 from robot_runtime.policy import PolicySource
 from robot_runtime.tasks.task import Task, load_task
-
-Counts = Literal["failure", "repeat", "ignore"]
-"""Effect of an intervention or a fault on a run: it counts as failed, not at all (it is run again), or as scored."""
-
-Kind = Literal[
-    "help",
-    "takeover",
-    "battery_change",
-    "e_stop",
-    "contact_limit",
-    "localization_lost",
-    "device_fault",
-    "policy_fault",
-    "link_lost",
-    "interrupted",
-    "killed",
-    "start",
-    "damaged",
-    "invalid",
-    "other",
-]
-"""Interventions and faults. ``start``: the robot did not stand where the plan wants it; ``killed``: the log has no end;
-``damaged``: the log cannot be read or scored; ``invalid``: a judge's word; the others are what their names say."""
-
-STRICT: dict[Kind, Counts] = {
-    "help": "failure",
-    "takeover": "failure",
-    "battery_change": "repeat",
-    "e_stop": "failure",
-    "contact_limit": "failure",
-    "localization_lost": "failure",
-    "device_fault": "repeat",
-    "policy_fault": "failure",
-    "link_lost": "repeat",
-    "interrupted": "repeat",
-    "killed": "repeat",
-    "start": "repeat",
-    "damaged": "repeat",
-    "invalid": "repeat",
-    "other": "repeat",
-}
-"""Strict rules: every help is a failure."""
-
-LENIENT: dict[Kind, Counts] = STRICT | {
-    "help": "ignore",
-    "takeover": "ignore",
-    "battery_change": "ignore",
-    "e_stop": "repeat",
-    "localization_lost": "repeat",
-    "other": "ignore",
-}
-"""Lenient rules: nothing counts against a policy that it did not cause."""
 
 SECRETS = ("token",)
 PRESETS = "campaigns"
@@ -184,7 +132,7 @@ class Test:
         metric: metric that is compared, between 0 and 1.
         alpha: probability of a wrong answer.
         sided: ``two``: whether the policies differ; ``one``: whether the second is better than the first.
-        counts: the result that is tested, see :class:`Counting`.
+        counts: the result that is tested, see :class:`~robot_runtime.campaign.counting.Counting`.
         largest: starts after which the campaign ends without an answer.
         least: starts before which it does not end.
     """
@@ -233,25 +181,6 @@ class Judging:
     judges: Annotated[int, Field(ge=0, le=2)] = 0
 
     __pydantic_config__ = config.STRICT
-
-
-@dataclass(frozen=True)
-class Counting:
-    """Exceptions from :data:`STRICT` and :data:`LENIENT`, by kind."""
-
-    strict: dict[Kind, Counts] = field(default_factory=dict)
-    lenient: dict[Kind, Counts] = field(default_factory=dict)
-
-    __pydantic_config__ = config.STRICT
-
-    def rule(self, kind: Kind, view: Literal["strict", "lenient"]) -> Counts:
-        """The effect of a kind."""
-        return (STRICT | self.strict if view == "strict" else LENIENT | self.lenient)[kind]
-
-    def repeated(self, kinds: Iterable[Kind]) -> Kind | None:
-        """The first kind for which the strict or the lenient result needs another run; None for none."""
-        repeating = (kind for kind in kinds if "repeat" in (self.rule(kind, "strict"), self.rule(kind, "lenient")))
-        return next(repeating, None)
 
 
 @dataclass(frozen=True)
@@ -437,13 +366,3 @@ def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]
         old = result.get(key)
         result[key] = merged(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
     return result
-
-
-def digest(value: Any) -> str:
-    """SHA-256 of a JSON value, whatever the order of its keys."""
-    return hashlib.sha256(json.dumps(value, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
-
-
-def changed(here: Mapping[str, Any], there: Mapping[str, Any]) -> list[str]:
-    """Names whose values differ between two mappings."""
-    return sorted(name for name in {*here, *there} if here.get(name) != there.get(name))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from robot_runtime.campaign.plan import Kind
+from robot_runtime.campaign.counting import Kind
 from robot_runtime.campaign.state import Attempt, State
 
 SIGNIFICANT = 0.001

@@ -33,7 +33,7 @@ from robot_runtime.campaign.plan import Plan, PlannedRobot
 from robot_runtime.campaign.supervision import ContactCount, SupervisedPolicy
 from robot_runtime.common import config
 from robot_runtime.common.signals import interrupted_by_signals
-from robot_runtime.datasets import load_episodes
+from robot_runtime.datasets.files import load_episodes
 from robot_runtime.env import Env
 from robot_runtime.errors import ConfigError, DeviceFault, RuntimeFault
 from robot_runtime.estop.requests import wait_for_release

@@ -18,8 +18,10 @@ import yaml
 from typing_extensions import override
 
 from robot_runtime.actions.continuous import Decision
-from robot_runtime.campaign.ledger import Ledger, write_secret
-from robot_runtime.campaign.plan import Plan, PlannedPolicy, digest
+from robot_runtime.campaign.counting import digest
+from robot_runtime.campaign.ledger import Ledger
+from robot_runtime.campaign.plan import Plan, PlannedPolicy
+from robot_runtime.campaign.signing import write_secret
 from robot_runtime.campaign.state import read_state
 from robot_runtime.campaign.supervision import ContactCount, SupervisedPolicy
 from robot_runtime.common import config

@@ -14,9 +14,8 @@ from typing import Any
 
 from typing_extensions import Self
 
-from robot_runtime.campaign.facts import kind_of
+from robot_runtime.campaign.counting import Counting, Kind, changed, digest, kind_of
 from robot_runtime.campaign.ledger import Entry, Ledger
-from robot_runtime.campaign.plan import Counting, Kind, changed, digest
 from robot_runtime.common.provenance import software
 from robot_runtime.errors import ConfigError, RecordingError, writing
 from robot_runtime.recording.json_records import plain

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
 
+from robot_runtime.campaign.counting import Kind
 from robot_runtime.campaign.facts import Facts
 from robot_runtime.campaign.ledger import Entry
 from robot_runtime.campaign.lines import check_line
-from robot_runtime.campaign.plan import Kind, Plan
+from robot_runtime.campaign.plan import Plan
 from robot_runtime.campaign.schedule import EpisodeName, Start, schedule
 from robot_runtime.common import config
 from robot_runtime.errors import ConfigError

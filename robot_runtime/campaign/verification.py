@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from robot_runtime.campaign.contents import FIELD, Contents, contents_of, parse_contents
-from robot_runtime.campaign.ledger import Entry, is_signed, parse_line, read_bytes
+from robot_runtime.campaign.counting import changed, digest
+from robot_runtime.campaign.ledger import Entry, parse_line, read_bytes
 from robot_runtime.campaign.lines import RULES, check_line
 from robot_runtime.campaign.outcomes import (
     VIEWS,
@@ -29,10 +30,11 @@ from robot_runtime.campaign.outcomes import (
     values,
     values_with_given_up,
 )
-from robot_runtime.campaign.plan import Plan, changed, digest
+from robot_runtime.campaign.plan import Plan
 from robot_runtime.campaign.repetition import weigh
 from robot_runtime.campaign.schedule import EpisodeName
 from robot_runtime.campaign.sealing import check_commitments, sealed_policies
+from robot_runtime.campaign.signing import is_signed
 from robot_runtime.campaign.state import State, stored_plan
 from robot_runtime.campaign.verified_clock import What, check_times
 from robot_runtime.campaign.verified_logs import LogCheck, is_linked, versions, without_none

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from robot_runtime.campaign.contents import Contents
+from robot_runtime.campaign.counting import changed
 from robot_runtime.campaign.facts import Facts, facts_of
 from robot_runtime.campaign.ledger import CLOCK_TOLERANCE_S, LOGS, Entry, sha256_of
 from robot_runtime.campaign.outcomes import same
-from robot_runtime.campaign.plan import Plan, changed
+from robot_runtime.campaign.plan import Plan
 from robot_runtime.campaign.state import Attempt, State
 from robot_runtime.campaign.verified_clock import What
 from robot_runtime.common import config

@@ -42,7 +42,7 @@ def generate(
         robot-runtime episodes generate --out objects.json.gz --scene scenes/house --task objectnav_habitat2020
     """
     from robot_runtime.common.console import console
-    from robot_runtime.datasets import save_episodes
+    from robot_runtime.datasets.files import save_episodes
     from robot_runtime.datasets.generate import generate_episodes
     from robot_runtime.scenes.scene import find_scene, load_scene
     from robot_runtime.tasks.task import load_task
@@ -66,7 +66,7 @@ def info(
     from rich.table import Table
 
     from robot_runtime.common.console import console
-    from robot_runtime.datasets import iter_episodes
+    from robot_runtime.datasets.files import iter_episodes
 
     lengths: list[float] = []
     ids, scenes, categories = Counter[str](), Counter[str](), Counter[str]()
@@ -106,7 +106,7 @@ def validate(
         robot-runtime episodes validate val.json.gz --scene apartment --strict
     """
     from robot_runtime.common.console import console
-    from robot_runtime.datasets import companion_problems, iter_readable
+    from robot_runtime.datasets.files import companion_problems, iter_readable
     from robot_runtime.datasets.validate import MIN_RATIO
     from robot_runtime.datasets.validate import validate as check
     from robot_runtime.errors import EpisodeError

@@ -269,7 +269,7 @@ class EpisodeOptions:
 
     def _read(self, unreadable: list[RuntimeFault] | None) -> list[Episode]:
         """The episodes of the file."""
-        from robot_runtime.datasets import iter_readable
+        from robot_runtime.datasets.files import iter_readable
 
         assert self.episodes is not None
         read = []

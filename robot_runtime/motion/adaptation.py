@@ -13,7 +13,7 @@ import numpy as np
 
 from robot_runtime.common.clock import NS_PER_S
 from robot_runtime.hal.motors import MAX_DEAD_TIME_S, MAX_LAG_S, KnownMotors, MotorModel
-from robot_runtime.motion.identification import WheelRecord
+from robot_runtime.motion.wheel_record import WheelRecord
 
 LEAST_M = 0.15
 """A leg in which a wheel has less to cover is too short: a start against friction loses several millimeters."""

@@ -13,7 +13,7 @@ from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import CalibrationFailed
 from robot_runtime.hal import Base, BaseState, Velocity
 from robot_runtime.hal.motors import MAX_DEAD_TIME_S
-from robot_runtime.motion.identification import WheelRecord, WheelRecorder
+from robot_runtime.motion.wheel_record import WheelRecord, WheelRecorder
 
 RAMP_M_S2 = 0.1
 """Ramp slow enough for the time of a wheel's start to show its threshold."""

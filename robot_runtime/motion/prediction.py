@@ -14,7 +14,7 @@ from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import DeviceFault
 from robot_runtime.hal import BaseState, Velocity
 from robot_runtime.hal.motors import MotorModel
-from robot_runtime.motion.identification import WheelRecorder
+from robot_runtime.motion.wheel_record import WheelRecorder
 
 HISTORY_S = 1.5
 """Duration beyond the largest dead time and the latest report that a base may have."""

@@ -18,7 +18,7 @@ from habitat.core.benchmark import Benchmark
 from habitat_baselines.agents import ppo_agents, simple_agents
 
 from robot_runtime.actions.discrete import Action
-from robot_runtime.datasets import load_episodes, save_episodes
+from robot_runtime.datasets.files import load_episodes, save_episodes
 from robot_runtime.datasets.generate import generate_episodes
 from robot_runtime.env import Env
 from robot_runtime.errors import ConfigError

@@ -12,7 +12,7 @@ import yaml
 from ros_processes import Master, Program
 
 from robot_runtime.common.geometry import SE2
-from robot_runtime.datasets import save_episodes
+from robot_runtime.datasets.files import save_episodes
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import EndReason
 from robot_runtime.scoring.summary import score_log

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from small_flat import flat
 
-from robot_runtime.datasets import load_episodes, save_episodes
+from robot_runtime.datasets.files import load_episodes, save_episodes
 from robot_runtime.datasets.validate import validate
 from robot_runtime.scenes.geodesic import GeodesicMap
 from robot_runtime.scenes.scene import Scene

@@ -115,7 +115,7 @@ def episode_kinds(folder: Path) -> list[Kind]:
         rearrange_document,
     )
 
-    from robot_runtime.datasets import iter_episodes, load_episodes
+    from robot_runtime.datasets.files import iter_episodes, load_episodes
     from robot_runtime.datasets.pickle_sandbox import PlainDataCheck, Refused, unpickle
     from robot_runtime.scenes.occupancy_map import OccupancyMap
     from robot_runtime.scenes.scene import load_scene

@@ -263,7 +263,7 @@ def _preset(bag: BagReader) -> str:
 
 
 def _episode(path: Path, wanted: str | None) -> Episode:
-    from robot_runtime.datasets import load_episodes
+    from robot_runtime.datasets.files import load_episodes
 
     loaded = [episode for episode in load_episodes(path) if wanted in (None, episode.id)]
     if len(loaded) != 1:

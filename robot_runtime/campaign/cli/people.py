@@ -38,8 +38,9 @@ def plan(
     from rich.table import Table
 
     from robot_runtime.campaign.contents import contents_of, published
+    from robot_runtime.campaign.counting import digest
     from robot_runtime.campaign.opening import episode_names
-    from robot_runtime.campaign.plan import digest, load_plan
+    from robot_runtime.campaign.plan import load_plan
     from robot_runtime.campaign.schedule import schedule
     from robot_runtime.common.console import console
     from robot_runtime.errors import writing

@@ -7,8 +7,8 @@ import shutil
 from collections.abc import Callable
 from typing import Any
 
+from robot_runtime.campaign.counting import digest
 from robot_runtime.campaign.ledger import sha256_of
-from robot_runtime.campaign.plan import digest
 from robot_runtime.campaign.state import stored_plan
 from robot_runtime.recording.log_files import LEDGER_FILE
 from tests.benchmarks.runtime.campaign_frauds import Forger, Fraud, Line, entry_of

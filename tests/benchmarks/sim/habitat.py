@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 from robot_runtime.common.clock import Stopwatch
-from robot_runtime.datasets import save_episodes
+from robot_runtime.datasets.files import save_episodes
 from robot_runtime.datasets.generate import generate_episodes
 from robot_runtime.scenes.scene import find_scene, load_scene
 from robot_runtime.tasks.task import load_task

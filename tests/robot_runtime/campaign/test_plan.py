@@ -11,7 +11,8 @@ from robot_runtime.campaign.opening import check_plan, check_same
 from robot_runtime.campaign.plan import Battery, load_plan
 from robot_runtime.common import config
 from robot_runtime.common.geometry import SE2
-from robot_runtime.datasets import load_episodes, native_yaml
+from robot_runtime.datasets import native_yaml
+from robot_runtime.datasets.files import load_episodes
 from robot_runtime.errors import ConfigError, EpisodeError, RuntimeFault
 
 CAMPAIGNS_PAGE = Path(__file__).parents[3] / "docs/how-to/campaigns.md"

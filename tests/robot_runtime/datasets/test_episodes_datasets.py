@@ -26,7 +26,8 @@ from small_flat import flat, pointnav_task
 from test_episodes_formats import objectnav_document, robothor_record
 
 from robot_runtime.common.geometry import SE2
-from robot_runtime.datasets import iter_episodes, load_episodes, native_yaml, save_episodes
+from robot_runtime.datasets import native_yaml
+from robot_runtime.datasets.files import iter_episodes, load_episodes, save_episodes
 from robot_runtime.datasets.generate import generate_episodes
 from robot_runtime.datasets.io import parse, read_json, write_json
 from robot_runtime.errors import EpisodeError

@@ -18,7 +18,7 @@ from raising import raises_naming
 from small_flat import flat, objectnav_task, pointnav_task
 
 from robot_runtime.common.geometry import SE2, thor_to_ros_position
-from robot_runtime.datasets import load_episodes, save_episodes
+from robot_runtime.datasets.files import load_episodes, save_episodes
 from robot_runtime.datasets.io import parse, read_json
 from robot_runtime.errors import EpisodeError
 from robot_runtime.task_kinds.objectnav import format_habitat as habitat_objectnav

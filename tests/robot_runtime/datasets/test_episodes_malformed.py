@@ -19,7 +19,7 @@ from raising import raises_naming
 from test_episodes_formats import objectnav_document, pointnav_record, robothor_record
 
 from robot_runtime.common import bounded
-from robot_runtime.datasets import iter_episodes, load_episodes
+from robot_runtime.datasets.files import iter_episodes, load_episodes
 from robot_runtime.errors import EpisodeError
 from robot_runtime.task_kinds.rearrangement import format_ithor as ithor_rearrangement
 from robot_runtime.tasks.episode import Episode

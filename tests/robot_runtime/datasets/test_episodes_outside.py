@@ -10,7 +10,8 @@ import outside_packages
 import pytest
 import yaml
 
-from robot_runtime.datasets import load_episodes, native_yaml
+from robot_runtime.datasets import native_yaml
+from robot_runtime.datasets.files import load_episodes
 from robot_runtime.datasets.findings import FINDINGS
 from robot_runtime.datasets.validate import all_checks, validate
 from robot_runtime.errors import EpisodeError

@@ -12,7 +12,7 @@ import outside_packages
 import pytest
 from small_flat import pointnav_task
 
-from robot_runtime.datasets import load_episodes, save_episodes
+from robot_runtime.datasets.files import load_episodes, save_episodes
 from robot_runtime.datasets.formats import FORMATS, usable_formats
 from robot_runtime.errors import EpisodeError
 

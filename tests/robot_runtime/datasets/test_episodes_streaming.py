@@ -25,7 +25,7 @@ from episode_documents import (
 from raising import raises_naming
 from test_episodes_formats import objectnav_document, pointnav_record, robothor_record
 
-from robot_runtime.datasets import iter_episodes, iter_readable, load_episodes
+from robot_runtime.datasets.files import iter_episodes, iter_readable, load_episodes
 from robot_runtime.datasets.io import write_json
 from robot_runtime.datasets.streaming import outline
 from robot_runtime.errors import EpisodeError
@@ -134,7 +134,7 @@ def test_so_it_is_with_yaml(tmp_path: Path) -> None:
 MEASURE = """
 import sys, tracemalloc
 from pathlib import Path
-from robot_runtime.datasets import iter_episodes
+from robot_runtime.datasets.files import iter_episodes
 path = Path(sys.argv[1])
 next(iter_episodes(path))  # what is made once, such as the schemas' validators, is not the reading's
 tracemalloc.start()

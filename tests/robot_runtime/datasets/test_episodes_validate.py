@@ -18,7 +18,7 @@ from test_episodes_formats import objectnav_document, pointnav_record, robothor_
 
 from robot_runtime.cli.main import run_command
 from robot_runtime.common.geometry import SE2
-from robot_runtime.datasets import iter_readable, load_episodes
+from robot_runtime.datasets.files import iter_readable, load_episodes
 from robot_runtime.datasets.io import parse, write_json
 from robot_runtime.datasets.validate import all_checks, validate
 from robot_runtime.scenes.objects import ObjectPose

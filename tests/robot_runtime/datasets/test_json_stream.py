@@ -17,7 +17,7 @@ from raising import raises_naming
 from test_episodes_formats import objectnav_document, pointnav_record, robothor_record
 
 from robot_runtime.cli.main import run_command
-from robot_runtime.datasets import iter_readable, load_episodes, save_episodes
+from robot_runtime.datasets.files import iter_readable, load_episodes, save_episodes
 from robot_runtime.datasets.json_stream import JsonStream
 from robot_runtime.errors import EpisodeError
 from robot_runtime.tasks.episode import Episode

@@ -17,8 +17,9 @@ from robot_runtime.hal import Velocity
 from robot_runtime.hal.motors import KOBUKI_MOTORS, MotorModel
 from robot_runtime.hal.simulated_motors import MotorOptions, SimulatedMotors
 from robot_runtime.hal.wheel_motor import WheelMotor
-from robot_runtime.motion.identification import PARAMETERS, MotorFit, WheelRecord, WheelRecorder, fit_motors
+from robot_runtime.motion.identification import PARAMETERS, MotorFit, fit_motors
 from robot_runtime.motion.identification_drive import IdentificationDrive
+from robot_runtime.motion.wheel_record import WheelRecord, WheelRecorder
 from robot_runtime.motion.wheel_simulation import wheel_positions
 
 TICK_S = 0.02

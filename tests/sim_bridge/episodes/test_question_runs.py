@@ -12,7 +12,7 @@ from detector_files import boxes
 from robot_runtime.cli.main import run_command
 from robot_runtime.common import config
 from robot_runtime.common.geometry import SE2
-from robot_runtime.datasets import save_episodes
+from robot_runtime.datasets.files import save_episodes
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import ANSWER, EVIDENCE
 from robot_runtime.scenes.scene import find_scene, load_scene

@@ -13,7 +13,7 @@ import typer
 from raising import raises_naming
 from typer.testing import CliRunner
 
-from robot_runtime.datasets import load_episodes
+from robot_runtime.datasets.files import load_episodes
 from robot_runtime.errors import ConfigError, EpisodeError
 from robot_runtime.scenes.scene import Scene, find_scene, load_scene
 from robot_runtime.task_kinds.eqa.cli import register

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from raising import raises_naming
 
-from robot_runtime.datasets import iter_readable, load_episodes
+from robot_runtime.datasets.files import iter_readable, load_episodes
 from robot_runtime.errors import EpisodeError, SceneError
 from robot_runtime.scenes.geodesic import GeodesicMap
 from robot_runtime.scenes.occupancy_map import Cell, OccupancyMap

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from raising import raises_naming
 
 from robot_runtime.cli.main import run_command
-from robot_runtime.datasets import load_episodes
+from robot_runtime.datasets.files import load_episodes
 from robot_runtime.datasets.io import read_json
 from robot_runtime.datasets.pickle_reading import read_pickle
 from robot_runtime.datasets.pickle_sandbox import PlainDataCheck, Refused, unpickle

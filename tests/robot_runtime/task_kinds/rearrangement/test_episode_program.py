@@ -10,7 +10,8 @@ import pytest
 
 from robot_runtime.common import config
 from robot_runtime.common.geometry import SE2
-from robot_runtime.datasets import load_episodes, native_yaml
+from robot_runtime.datasets import native_yaml
+from robot_runtime.datasets.files import load_episodes
 from robot_runtime.errors import EpisodeError
 from robot_runtime.scenes.objects import ObjectPose
 from robot_runtime.task_kinds.rearrangement.task import Layout

@@ -13,7 +13,7 @@ from carrying_world import CarryingWorld
 from tidy_flat import BALL, BOWL, CRATE, NEEDLE, OBJECTS, RUG, TABLE, tidy_flat
 
 from robot_runtime.common.geometry import SE2
-from robot_runtime.datasets import load_episodes, save_episodes
+from robot_runtime.datasets.files import load_episodes, save_episodes
 from robot_runtime.datasets.generate import generate_episodes
 from robot_runtime.datasets.validate import validate
 from robot_runtime.errors import EpisodeError

@@ -13,7 +13,7 @@ from synthetic import FORWARD, STOP
 from test_vln_scores import vln_header
 
 from robot_runtime.cli.main import run_command
-from robot_runtime.datasets import companion_problems, iter_readable, load_episodes
+from robot_runtime.datasets.files import companion_problems, iter_readable, load_episodes
 from robot_runtime.datasets.io import write_json
 from robot_runtime.datasets.validate import Report, validate
 from robot_runtime.scoring.report.terminal_table import reference_lines

@@ -27,7 +27,7 @@ from same_view import assert_same_view
 from robot_runtime.actions.continuous import Control, VelocityCommand, VelocityControl
 from robot_runtime.cli.main import run_command
 from robot_runtime.common.geometry import SE2, ros_to_habitat_position, yaw_to_habitat_quaternion
-from robot_runtime.datasets import load_episodes
+from robot_runtime.datasets.files import load_episodes
 from robot_runtime.errors import InvalidStart, SceneError
 from robot_runtime.hal.lens import Lens
 from robot_runtime.records import Outcome

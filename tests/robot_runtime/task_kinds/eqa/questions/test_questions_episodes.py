@@ -12,7 +12,7 @@ from raising import raises_naming
 
 from robot_runtime.actions.discrete import Action
 from robot_runtime.common.geometry import SE2, wrap_angle
-from robot_runtime.datasets import load_episodes
+from robot_runtime.datasets.files import load_episodes
 from robot_runtime.errors import EpisodeError
 from robot_runtime.task_kinds.eqa import format_mp3d as mp3d_eqa
 from robot_runtime.task_kinds.eqa.questions import FEW_SCENES, QuestionSet, generate_questions
