@@ -21,7 +21,7 @@ from sim_bridge.scenes.decompose import DecompositionSettings
 from sim_bridge.scenes.decomposition_worker import DecompositionWorker
 from sim_bridge.scenes.mjcf import House, is_mjcf
 from sim_bridge.scenes.occupancy import occupancy_from_assets
-from sim_bridge.scenes.pieces import Piece, Up, all_triangles, read_pieces
+from sim_bridge.scenes.pieces import WORLD_FORMATS, Piece, Up, all_triangles, read_pieces
 from sim_bridge.scenes.progress import Progress, silent
 from sim_bridge.scenes.raster import Grid, mark_triangles
 from sim_bridge.scenes.rooms import find_rooms, room_of
@@ -82,9 +82,12 @@ def import_scene(
     report("reading meshes", 0, 1)
     rooms: tuple[Room, ...] = ()
     if source.suffix.lower() == ".xml" and is_mjcf(source):
+        _refuse_unused(source, options, ())
         house = House(source, notes)
         pieces, rooms = house.pieces(), house.rooms()
     else:
+        world = source.suffix.lower() in WORLD_FORMATS
+        _refuse_unused(source, options, ("models", "skip_missing") if world else ("up", "scale"))
         pieces = read_pieces(
             source, options.models, options.skip_missing, options.up, options.scale, notes, options.placement
         )
@@ -101,6 +104,17 @@ def import_scene(
         if options.view_points:
             write_view_points(draft, report)
     return list(dict.fromkeys((*notes, *writer.notes)))
+
+
+def _refuse_unused(source: Path, options: ImportOptions, read: tuple[str, ...]) -> None:
+    """Raise ``SceneError`` for an option that a source of this kind does not read: it states these things itself."""
+    default = ImportOptions()
+    for name in ("models", "skip_missing", "up", "scale"):
+        if name not in read and getattr(options, name) != getattr(default, name):
+            raise SceneError(
+                f"{source}: --{name.replace('_', '-')} is not for {source.suffix} files",
+                "leave it out; what the file states itself is changed in the file",
+            )
 
 
 def _write_map(folder: Path, file: SceneFile, options: ImportOptions, rooms: tuple[Room, ...]) -> None:

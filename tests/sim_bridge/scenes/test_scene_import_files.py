@@ -305,6 +305,24 @@ def test_identifiers_are_unique_and_plain() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("name", "options", "named"),
+    [
+        ("house.xml", ImportOptions(scale=0.001), "--scale"),
+        ("house.xml", ImportOptions(models=(Path("models"),)), "--models"),
+        ("house.world", ImportOptions(up="y"), "--up"),
+        ("house.glb", ImportOptions(skip_missing=True), "--skip-missing"),
+    ],
+)
+def test_an_option_that_the_source_does_not_read_is_refused(
+    tmp_path: Path, name: str, options: ImportOptions, named: str
+) -> None:
+    (tmp_path / name).write_text("<mujoco/>")
+    with raises_naming(SceneError, name, named):
+        import_scene(tmp_path / name, tmp_path / "scene", options)
+    assert not (tmp_path / "scene").exists()
+
+
 def test_command_imports_and_computes_view_points_again(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     source = tmp_path / "flat.glb"
     flat().export(source)
