@@ -62,7 +62,7 @@ _MODULES = {
     "RuntimeFault": "errors",
     "Subscriber": "records",
     "generate_episodes": "datasets.generate",
-    "load_episodes": "datasets",
+    "load_episodes": "datasets.files",
     "load_policy": "policies",
     "load_robot": "robots.loader",
     "load_scene": "scenes.scene",

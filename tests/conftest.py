@@ -46,7 +46,7 @@ def _warm_up() -> None:
 
 
 REPEATED = 2
-"""How often a failed test that is ``in_real_time`` is repeated: another program may have had the computer when it was due."""
+"""How often a failed test that is ``in_real_time`` is repeated: another program may have had the computer."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

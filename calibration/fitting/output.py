@@ -7,8 +7,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from calibration.fitting import table
 from calibration.fitting.fit import RobotFit
 from calibration.fitting.plots import write_plots
@@ -16,6 +14,7 @@ from calibration.fitting.simulator_options import Setting, options
 from calibration.motion.action_errors import deviations
 from calibration.motion.motors import calibration_of
 from robot_runtime.common import config
+from robot_runtime.common.yaml_text import dump_yaml
 from robot_runtime.errors import writing
 from robot_runtime.motion.identification import MotorFit
 from robot_runtime.recording.json_records import plain
@@ -36,7 +35,7 @@ def write_fit(folder: Path, fit: RobotFit, settings: list[Setting], valid_days: 
             write_calibration(folder / "motors.yaml", _motor_stamp(fit, motors, valid_days), _motors(motors))
         robot = {"name": f"{fit.robot.partition('@')[0]}-fitted", "driver": DRIVER, "options": options(settings)}
         head = f"# Fitted to the logs of {fit.robot!r} by `robot-runtime fit`; what each option is worth: fit.json\n"
-        body = yaml.safe_dump(plain(robot), sort_keys=False, default_flow_style=None, width=120)
+        body = dump_yaml(plain(robot), default_flow_style=None, width=120)
         (folder / "robot.yaml").write_text(head + body, encoding="utf-8")
         document = json.dumps(plain(as_document(fit, settings)), indent=2, allow_nan=False)
         (folder / "fit.json").write_text(document + "\n", encoding="utf-8")

@@ -13,12 +13,11 @@ from dataclasses import replace
 from itertools import dropwhile
 from pathlib import Path
 
-import yaml
-
 from robot_runtime.campaign.ledger import read_ledger
 from robot_runtime.campaign.plan import Plan, PlannedRobot
 from robot_runtime.campaign.sealing import seal
 from robot_runtime.common.clock import SystemClock, wait_for
+from robot_runtime.common.yaml_text import dump_yaml
 from robot_runtime.errors import ConfigError, DeviceFault, writing
 from robot_runtime.recording.log_files import LEDGER_FILE
 
@@ -54,7 +53,7 @@ def rehearse(plan: Plan, out: Path, robot: str, first_port: int, tell: Callable[
     key, sealed, campaign, copy = (out / name for name in ("key.yaml", "plan.yaml", "campaign", "copy"))
     public = seal(replace(plan, robots=robots, judging=replace(plan.judging, judges=0)), key, first_port=first_port)
     with writing(sealed):
-        sealed.write_text(yaml.safe_dump(public.document(), sort_keys=False), encoding="utf-8")
+        sealed.write_text(dump_yaml(public.document()), encoding="utf-8")
     tell(f"sealed: {', '.join(public.policies)}; only {key} states who they are")
     with _served(key, first_port, len(public.policies)):
         run = _start("run", sealed, "--out", campaign)

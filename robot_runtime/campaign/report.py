@@ -13,13 +13,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import yaml
 from markupsafe import Markup
 
 from robot_runtime.campaign.facts import METRICS
 from robot_runtime.campaign.outcomes import VIEWS, Answer, RunningAnswer, answer, sentence, value, values
 from robot_runtime.campaign.state import Attempt, State
 from robot_runtime.campaign.verification import Verification
+from robot_runtime.common.yaml_text import dump_yaml
 from robot_runtime.errors import ConfigError, RecordingError, writing
 from robot_runtime.metrics.settings import Rules
 from robot_runtime.scoring.failure_causes import FailureCause, cause_text
@@ -151,7 +151,7 @@ def _page(verified: Verification, scores: Mapping[str, list[EpisodeScore]]) -> s
         judges=_judges(state),
         remarks=[(attempt.name, by, text) for attempt in state.attempts.values() for by, text in attempt.remarks],
         starts=[_start(state, number, names, causes) for number in sorted(state.by_start)],
-        plan_text=yaml.safe_dump(plan.document(), sort_keys=False, allow_unicode=True),
+        plan_text=dump_yaml(plan.document()),
     )
 
 

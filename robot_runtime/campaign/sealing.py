@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import yaml
 from typing_extensions import override
 
 from robot_runtime.actions.continuous import Decision
@@ -26,6 +25,7 @@ from robot_runtime.campaign.state import read_state
 from robot_runtime.campaign.supervision import ContactCount, SupervisedPolicy
 from robot_runtime.common import config
 from robot_runtime.common.clock import Clock, SystemClock, seconds_to_ns
+from robot_runtime.common.yaml_text import dump_yaml
 from robot_runtime.errors import ConfigError
 from robot_runtime.policies import load_source
 from robot_runtime.policies.wrapper import PolicyWrapper
@@ -108,7 +108,7 @@ def seal(plan: Plan, key_path: Path, host: str = "127.0.0.1", first_port: int = 
             files = None if loaded.source is None else loaded.source.digest
         sealed[f"P{number}"] = SealedPolicy(name, policy, secrets.token_hex(32), files)
     key = Key(plan.name, plan.task, sealed)
-    write_secret(key_path, yaml.safe_dump(config.unparse(key), sort_keys=False))
+    write_secret(key_path, dump_yaml(config.unparse(key)))
     public = {
         name: PlannedPolicy(commitment=policy.commitment, server=f"ws://{host}:{first_port + number}")
         for number, (name, policy) in enumerate(sealed.items())

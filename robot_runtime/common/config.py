@@ -18,7 +18,6 @@ from typing import Annotated, Any, TypeVar, cast, get_args, get_origin, get_type
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from robot_runtime.common import field_errors, quantities
-from robot_runtime.common.yaml_text import SHORT_FLOAT as SHORT_FLOAT
 from robot_runtime.common.yaml_text import parse_yaml as parse_yaml
 from robot_runtime.common.yaml_text import read_yaml as read_yaml
 from robot_runtime.errors import ConfigError, DriverMissing

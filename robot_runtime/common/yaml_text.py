@@ -16,7 +16,7 @@ import yaml
 from robot_runtime.errors import ConfigError
 
 SHORT_FLOAT = re.compile(r"^[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+$")
-"""Text that YAML 1.2 and :func:`read_yaml` read as a number and PyYAML's writers leave unquoted: 1e-3."""
+"""Text that YAML 1.2 and :func:`read_yaml` read as a number and PyYAML's own writers leave unquoted: 1e-3."""
 
 _SURPRISING = re.compile(r"^[-+]?(0[0-7_]+$|0b|[0-9][0-9_]*:)")
 """Octal, binary and base-60 numbers of YAML 1.1, which people and YAML 1.2 read otherwise: 030 is 24, 1:30 is 90."""
@@ -85,6 +85,24 @@ class _Loader(FASTEST_LOADER):  # type: ignore[misc, valid-type]
 
 
 _Loader.add_implicit_resolver("tag:yaml.org,2002:float", SHORT_FLOAT, list("-+0123456789"))
+
+
+class YamlDumper(yaml.SafeDumper):
+    """Writer that quotes every text that would be read as a number, such as the commit 2750131761e4."""
+
+
+YamlDumper.add_implicit_resolver("tag:yaml.org,2002:float", SHORT_FLOAT, list("-+0123456789"))
+
+
+def dump_yaml(document: Any, dumper: type[YamlDumper] = YamlDumper, **style: Any) -> str:
+    """YAML that :func:`read_yaml` reads as the same document, by default in the document's own order.
+
+    Args:
+        document: mappings, lists, texts, numbers, booleans and None.
+        dumper: writer, for other forms of lists and aliases.
+        style: options of ``yaml.dump``.
+    """
+    return str(yaml.dump(document, Dumper=dumper, **({"sort_keys": False, "allow_unicode": True} | style)))
 
 
 def read_yaml(path: Path) -> Any:

@@ -47,8 +47,9 @@ import yaml
 from pydantic import ConfigDict, Field, JsonValue, TypeAdapter
 from typing_extensions import NotRequired, TypedDict
 
-from robot_runtime.common.config import SHORT_FLOAT, read_yaml
+from robot_runtime.common.config import read_yaml
 from robot_runtime.common.geometry import SE2
+from robot_runtime.common.yaml_text import YamlDumper, dump_yaml
 from robot_runtime.datasets.io import Finite, Id, Vector3, checked, episode_at
 from robot_runtime.errors import ConfigError, EpisodeError
 from robot_runtime.tasks import payloads
@@ -142,7 +143,7 @@ def save(path: Path, episodes: Sequence[Episode]) -> None:
     if shared is not None:
         document["scene"] = shared
     document["episodes"] = [_record(episode, shared) for episode in episodes]
-    text = yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
+    text = dump_yaml(document, _Dumper, width=120)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
@@ -264,7 +265,7 @@ def _goal_record(goal: Goal) -> dict[str, Any]:
     return record
 
 
-class _Dumper(yaml.SafeDumper):
+class _Dumper(YamlDumper):
     """Dumper that writes lists of numbers on one line, and no aliases."""
 
     def ignore_aliases(self, data: Any) -> bool:
@@ -283,5 +284,3 @@ def _represent_float(dumper: _Dumper, data: float) -> yaml.Node:
 _Dumper.add_representer(list, _represent_list)
 # numpy's floats are subclasses of float that the dumper does not know.
 _Dumper.add_multi_representer(float, _represent_float)
-# Texts such as 1e3 are written with quotes.
-_Dumper.add_implicit_resolver("tag:yaml.org,2002:float", SHORT_FLOAT, list("-+0123456789"))

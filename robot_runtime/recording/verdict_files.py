@@ -10,10 +10,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
-import yaml
-
 from robot_runtime.common import config
 from robot_runtime.common.clock import utc_now_iso
+from robot_runtime.common.yaml_text import dump_yaml
 from robot_runtime.errors import ConfigError, RecordingError
 from robot_runtime.recording.durable_file import sync_folder
 from robot_runtime.recording.json_records import plain
@@ -125,7 +124,7 @@ def _write(path: Path, verdicts: Verdicts) -> None:
     document = asdict(verdicts) | {"statements": [_written(verdict) for verdict in verdicts.statements]}
     unfinished = path.with_name(f"{path.name}.part")
     try:
-        text = yaml.safe_dump(plain(document), sort_keys=False, allow_unicode=True)
+        text = dump_yaml(plain(document))
         with unfinished.open("w", encoding="utf-8") as file:
             file.write(text)
             file.flush()

@@ -31,11 +31,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
-
 from robot_runtime.common import config
 from robot_runtime.common.clock import utc_now_iso
 from robot_runtime.common.provenance import provenance
+from robot_runtime.common.yaml_text import dump_yaml
 from robot_runtime.errors import AlteredCalibration, CalibrationError, ExpiredCalibration, ForeignCalibration
 
 STAMP = "calibration"
@@ -134,7 +133,7 @@ def write_calibration(path: Path, stamp: Stamp, content: Mapping[str, Any]) -> C
     signed = replace(stamp, sha256=_digest({STAMP: config.unparse(signed), **plain}))
     path.parent.mkdir(parents=True, exist_ok=True)
     scratch = path.with_name(f".{path.name}.{os.getpid()}")
-    text = yaml.safe_dump({STAMP: config.unparse(signed), **plain}, sort_keys=False, allow_unicode=True, width=120)
+    text = dump_yaml({STAMP: config.unparse(signed), **plain}, width=120)
     scratch.write_text(text, encoding="utf-8")
     scratch.replace(path)
     return CalibrationFile(path, signed, plain)

@@ -16,13 +16,13 @@ from typing import Any, Literal
 
 import cv2
 import numpy as np
-import yaml
 from numpy.typing import NDArray
 from scipy import ndimage
 
 from robot_runtime.common import config, image_files
 from robot_runtime.common.bounded import TooLarge
 from robot_runtime.common.quantities import Resolution
+from robot_runtime.common.yaml_text import dump_yaml
 from robot_runtime.errors import SceneError
 
 
@@ -171,7 +171,7 @@ class OccupancyMap:
         """Write ``path`` (``….yaml``) and the image next to it (``….pgm``)."""
         image_path = path.with_suffix(".pgm")
         image_path.write_bytes(self.to_pgm())
-        path.write_text(yaml.safe_dump(self.to_document(image_path.name), sort_keys=False), encoding="utf-8")
+        path.write_text(dump_yaml(self.to_document(image_path.name)), encoding="utf-8")
 
     def to_document(self, image: str) -> dict[str, Any]:
         """The content of ``map.yaml`` for an image of that name."""

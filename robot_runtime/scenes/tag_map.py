@@ -25,12 +25,12 @@ from typing import Any, Literal
 
 import cv2
 import numpy as np
-import yaml
 from numpy.typing import NDArray
 
 from robot_runtime.common import config
 from robot_runtime.common.quantities import MapCoordinate, TagSize
 from robot_runtime.common.transforms import Matrix, Offset, Point3
+from robot_runtime.common.yaml_text import dump_yaml
 from robot_runtime.errors import ConfigError
 from robot_runtime.scenes.scene import Scene
 
@@ -135,8 +135,8 @@ def write_tag_map(path: Path, tags: TagMap) -> None:
     document = config.unparse(tags)
     lines = [_tag_line(tag) for tag in document.pop("tags")]
     survey = document.pop("survey")
-    head = yaml.safe_dump(document, sort_keys=False)
-    tail = yaml.safe_dump({"survey": survey}, sort_keys=False, allow_unicode=True, width=120)
+    head = dump_yaml(document)
+    tail = dump_yaml({"survey": survey}, width=120)
     path.write_text(head + "tags:\n" + "".join(f"- {line}\n" for line in lines) + tail, encoding="utf-8")
 
 
@@ -158,7 +158,7 @@ def find_tag_map(name: str, scene: Scene | None, where: str) -> Path:
 
 
 def _tag_line(tag: dict[str, Any]) -> str:
-    return yaml.safe_dump(tag, sort_keys=False, default_flow_style=True, width=1000).strip()
+    return dump_yaml(tag, default_flow_style=True, width=1000).strip()
 
 
 def unit_corners() -> NDArray[np.float64]:

@@ -13,6 +13,7 @@ import yaml
 from numpy.typing import NDArray
 from PIL import Image
 
+from robot_runtime.common.yaml_text import YamlDumper, dump_yaml
 from robot_runtime.scenes.scene import SceneFile
 
 Array = NDArray[np.float64]
@@ -21,11 +22,11 @@ Array = NDArray[np.float64]
 def save_scene_file(path: Path, file: SceneFile) -> None:
     """Write ``scene.yaml``; fields that hold their default are left out, short lists stand on one line."""
     document = _plain(file)
-    text = yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
+    text = dump_yaml(document, _Dumper, width=120)
     path.write_text(text, encoding="utf-8")
 
 
-class _Dumper(yaml.SafeDumper):
+class _Dumper(YamlDumper):
     """Lists of numbers in flow style, everything else in block style."""
 
 

@@ -20,11 +20,11 @@ from typing import Annotated
 import numpy as np
 import torch
 import typer
-import yaml
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from robot_runtime.common.clock import Stopwatch
+from robot_runtime.common.yaml_text import dump_yaml
 from robot_runtime.parallel.map import Workers
 from robot_runtime.policies.package.vocabulary import Vocabulary, question_tokens
 from robot_runtime.scenes.scene import load_scene
@@ -307,7 +307,7 @@ def export_answerer(encoder: Encoder, answerer: Answerer, scale: tuple[Tensor, T
     example = (torch.zeros(1, WORDS, dtype=torch.int64), torch.zeros(count, SIDE, SIDE, 3, dtype=torch.uint8))
     export_network(network, example, ("question", "frames"), ("answer",), out / f"{answerer.mode}.onnx")
     words = {"words": list(data.words), "answers": list(data.answers)}
-    (out / "vocabulary.yaml").write_text(yaml.safe_dump(words, width=116), encoding="utf-8")
+    (out / "vocabulary.yaml").write_text(dump_yaml(words, sort_keys=True, width=116), encoding="utf-8")
 
 
 def export_detector(encoder: Encoder, head: nn.Conv2d, out: Path) -> None:
@@ -324,7 +324,7 @@ def export_detector(encoder: Encoder, head: nn.Conv2d, out: Path) -> None:
         "outputs": ["logits"],
         "min_score": _MIN_SCORE,
     }
-    (out / "detector.yaml").write_text(yaml.safe_dump(description, width=116), encoding="utf-8")
+    (out / "detector.yaml").write_text(dump_yaml(description, sort_keys=True, width=116), encoding="utf-8")
 
 
 def _set_rate(optimizer: torch.optim.Optimizer, highest: float, done_share: float) -> None:

@@ -6,8 +6,8 @@ from collections import Counter
 from pathlib import Path
 
 import typer
-import yaml
 
+from robot_runtime.common.yaml_text import dump_yaml
 from robot_runtime.task_kinds.eqa.questions.names import category_name
 from sim_bridge.scenes.generate import flats
 from sim_bridge.training.eqa_views import SIZES, category_words
@@ -33,7 +33,7 @@ def write_room_shares(out: Path, count: int) -> None:
         name: {room: round(number / found.total(), 2) for room, number in sorted(found.items())}
         for name, found in sorted(counts.items())
     }
-    out.write_text(yaml.safe_dump(shares, width=116), encoding="utf-8")
+    out.write_text(dump_yaml(shares, sort_keys=True, width=116), encoding="utf-8")
 
 
 if __name__ == "__main__":

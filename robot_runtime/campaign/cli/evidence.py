@@ -31,16 +31,15 @@ def seal(
     Example:
         robot-runtime campaign seal open.yaml --key ../secret.yaml --out plan.yaml
     """
-    import yaml
-
     from robot_runtime.campaign.plan import load_plan
     from robot_runtime.campaign.sealing import seal as seal_plan
     from robot_runtime.common.console import console
+    from robot_runtime.common.yaml_text import dump_yaml
     from robot_runtime.errors import writing
 
     sealed = seal_plan(load_plan(plan), key, host, port)
     with writing(out):
-        out.write_text(yaml.safe_dump(sealed.document(), sort_keys=False, allow_unicode=True), encoding="utf-8")
+        out.write_text(dump_yaml(sealed.document()), encoding="utf-8")
     console.print(f"sealed plan: {out}; keep {key} apart", soft_wrap=True)
 
 

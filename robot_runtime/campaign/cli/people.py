@@ -34,7 +34,6 @@ def plan(
         robot-runtime campaign plan plan.yaml
         robot-runtime campaign plan plan.yaml --publish published.yaml
     """
-    import yaml
     from rich.table import Table
 
     from robot_runtime.campaign.contents import contents_of, published
@@ -43,6 +42,7 @@ def plan(
     from robot_runtime.campaign.plan import load_plan
     from robot_runtime.campaign.schedule import schedule
     from robot_runtime.common.console import console
+    from robot_runtime.common.yaml_text import dump_yaml
     from robot_runtime.errors import writing
 
     read = load_plan(plan)
@@ -62,7 +62,7 @@ def plan(
         console.print(f"{name}, SHA-256: {shown}", soft_wrap=True)
     if publish is not None:
         with writing(publish):
-            text = yaml.safe_dump(published(read, contents), sort_keys=False, allow_unicode=True)
+            text = dump_yaml(published(read, contents))
             publish.write_text(text, encoding="utf-8")
         console.print(f"publish {publish}, and let others keep it", soft_wrap=True)
 

@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from robot_runtime.common import config
-from robot_runtime.common.config import SHORT_FLOAT
+from robot_runtime.common.yaml_text import YamlDumper, dump_yaml
 from robot_runtime.errors import PackageError
 from robot_runtime.policies.package import golden as rollouts
 from robot_runtime.policies.package.files import read_package
@@ -88,10 +88,10 @@ def manifest_yaml(manifest: Manifest) -> str:
     """The manifest as YAML, in the order of its fields, without those that are None."""
     document = config.unparse(manifest)
     document["preprocess"] = [{"op": step.pop("op"), **step} for step in document["preprocess"]]
-    return yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
+    return dump_yaml(document, _Dumper, width=120)
 
 
-class _Dumper(yaml.SafeDumper):
+class _Dumper(YamlDumper):
     """Dumper without anchors; flat lists are on one line."""
 
     def ignore_aliases(self, data: object) -> bool:
@@ -100,9 +100,6 @@ class _Dumper(yaml.SafeDumper):
     def represent_sequence(self, tag: str, sequence: Any, flow_style: bool | None = None) -> yaml.SequenceNode:
         flat = not any(isinstance(item, (list, dict)) for item in sequence)
         return super().represent_sequence(tag, sequence, flow_style=flat)
-
-
-_Dumper.add_implicit_resolver("tag:yaml.org,2002:float", SHORT_FLOAT, list("-+0123456789"))
 
 
 def _sha256(data: bytes) -> str:

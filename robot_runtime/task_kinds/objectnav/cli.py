@@ -36,10 +36,9 @@ def judge(
         robot-runtime verdict judge logs/robot --detector my_detector.yaml --judge judge.yaml
         robot-runtime score logs/robot
     """
-    import yaml
-
     from robot_runtime.common import config
     from robot_runtime.common.console import console
+    from robot_runtime.common.yaml_text import dump_yaml
     from robot_runtime.errors import ConfigError, writing
     from robot_runtime.policies.detector import Detector
     from robot_runtime.recording.log_files import find_logs
@@ -56,7 +55,7 @@ def judge(
         known = [(facts, truth) for _, (facts, truth) in stops if truth is not None]
         made = fit_judge([facts for facts, _ in known], [truth for _, truth in known], network.digest)
         with writing(out):
-            out.write_text(yaml.safe_dump(config.unparse(made), sort_keys=False), encoding="utf-8")
+            out.write_text(dump_yaml(config.unparse(made)), encoding="utf-8")
         judged = made.judge
         console.print(
             f"{out}: right in {judged.true_positives} of {judged.positives} positives and {judged.true_negatives} of "

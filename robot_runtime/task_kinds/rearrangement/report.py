@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-import yaml
 from markupsafe import Markup
 from typing_extensions import override
 
+from robot_runtime.common.yaml_text import dump_yaml
 from robot_runtime.metrics.functional.rearrangement import angle_between
 from robot_runtime.recording.json_records import plain
 from robot_runtime.records import EpisodeHeader, StepRecord
@@ -156,7 +156,7 @@ class RearrangementPanels(ReportPanels):
         program = Layout.of(self.data.header.episode).program
         if program is None:
             return Markup("")
-        text = yaml.safe_dump(plain(program.to_document()), sort_keys=False)
+        text = dump_yaml(plain(program.to_document()))
         return _PROGRAM.format(text)
 
     @override

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from robot_runtime.common import config
+from robot_runtime.common.yaml_text import dump_yaml, parse_yaml
 from robot_runtime.errors import ConfigError, DriverMissing
 
 
@@ -71,6 +72,14 @@ def test_every_python_float_reads_back(tmp_path_factory: pytest.TempPathFactory,
     path = tmp_path_factory.getbasetemp() / "float.yaml"
     path.write_text(f"x: {value!r}")
     assert config.read_yaml(path) == {"x": value}
+
+
+@pytest.mark.parametrize(
+    "text", ["2750131761e4", "1e-3", "030", "1:30", "0b1", "null", "yes", "1_000", ".5", "1.", "~"]
+)
+def test_a_text_that_looks_like_a_number_is_written_as_text(text: str) -> None:
+    document = {text: text, "list": [text, 1e-3, 30]}
+    assert parse_yaml(dump_yaml(document), "a file") == document
 
 
 @pytest.mark.parametrize(
