@@ -68,11 +68,14 @@ class GuardProcess:
         settings: settings of the process.
         link: socket to the runtime.
         runtime: process id of the runtime; by default that of the parent.
+        scheduling: scheduling policy that this process has, ``fifo`` or ``normal``.
     """
 
-    def __init__(self, settings: GuardSettings, link: socket.socket, runtime: int | None = None) -> None:
+    def __init__(
+        self, settings: GuardSettings, link: socket.socket, runtime: int | None = None, scheduling: str = "normal"
+    ) -> None:
         link.settimeout(None)  # with a time limit of its own, send() waits, whatever its flags
-        self._settings, self._link = settings, link
+        self._settings, self._link, self._scheduling = settings, link, scheduling
         self._wire = settings.make_wire()
         self._outbox: deque[Message] = deque(maxlen=OUTBOX)
         self._memory = EStopMemory(settings.e_stop_file)
@@ -193,8 +196,7 @@ class GuardProcess:
             raise self._failed(error) from error
         self._opened_ns = self._silent_ns = None
         self._calling = False
-        scheduling = "normal" if self._settings.lockstep else _raise_priority()
-        self._guard.begin(now_ns, scheduling)
+        self._guard.begin(now_ns, self._scheduling)
         self._troubled = False
         if self._orphan:
             self._tell(Trouble(f"{self._orphan}; it was ended, and the wheels were stopped", "", final=False))
@@ -373,7 +375,8 @@ def main() -> None:
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGCONT)
     settings = GuardSettings.unpack(sys.argv[1])
     with socket.socket(fileno=int(sys.argv[2])) as link:
-        process = GuardProcess(settings, link, int(sys.argv[3]))
+        scheduling = "normal" if settings.lockstep else _raise_priority()
+        process = GuardProcess(settings, link, int(sys.argv[3]), scheduling)
         gc.collect()
         gc.freeze()  # the modules stay: a garbage collection of them would delay a stop by 10 ms
         process.run()

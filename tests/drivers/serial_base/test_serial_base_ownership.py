@@ -156,6 +156,7 @@ def test_a_failure_of_the_vendors_code_is_a_lost_port_that_is_opened_again(
         assert guard._port is None
         guard._check(guard._now_ns() + NS_PER_S)
         assert guard._port is not None
+    assert os.sched_getscheduler(0) == os.SCHED_OTHER, "what is not the process itself keeps its priority"
 
 
 def test_the_end_happens_completely_whatever_fails_in_it(
