@@ -23,6 +23,8 @@ from robot_runtime.robots.loader import RobotContext, load_robot
 BOARD = Board()
 PROCEDURE = IntrinsicsProcedure(BOARD, 24, 10.0)
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def good() -> list[BoardView]:
@@ -75,7 +77,6 @@ def test_too_few_views(good: list[BoardView]) -> None:
         PROCEDURE.solve(good[:7])
 
 
-@pytest.mark.slow
 def test_a_corner_of_the_image_is_not_enough(good: list[BoardView]) -> None:
     left = [view for view in good if view.corners.pixels[:, 0].max() < 330]
     poses = [held(-0.12, -0.08, 0.6, 0.1 * n, 0.3 * (-1) ** n) for n in range(9)]
@@ -83,7 +84,6 @@ def test_a_corner_of_the_image_is_not_enough(good: list[BoardView]) -> None:
         PROCEDURE.solve([*left[:2], *views(BOARD, poses)][:10])
 
 
-@pytest.mark.slow
 def test_a_board_that_is_never_tilted_does_not_tell_the_focal_length() -> None:
     places = [(x, y) for x in (-0.14, 0.0, 0.14) for y in (-0.1, 0.0, 0.1)]
     level = views(BOARD, [held(x, y, 0.45, 0.01 * n, 0.0) for n, (x, y) in enumerate(places)])

@@ -119,6 +119,7 @@ def test_the_last_pair_is_not_lost_where_the_player_stops_meanwhile(
     assert delayed
 
 
+@pytest.mark.slow
 def test_the_end_of_a_recording_is_a_fault_unless_it_repeats(recording: Recording) -> None:
     with play(recording.path) as source, pytest.raises(DeviceFault) as end:
         pairs(source, 30)

@@ -33,6 +33,8 @@ from robot_runtime.scenes.objects import ObjectPose
 from robot_runtime.tasks.task import Task
 from tests.benchmarks.runtime.simulated_campaigns import InlineRobot, run_campaign, state_of, write_plan
 
+pytestmark = pytest.mark.slow  # each runs a campaign
+
 
 class FlatBattery(InlineRobot):
     """Its charge is low at the beginning, and full once it has been asked for."""
@@ -82,7 +84,6 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "campaigns" / "small"
 
 
-@pytest.mark.slow
 def test_a_robot_with_a_low_battery_asks_to_be_charged_and_goes_on_by_itself(
     tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -199,7 +200,6 @@ def test_nobody_answering_ends_the_session_and_loses_nothing(tmp_path: Path, fol
     assert run_campaign(plan, folder).reason == "undecided"
 
 
-@pytest.mark.slow
 def test_a_person_stops_a_campaign_after_the_running_episode_and_it_goes_on_later(tmp_path: Path, folder: Path) -> None:
     plan = write_plan(tmp_path, 2, test={"largest": 2})
 

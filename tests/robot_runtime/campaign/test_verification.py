@@ -17,6 +17,8 @@ from tests.benchmarks.runtime.campaign_conditions import CONDITIONS
 from tests.benchmarks.runtime.campaign_frauds import FRAUDS, Fraud, is_found
 from tests.benchmarks.runtime.simulated_campaigns import InlineRobot, run_campaign, run_judged_campaign, write_plan
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def honest(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -37,7 +39,6 @@ def test_a_fraud_is_found(honest: Path, tmp_path: Path, fraud: Fraud) -> None:
     assert is_found(fraud, honest, tmp_path / "copy")
 
 
-@pytest.mark.slow
 def test_a_forged_history_is_found_by_its_signatures(tmp_path: Path) -> None:
     public = create_key(tmp_path / "key")
     plan = write_plan(tmp_path, 2, signer=public, test={"largest": 2})

@@ -24,6 +24,7 @@ def offered(line: str) -> list[str]:
     return done.stdout.split()
 
 
+@pytest.mark.slow  # a program for each
 @pytest.mark.parametrize(
     ("line", "some"),
     [

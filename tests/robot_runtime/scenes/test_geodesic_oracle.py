@@ -86,6 +86,7 @@ def largest_errors(seed: int, cell_m: float) -> tuple[NDArray[np.float64], int]:
     return np.concatenate(errors), bent
 
 
+@pytest.mark.slow
 def test_distances_are_exact_on_the_grid() -> None:
     found = [largest_errors(seed, 0.05) for seed in range(4)]
     assert sum(bent for _, bent in found) >= 30

@@ -170,6 +170,7 @@ def test_holds_the_goal_categories_and_common_furniture(size: str, seed: int) ->
     assert not any(item.movable for item in scene.objects if item.category in {"sofa", "bed", "table", "sink"})
 
 
+@pytest.mark.slow
 @every_flat
 def test_the_robot_gets_everywhere(size: str, seed: int) -> None:
     scene = generated(size, seed).scene
@@ -199,6 +200,7 @@ def test_doors_are_wide_and_free(size: str, seed: int) -> None:
         assert not [item.id for item in standing if outline(item).intersection(way).area > 1e-4]
 
 
+@pytest.mark.slow
 @every_flat
 def test_objects_stand_inside_their_rooms_and_clear_of_walls(size: str, seed: int) -> None:
     file = generated(size, seed).file
@@ -211,6 +213,7 @@ def test_objects_stand_inside_their_rooms_and_clear_of_walls(size: str, seed: in
         assert top(item) <= file.ceiling_m + 1e-3
 
 
+@pytest.mark.slow
 @every_flat
 def test_boxes_fit_their_meshes(size: str, seed: int) -> None:
     flat = generated(size, seed)
@@ -222,6 +225,7 @@ def test_boxes_fit_their_meshes(size: str, seed: int) -> None:
         np.testing.assert_allclose(local.max(axis=0), half, atol=MESH_STEP_M, err_msg=item.id)
 
 
+@pytest.mark.slow
 @every_flat
 def test_nothing_floats(size: str, seed: int) -> None:
     flat = generated(size, seed)
@@ -240,6 +244,7 @@ def test_nothing_floats(size: str, seed: int) -> None:
         assert on_floor or at_wall or at_ceiling or hosts, item.id
 
 
+@pytest.mark.slow
 @every_flat
 def test_furniture_does_not_interpenetrate(size: str, seed: int) -> None:
     file = generated(size, seed).file
@@ -253,6 +258,7 @@ def test_furniture_does_not_interpenetrate(size: str, seed: int) -> None:
                 assert outline(a).intersection(outline(b)).area < 2e-3, (a.id, b.id)
 
 
+@pytest.mark.slow
 @every_flat
 def test_small_things_do_not_interpenetrate(size: str, seed: int) -> None:
     file = generated(size, seed).file
@@ -263,6 +269,7 @@ def test_small_things_do_not_interpenetrate(size: str, seed: int) -> None:
             assert apart or outline(a).intersection(outline(b)).area < 1e-4, (a.id, b.id)
 
 
+@pytest.mark.slow
 def test_sizes_are_the_footprints_that_the_challenges_use() -> None:
     robothor, large = SIZES["robothor"], SIZES["large"]
     assert (robothor.width_m, robothor.depth_m) == (8.8, 3.9)
@@ -270,6 +277,7 @@ def test_sizes_are_the_footprints_that_the_challenges_use() -> None:
     assert 5 <= len(generated("large", 4).file.rooms) <= 7
 
 
+@pytest.mark.slow
 def test_the_doorways_are_free_on_the_map() -> None:
     flat = generated("robothor", 1)
     occupancy: OccupancyMap = flat.scene.map

@@ -25,7 +25,7 @@ from sim_bridge.scenes.occupancy import occupancy_from_assets
 LIDAR_BAND_M = (0.1, 0.25)
 """Heights around the laser of the robot that made the house's map (TurtleBot3 Waffle Pi)."""
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.timeout(300), pytest.mark.slow]
 
 
 @pytest.fixture(scope="session")

@@ -174,6 +174,7 @@ def top(item: SceneObject) -> float:
     return item.center[2] + item.size[2] / 2
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(scenes())
 def test_every_answer_is_right_and_the_only_one(scene):
