@@ -97,7 +97,6 @@ def test_a_robot_with_a_low_battery_asks_to_be_charged_and_goes_on_by_itself(
     assert asked.n < next(entry.n for entry in entries if entry.kind == "begun")
 
 
-@pytest.mark.slow  # a robot that drives from start to start
 def test_a_robot_drives_to_its_starts_and_asks_only_for_its_charge_and_for_ways_that_it_does_not_find(
     tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

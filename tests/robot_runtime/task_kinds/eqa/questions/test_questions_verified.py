@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 import shapely
 from hypothesis import given, settings
 from hypothesis import strategies as st
