@@ -61,7 +61,9 @@ class SE2:
     def arc(cls, forward_m: float, turn_rad: float) -> SE2:
         """Displacement along a circular arc of this length and turn, in the starting frame."""
         half_rad = turn_rad / 2
-        chord_m = forward_m * (math.sin(half_rad) / half_rad if half_rad else 1.0)
+        if not half_rad:
+            return cls(forward_m, forward_m * 0.0, turn_rad)
+        chord_m = forward_m * (math.sin(half_rad) / half_rad)
         return cls(chord_m * math.cos(half_rad), chord_m * math.sin(half_rad), turn_rad)
 
     def after_arc(self, forward_m: float, turn_rad: float) -> SE2:

@@ -62,8 +62,13 @@ class WheelMotor:
 
     def coast_m(self) -> float:
         """Distance that it drives until it rests, if its command is zero from now on."""
-        lasting_m_s = max(0.0, abs(self.speed_m_s) - STICKING_M_S)
-        return math.copysign(self._lag_s * lasting_m_s, self.speed_m_s) + self.ramp_m()
+        speed_m_s, lag_s = self.speed_m_s, self._lag_s
+        coast_m = 0.0
+        if speed_m_s > STICKING_M_S:
+            coast_m = lag_s * (speed_m_s - STICKING_M_S)
+        elif speed_m_s < -STICKING_M_S:
+            coast_m = lag_s * (speed_m_s + STICKING_M_S)
+        return coast_m + self.ramp_m() if self._accel_m_s2 < math.inf else coast_m
 
     def step(self, command_m_s: float, seconds: float) -> None:
         """Turn for a time under a constant command."""

@@ -102,12 +102,12 @@ class _Joined:
 
     def predicted_m(self, model: MotorModel, index: int) -> Array:
         """Distance that a wheel drives from the beginning of each record, (m,) float64."""
-        predicted_m = self._record.predicted_m(model, index)
+        predicted_m = self._record.predicted_m(model, index, often=True)
         return np.asarray(predicted_m - predicted_m[self._first])
 
     def wheel_errors_m(self, model: MotorModel, index: int) -> Array:
         """Prediction minus measurement of a wheel at each stamp, (m,) float64."""
-        errors_m = self._record.predicted_m(model, index) - self._record.driven_m[:, index]
+        errors_m = self._record.predicted_m(model, index, often=True) - self._record.driven_m[:, index]
         return np.asarray(errors_m - errors_m[self._first])
 
     def errors_m(self, model: MotorModel) -> Array:

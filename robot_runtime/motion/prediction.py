@@ -75,12 +75,10 @@ class Lateness:
     1.5 rad/s are 0.9°. The error of the model is minus the lateness times the wheels' speed, plus what they lost at
     their start. Both are estimated by least squares; zero is expected of both.
 
-    Attributes:
-        seconds: estimate.
     """
 
     def __init__(self) -> None:
-        self.seconds = 0.0
+        self._seconds: float | None = 0.0
         self._count = self._speed = self._square = self._error = self._product = 0.0
 
     def add(self, error_m: float, speed_m_s: float) -> None:
@@ -92,10 +90,17 @@ class Lateness:
         self._square += speed_m_s**2
         self._error += error_m
         self._product += speed_m_s * error_m
-        count = self._count + (ERROR_SIGMA_M / OFFSET_SIGMA_M) ** 2
-        square = self._square + (ERROR_SIGMA_M / LATE_SIGMA_S) ** 2
-        late_s = (self._speed * self._error - count * self._product) / (count * square - self._speed**2)
-        self.seconds = min(max(late_s, -MAX_LATE_S), MAX_LATE_S)
+        self._seconds = None
+
+    @property
+    def seconds(self) -> float:
+        """Estimate."""
+        if self._seconds is None:
+            count = self._count + (ERROR_SIGMA_M / OFFSET_SIGMA_M) ** 2
+            square = self._square + (ERROR_SIGMA_M / LATE_SIGMA_S) ** 2
+            late_s = (self._speed * self._error - count * self._product) / (count * square - self._speed**2)
+            self._seconds = min(max(late_s, -MAX_LATE_S), MAX_LATE_S)
+        return self._seconds
 
 
 class MotionPredictor:
@@ -177,10 +182,11 @@ class MotionPredictor:
         self._observed_ns = stamp_ns
         at_ns = stamp_ns - self._dead_time_ns
         model, before = self._position_at(at_ns), self._position_at(at_ns - SPEED_NS)
-        expected_m, driven_m = Positions(model, self.driven).since(self._begin)
+        (begin, driven_from), driven = self._begin, self.recorder.driven_m
         for index in (0, 1):
             if speed_m_s := (model[index] - before[index]) / SPEED_S:
-                self._lateness.add(driven_m[index] - expected_m[index], speed_m_s)
+                error_m = (driven[index] - driven_from[index]) - (model[index] - begin[index])
+                self._lateness.add(error_m, speed_m_s)
 
     @property
     def driven(self) -> Wheels:

@@ -26,6 +26,9 @@ from robot_runtime.hal.wheels import BaseInfo, Halt, Velocity, Zone
 
 STILL = Velocity(0.0, 0.0)
 
+_NO_ZONE = Zone.NONE
+"""Compared by identity, which costs a tenth of a flag's truth."""
+
 MAX_TIMEOUT_S = 1.0
 """A robot at walking speed covers a meter in this time: a longer timeout would not protect people."""
 
@@ -126,12 +129,12 @@ def refusal(state: GuardState) -> Halt:
     command, feedback = state.command, state.feedback
     if feedback is None:
         return Halt.NO_FEEDBACK
-    if feedback.wheel_drop:
+    if feedback.wheel_drop is not _NO_ZONE:
         return Halt.WHEEL_DROP
     moves = command.linear_m_s != 0 or command.angular_rad_s != 0
-    if feedback.cliff and moves and not (command.linear_m_s < 0 and command.angular_rad_s == 0):
+    if feedback.cliff is not _NO_ZONE and moves and not (command.linear_m_s < 0 and command.angular_rad_s == 0):
         return Halt.CLIFF
-    if feedback.bumper and command.linear_m_s > 0:
+    if feedback.bumper is not _NO_ZONE and command.linear_m_s > 0:
         return Halt.CONTACT
     if moves and state.command_ns is None:
         return Halt.EXPIRED
@@ -148,20 +151,18 @@ def step(limits: GuardLimits, state: GuardState, now_ns: int) -> tuple[GuardStat
     else:
         # Bounded on both sides as an integer: a backward step grants nothing, nor does a pause or an absurd stamp.
         granted_s = ns_to_seconds(min(max(0, now_ns - last_ns), limits.feedback_timeout_ns))
-        velocity = Velocity(
-            _approach(
-                state.output.linear_m_s,
-                state.command.linear_m_s,
-                limits.max_linear_m_s,
-                limits.max_linear_accel_m_s2 * granted_s,
-            ),
-            _approach(
-                state.output.angular_rad_s,
-                state.command.angular_rad_s,
-                limits.max_angular_rad_s,
-                limits.max_angular_accel_rad_s2 * granted_s,
-            ),
+        command, output = state.command, state.output
+        linear_m_s = _approach(
+            output.linear_m_s, command.linear_m_s, limits.max_linear_m_s, limits.max_linear_accel_m_s2 * granted_s
         )
+        angular_rad_s = _approach(
+            output.angular_rad_s,
+            command.angular_rad_s,
+            limits.max_angular_rad_s,
+            limits.max_angular_accel_rad_s2 * granted_s,
+        )
+        granted = linear_m_s == command.linear_m_s and angular_rad_s == command.angular_rad_s
+        velocity = command if granted else Velocity(linear_m_s, angular_rad_s)
     # Spelled out, here and in Guard.command: _replace() costs as much as all the rest, at every tick of the base.
     after = GuardState(state.command, state.command_ns, state.feedback, state.e_stop, velocity, max(last_ns, now_ns))
     return after, Decision(velocity, halt)
@@ -190,9 +191,10 @@ class Guard:
                 f"velocity ({velocity.linear_m_s!s:.40} m/s, {velocity.angular_rad_s!s:.40} rad/s) is not finite",
                 "check the controller or policy that computed it; the wheels were stopped",
             )
-        requested = Velocity(float(velocity.linear_m_s), float(velocity.angular_rad_s))
+        if not (type(velocity.linear_m_s) is float and type(velocity.angular_rad_s) is float):
+            velocity = Velocity(float(velocity.linear_m_s), float(velocity.angular_rad_s))
         state = self.state
-        self.state = GuardState(requested, now_ns, state.feedback, state.e_stop, state.output, state.tick_ns)
+        self.state = GuardState(velocity, now_ns, state.feedback, state.e_stop, state.output, state.tick_ns)
 
     def feedback(self, feedback: Feedback) -> None:
         """Accept sensor levels, unless newer ones are already there."""
@@ -231,6 +233,8 @@ def _is_finite(value: object) -> bool:
 
 def _approach(present: float, requested: float, limit: float, max_increase: float) -> float:
     """Change a velocity: slow down at once, speed up by at most ``max_increase``, never past ``limit``."""
+    if present == requested and -limit <= requested <= limit:
+        return requested
     requested = max(-limit, min(limit, requested))
     if (present > 0) != (requested > 0):
         present = 0.0

@@ -307,7 +307,8 @@ class World:
         contact = self._data.contact
         pairs = contact.geom.tolist()
         self.touching = self._zones(contact, pairs)
-        self.blocked = self._is_blocked(contact, pairs)
+        mast = self.scene_model.mast_geom
+        self.blocked = any(mast in pair for pair in pairs) and self._is_blocked(contact, pairs)
 
     def _is_blocked(self, contact: Any, pairs: list[list[int]]) -> bool:
         robot, blocked = self.scene_model.robot_geom, False

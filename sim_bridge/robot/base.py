@@ -18,7 +18,7 @@ from robot_runtime.hal import BaseInfo, BaseState, Velocity, Zone
 from robot_runtime.hal.simulated_motors import LateReports, MotorOptions, SimulatedMotors
 from robot_runtime.hal.simulation import SimulatedChassis
 from robot_runtime.hal.streams import fresh
-from robot_runtime.safety.guard import STILL, Feedback
+from robot_runtime.safety.guard import Feedback
 from robot_runtime.safety.guarded_base import GuardedBase
 from sim_bridge.noise.drift import Drift
 from sim_bridge.physics.world import ZONES, World
@@ -170,7 +170,8 @@ class SimBase(SimDevice, GuardedBase):
     def _report(self, now_ns: int) -> None:
         """Measure everything and tell the Guard, which decides at once if a level has changed."""
         chassis, guard = self._chassis, self._guard
-        changed = chassis.measure(now_ns, guard.velocity != STILL)
+        wheels = guard.velocity
+        changed = chassis.measure(now_ns, bool(wheels.linear_m_s or wheels.angular_rad_s))
         bumper, cliff = ZONES[chassis.bumper_bits], ZONES[chassis.cliff_bits]
         wheel_drop = ZONES[chassis.wheel_drop_bits]
         with self._lock:

@@ -82,6 +82,14 @@ def test_hidden_motors_are_found_from_a_wrong_model() -> None:
     assert fit.error_m < 1e-4
 
 
+@pytest.mark.parametrize("accel_m_s2", [None, 0.8])
+def test_a_record_is_simulated_alike_with_and_without_numba(accel_m_s2: float | None) -> None:
+    model = replace(HIDDEN.true, accel_m_s2=accel_m_s2, speed_quantum_m_s=0.02)
+    for record in drive(HIDDEN):
+        compiled, plain = (record.predicted_m(model, 1, often=often) for often in (True, False))
+        np.testing.assert_allclose(plain, compiled, rtol=0, atol=1e-12)
+
+
 def test_a_firmware_limit_of_acceleration_is_found() -> None:
     options = replace(HIDDEN, accel_m_s2=0.8)
     fit = fit_motors(drive(options), KOBUKI_MOTORS)

@@ -71,7 +71,10 @@ def open_session(network: str | bytes, threads: int = 1, on_gpu: bool = False) -
     if on_gpu:
         # TensorFloat-32 rounds to 10 bits; the package was proved with 23.
         providers.insert(0, ("CUDAExecutionProvider", {"use_tf32": "0"}))
-    return ort.InferenceSession(network, options, providers=providers)
+    session = ort.InferenceSession(network, options, providers=providers)
+    session.disable_fallback()  # which would open the content again, with other providers
+    session._model_bytes = None  # the content, as large as the network; nothing else reads it
+    return session
 
 
 class _OnnxNetwork(Network):

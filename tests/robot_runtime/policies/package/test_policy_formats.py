@@ -25,6 +25,7 @@ from robot_runtime.errors import PackageError, PolicyError, PolicyOutputError
 from robot_runtime.policies.convert.networks.ddppo import DdppoConfig, DdppoPolicy
 from robot_runtime.policies.convert.networks.export import EagerNetwork, examples, export
 from robot_runtime.policies.package.formats.network import Execution, open_network
+from robot_runtime.policies.package.formats.onnx import open_session
 from robot_runtime.policies.package.golden import record
 from robot_runtime.policies.package.manifest import Format, Manifest, Model
 from robot_runtime.policies.package.policy import load_package
@@ -285,3 +286,10 @@ def test_nothing_of_a_network_is_reported_to_the_makers_of_its_runtime(tmp_path:
     code = "import robot_runtime.policies.package.formats.onnx"
     subprocess.run([sys.executable, "-c", code], env=environ, check=True, timeout=60)
     assert list(tmp_path.rglob("*onnxruntime*")) == []
+
+
+def test_an_open_network_does_not_keep_its_file_in_memory() -> None:
+    data = tiny.onnx_bytes()
+    before = sys.getrefcount(data)
+    session = open_session(data)
+    assert (sys.getrefcount(data), len(session.get_inputs())) == (before, 5)
