@@ -10,13 +10,10 @@ from robot_runtime.common.clock import seconds_to_ns
 from robot_runtime.errors import InvalidCommand
 from robot_runtime.hal.wheels import Halt, Velocity, Zone
 from robot_runtime.safety.guard import STILL, Feedback, GuardLimits
-from robot_runtime.safety.guarded_wheels import GuardedWheels
+from robot_runtime.safety.guarded_wheels import INTERVAL_S, GuardedWheels
 
 LEAST_INTERVAL_S = 0.004
 """Pause between two commands that are not a stop: a burst of requests must not fill the line."""
-
-INTERVAL_S = 0.03
-"""Longest time between two decisions: one and a half periods of the motion loop, so that its commands decide."""
 
 
 class WireGuard:

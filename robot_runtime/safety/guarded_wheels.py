@@ -12,6 +12,11 @@ from robot_runtime.common.clock import seconds_to_ns
 from robot_runtime.hal.wheels import Halt, Velocity
 from robot_runtime.safety.guard import STILL, Feedback, Guard, GuardLimits, aged, refusal
 
+INTERVAL_S = 0.03
+"""Longest time between two decisions of a guard that hears commands at 50 Hz: one and a half periods, so that commands
+decide. Each decision uses up the acceleration of the time before it: with polls in between, a command would start the
+wheels later than it stops them, and moves would be 3 % short."""
+
 
 def _nothing(velocity: Velocity) -> None:
     """Send nothing: the driver reads :attr:`GuardedWheels.velocity` when its wheels turn."""

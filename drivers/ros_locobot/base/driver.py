@@ -31,6 +31,7 @@ from robot_runtime.hal.motors import KnownMotors
 from robot_runtime.hal.streams import fresh
 from robot_runtime.safety.guard import Feedback
 from robot_runtime.safety.guarded_base import GuardedBase
+from robot_runtime.safety.guarded_wheels import INTERVAL_S
 
 FINAL_ZEROS = 3
 """Number of zeros sent on closing: a single message may be lost with the connection."""
@@ -57,7 +58,7 @@ class RosBase(RosDevice, GuardedBase):
 
     def __init__(self, name: str, session: Session, options: RosOptions, motion: MotionHistory) -> None:
         RosDevice.__init__(self, "base", session)
-        GuardedBase.__init__(self, base_info(options, name), session.clock)
+        GuardedBase.__init__(self, base_info(options, name), session.clock, INTERVAL_S)
         self.site = session, options
         self._motion = motion
         self._topics = topics_of(options)

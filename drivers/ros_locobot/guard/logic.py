@@ -15,7 +15,7 @@ from robot_runtime.common.clock import seconds_to_ns
 from robot_runtime.errors import InvalidCommand
 from robot_runtime.hal.wheels import Halt, Velocity, Zone
 from robot_runtime.safety.guard import STILL, GuardLimits
-from robot_runtime.safety.guarded_wheels import GuardedWheels
+from robot_runtime.safety.guarded_wheels import INTERVAL_S, GuardedWheels
 
 
 class Hold(str, Enum):
@@ -84,7 +84,7 @@ class WheelGuard:
     def __init__(self, limits: GuardLimits, tracker: LevelTracker) -> None:
         self.tracker = tracker
         self._holds: dict[Hold, str] = {}
-        self._guard = GuardedWheels(limits, 0, held=lambda: bool(self._holds))
+        self._guard = GuardedWheels(limits, 0, held=lambda: bool(self._holds), interval_s=INTERVAL_S)
         self._invalid = ""
         self._commander, self._commanded_ns = "", 0
         self._refused_ns: dict[str, int] = {}

@@ -168,3 +168,22 @@ def test_a_guard_that_cannot_remember_its_emergency_stop_does_not_start(tmp_path
     (tmp_path / "file").touch()
     with raises_naming(ConfigError, "e_stop_file", str(tmp_path / "file" / "e_stop")):
         EStopLatch(tmp_path / "file" / "e_stop").begin()
+
+
+@pytest.mark.parametrize("offset_ms", [1, 7, 13, 19])
+def test_what_the_sensors_report_between_commands_shortens_no_move(offset_ms: int) -> None:
+    guard, commanded_m, driven_m, wish_m_s, velocity = driving()[0], 0.0, 0.0, 0.0, STILL
+    guard.command(STILL, NS_PER_S, "/runtime")
+    for ms in range(1, 1000):
+        now_ns = NS_PER_S + ms * NS_PER_S // 1000
+        if ms % 20 == 0:
+            ramp_m_s = 0.3 * min(1.0, ms / 375)  # four fifths of the limit
+            wish_m_s = ramp_m_s if ms < 700 else 0.0
+            guard.command(Velocity(wish_m_s, 0.0), now_ns, "/runtime")
+            velocity = guard.decide(now_ns).velocity
+        if ms % 20 in (offset_ms, (offset_ms + 6) % 20):
+            guard.tracker.levels(Levels(), now_ns, "/core")
+            velocity = guard.decide(now_ns).velocity
+        commanded_m += wish_m_s / 1000
+        driven_m += velocity.linear_m_s / 1000
+    assert driven_m == pytest.approx(commanded_m, rel=0.005)
