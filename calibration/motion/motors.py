@@ -11,26 +11,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-import numpy as np
-
 from calibration import start_poses
 from calibration.operator_guide import Guide
 from calibration.procedure import Fit, Procedure
 from robot_runtime.common import config
-from robot_runtime.errors import CalibrationFailed
 from robot_runtime.hal import Robot
-from robot_runtime.hal.motors import MAX_DEAD_TIME_S, MAX_LAG_S, MotorModel
-from robot_runtime.motion.identification import LEAST_SLOWNESS_S2_M, PARAMETERS, MotorFit, fit_motors
-from robot_runtime.motion.identification_drive import MOVES, TEST_MOVES, IdentificationDrive
+from robot_runtime.hal.motors import MotorModel
+from robot_runtime.motion.identification import LEAST_SLOWNESS_S2_M, PARAMETERS, MotorFit
+from robot_runtime.motion.identification_drive import (
+    HELD_OUT_LIMITS,
+    MOVES,
+    TEST_MOVES,
+    IdentificationDrive,
+    fit_drive,
+    held_out_errors,
+)
 from robot_runtime.motion.wheel_record import WheelRecord
 from robot_runtime.robots.motor_calibration import KIND, MotorCalibration
 
 RAMPS = 4
 SLOWNESS = "slowness_s2_m"
 """Of the parameters, what the file states as its inverse."""
-
-AT_LIMIT_S = 0.005
-"""A dead time or a lag this near its limit is beyond it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,7 +51,7 @@ class MotorProcedure(Procedure[Drive, MotorFit]):
     """Calibration of motors; see the module."""
 
     kind: ClassVar[str] = KIND
-    limits: Mapping[str, float] = {"rms_mm": 5.0, "rest_mm": 10.0}
+    limits: Mapping[str, float] = HELD_OUT_LIMITS
 
     def __init__(self) -> None:
         self._start = MotorModel()
@@ -82,27 +83,14 @@ class MotorProcedure(Procedure[Drive, MotorFit]):
         return [c for c in captures if not c.held_out], [c for c in captures if c.held_out]
 
     def solve(self, captures: Sequence[Drive]) -> Fit[MotorFit]:
-        fit = fit_motors([capture.record for capture in captures], self._start)
-        for name, value, limit in (
-            ("dead time", fit.model.dead_time_s, MAX_DEAD_TIME_S),
-            ("lag", fit.model.lag_s, MAX_LAG_S),
-        ):
-            if value > limit - AT_LIMIT_S:
-                raise CalibrationFailed(
-                    f"motors: the {name} is {limit:g} s or more; such a base cannot be steered",
-                    "look for what delays commands or odometry: the network, a velocity smoother, the driver's rate",
-                )
+        fit = fit_drive([capture.record for capture in captures], self._start)
         calibration = calibration_of(fit)
         residuals = {"rms_mm": 1000 * fit.error_m, **self._figures}
         method = f"{len(captures)} ramps and moves, odometry alone"
         return Fit(fit, config.unparse(calibration), "", method, residuals)
 
     def verify(self, solution: MotorFit, held_out: Sequence[Drive]) -> Mapping[str, float]:
-        errors_m = [capture.record.errors_m(solution.model) for capture in held_out]
-        return {
-            "rms_mm": 1000 * float(np.sqrt(np.mean(np.concatenate([part.ravel() for part in errors_m]) ** 2))),
-            "rest_mm": 1000 * max(float(np.abs(part[-1]).max()) for part in errors_m),
-        }
+        return held_out_errors(solution.model, [capture.record for capture in held_out])
 
 
 def calibration_of(fit: MotorFit) -> MotorCalibration:

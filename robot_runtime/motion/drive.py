@@ -44,8 +44,12 @@ COMPARED_M = 0.001
 STUCK_SHARE = 0.4
 """A wheel that is to drive at least so far and drives less than this share was held by static friction."""
 
-MOVING_SHARE = 0.3
-"""Share of a leg that was to be driven: less says nothing about the rest of it."""
+STARTED_SHARE = 0.1
+"""A wheel that drives more than this share of what it is to drive has started: its threshold is not to blame."""
+
+LEAST_RATIO, LARGEST_RATIO = 1 / 3, 2.0
+"""Bounds of the ratio of driven to expected distance by which the next short leg is corrected. A wheel whose speed
+grows gradually drives with the cube of a short command's duration, far less than a lag of first order expects."""
 
 THRESHOLD_STEP_M_S = 0.015
 THRESHOLD_DECREASE = 0.7
@@ -256,13 +260,17 @@ class Drive:
 
     # --- after the leg ----------------------------------------------------------------------------------------------
 
+    def moved(self) -> bool:
+        """Whether a wheel has driven at all."""
+        return max(map(abs, self._predictor.now().since(self._begin)[1])) >= COMPARED_M
+
     def driven_ratio(self) -> float:
-        """Ratio of the driven to the expected distance of the robot at rest, from 1/2 to 2; 1 where it is unknown."""
+        """Ratio of the driven to the expected distance of the robot at rest, within bounds; 1 where it is unknown."""
         predicted_m, driven_m = self._predictor.now().since(self._begin)
         predicted, driven = self._along(predicted_m), self._along(driven_m)
-        if predicted * self._longest_m < COMPARED_M or driven < MOVING_SHARE * predicted:
+        if predicted * self._longest_m < COMPARED_M:
             return 1.0
-        return min(max(driven / predicted, 0.5), 2.0)
+        return min(max(driven / predicted, LEAST_RATIO), LARGEST_RATIO)
 
     def learned_thresholds_m_s(self) -> tuple[float, float]:
         """Thresholds of the wheels by what they have done; the model's where nothing speaks against those."""
@@ -273,7 +281,7 @@ class Drive:
             expected_m, measured_m = abs(predicted_m[index]), abs(driven_m[index])
             if expected_m < COMPARED_M:
                 continue
-            if measured_m < STUCK_SHARE * expected_m:
+            if measured_m < STARTED_SHARE * expected_m:
                 largest_m_s = max(learned_m_s[index], self._largest_m_s[index])
                 learned_m_s[index] = min(largest_m_s + THRESHOLD_STEP_M_S, LARGEST_THRESHOLD_M_S)
             elif measured_m > expected_m / STUCK_SHARE:

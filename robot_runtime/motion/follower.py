@@ -86,6 +86,7 @@ class LegFollower:
         self._first: tuple[SE2, Wheels] | None = None
         self._newest_odom = SE2()
         self._interrupted = False
+        self._missed_rad, self._overshoots = 0.0, 0
         self._clock = clock
         self._base = base
         self._profile = profile
@@ -254,6 +255,7 @@ class LegFollower:
         limit_ns = begin_ns + self._limit_ns(leg)
         corrections = 0
         model: MotorModel | None = None
+        self._missed_rad, self._overshoots = 0.0, 0
         while True:
             if (over := ending(state, leg.forward_m)) is not None:
                 return over
@@ -277,8 +279,10 @@ class LegFollower:
                 self._adopt(model)
                 return Ended(Outcome.REACHED, state=state)
             corrections += 1
-            if corrections <= MAX_CORRECTIONS and min(predictor.model.threshold_m_s) < LARGEST_THRESHOLD_M_S:
+            held = min(predictor.model.threshold_m_s) >= LARGEST_THRESHOLD_M_S and not drive.moved()
+            if corrections <= MAX_CORRECTIONS and not held:
                 limit_ns = max(limit_ns, self._tick_ns + self._limit_ns(missing))
+            wheels.forgive()
             drive = self._correction(missing, goal, state, drive)
 
     def _check_thresholds(self, leg: Leg) -> None:
@@ -336,10 +340,14 @@ class LegFollower:
         if abs(left.yaw_rad) < PIVOT_RAD:
             model = self.predictor.model
             pivot_m = left.yaw_rad * model.separation_m / 2
+            self._overshoots += self._missed_rad * left.yaw_rad < 0
+            self._missed_rad = left.yaw_rad
+            # One wheel alone may step to and fro for ever; the smallest step of the other differs.
+            swapped = self._overshoots // 2 % 2 == 1
             # The wheel that starts more readily; while a bumper is pressed, the one that drives backward.
             if state.bumper:
                 pivot_m = -abs(pivot_m)
-            elif model.threshold_m_s[0] <= model.threshold_m_s[1]:
+            elif (model.threshold_m_s[0] <= model.threshold_m_s[1]) is not swapped:
                 pivot_m = -pivot_m
         return replace(leg, forward_m=pivot_m, turn_rad=left.yaw_rad)
 

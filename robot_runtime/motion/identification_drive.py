@@ -6,13 +6,16 @@ Turns on the spot and moves forward and back alternate, so that the robot stays 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
 
 from robot_runtime.common.clock import Clock, ns_to_seconds, seconds_to_ns
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import CalibrationFailed
 from robot_runtime.hal import Base, BaseState, Velocity
-from robot_runtime.hal.motors import MAX_DEAD_TIME_S
+from robot_runtime.hal.motors import MAX_DEAD_TIME_S, MAX_LAG_S, MotorModel
+from robot_runtime.motion.identification import MotorFit, fit_motors
 from robot_runtime.motion.wheel_record import WheelRecord, WheelRecorder
 
 RAMP_M_S2 = 0.1
@@ -53,6 +56,13 @@ MOVES = (
 
 TEST_MOVES = ((0.8, 0.5, 0.6), (-0.8, -0.5, 0.6), (0.9, -0.3, 0.7), (-0.9, 0.3, 0.7), (0.0, 0.7, 0.7), (0.0, -0.7, 0.7))
 """Others, to test a model on: arcs, too."""
+
+
+AT_LIMIT_S = 0.005
+"""A dead time or a lag this near its limit is beyond it."""
+
+HELD_OUT_LIMITS: Mapping[str, float] = {"rms_mm": 5.0, "rest_mm": 10.0}
+"""Greatest accepted errors of a model in moves that it was not fitted to."""
 
 
 class IdentificationDrive:
@@ -192,3 +202,50 @@ class IdentificationDrive:
         self.seconds = ns_to_seconds(clock.now_ns() - self._begin_ns)
         self.report_delay_s = max(self.report_delay_s, ns_to_seconds(clock.now_ns() - state.stamp_ns))
         return state
+
+
+def identify_motors(drive: IdentificationDrive, start: MotorModel) -> MotorFit:
+    """Drive, fit a model, and verify it on other moves: what ``robot-runtime calibrate motors`` does, without a file.
+
+    Args:
+        drive: drive of the base.
+        start: model at which the search begins.
+
+    Raises:
+        CalibrationFailed: as :func:`fit_drive`, or the model errs in the moves that verify it.
+        StaleData: the base is silent.
+        DeviceFault: odometry is not finite.
+    """
+    fit = fit_drive([*drive.ramps(), *drive.moves()], start)
+    errors_mm = held_out_errors(fit.model, drive.moves(TEST_MOVES))
+    for name, limit_mm in HELD_OUT_LIMITS.items():
+        if not errors_mm[name] <= limit_mm:
+            raise CalibrationFailed(
+                f"motors: the model errs by {name} {errors_mm[name]:.3g} in other moves, more than {limit_mm:g}",
+                "repeat it on level floor with the computer and the network idle",
+            )
+    return fit
+
+
+def fit_drive(records: Sequence[WheelRecord], start: MotorModel) -> MotorFit:
+    """Fit a model as :func:`fit_motors`. Raises ``CalibrationFailed``: a delay that no controller can drive with."""
+    fit = fit_motors(records, start)
+    for name, value, limit in (
+        ("dead time", fit.model.dead_time_s, MAX_DEAD_TIME_S),
+        ("lag", fit.model.lag_s, MAX_LAG_S),
+    ):
+        if value > limit - AT_LIMIT_S:
+            raise CalibrationFailed(
+                f"motors: the {name} is {limit:g} s or more; such a base cannot be steered",
+                "look for what delays commands or odometry: the network, a velocity smoother, the driver's rate",
+            )
+    return fit
+
+
+def held_out_errors(model: MotorModel, records: Sequence[WheelRecord]) -> dict[str, float]:
+    """Errors of a model in other records: ``rms_mm``, at all times, and ``rest_mm``, the greatest at a move's end."""
+    errors_m = [record.errors_m(model) for record in records]
+    return {
+        "rms_mm": 1000 * float(np.sqrt(np.mean(np.concatenate([part.ravel() for part in errors_m]) ** 2))),
+        "rest_mm": 1000 * max(float(np.abs(part[-1]).max()) for part in errors_m),
+    }

@@ -27,6 +27,9 @@ CHECKED_M = 0.05
 BACKWARD_M = 0.02
 """Distance against its command that no wheel is pushed by accident."""
 
+NOTHING_M = 0.001
+"""Distance of a wheel that is none."""
+
 STANDING_SHARE = 0.1
 DRIVING_SHARE = 0.5
 """Shares of the predicted distance: less is a wheel that stands, more is one that drives."""
@@ -243,6 +246,17 @@ class WheelCheck:
 
     def __init__(self, predictor: MotionPredictor) -> None:
         self._predictor, self._begin = predictor, predictor.now()
+        self._leg = self._begin
+
+    def forgive(self) -> None:
+        """Expect what was measured of the leg that ended, unless a wheel drove backward: friction is no fault."""
+        now = self._predictor.now()
+        (left_m, right_m), (driven_left_m, driven_right_m) = now.since(self._leg)
+        self._leg = now
+        if min(left_m * driven_left_m, right_m * driven_right_m) >= -(NOTHING_M**2):
+            from_left_m, from_right_m = self._begin.model
+            model = from_left_m + left_m - driven_left_m, from_right_m + right_m - driven_right_m
+            self._begin = Positions(model, self._begin.driven)
 
     def check(self) -> None:
         """Compare now.

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -10,6 +11,7 @@ from tests.benchmarks.motion import cli
 from tests.benchmarks.motion.bases import BenchRobot, RandomBase, random_base
 from tests.benchmarks.motion.measurement import FORWARD, LEFT, Plan, contacts, controlled, driven, identify
 from tests.benchmarks.motion.rival_laws import proportional, threshold
+from tests.benchmarks.motion.second_order import JITTER_S, SecondOrder, second_order_base
 from tests.benchmarks.motion.time_bound import shortest_s
 
 IDEAL = RandomBase(0, MotorOptions(), 1.0)
@@ -70,6 +72,54 @@ def test_a_coarse_base_whose_lag_is_about_a_period_does_not_hunt_about_its_goal(
     assert (done.details, all(done.reached)) == ([], True)
 
 
+def test_bases_of_second_order_are_the_same_for_the_same_seed_and_within_the_ranges() -> None:
+    assert second_order_base(7, 3) == second_order_base(7, 3) != second_order_base(8, 3)
+    for number in range(40):
+        parameters = second_order_base(number, 0).parameters
+        assert JITTER_S <= parameters.dead_time_s <= 0.25
+        assert 0.5 <= parameters.damping <= 1.2
+        assert all(low < high for low, high in zip(parameters.kinetic_m_s, parameters.breakaway_m_s, strict=True))
+
+
+def test_wheels_of_second_order_overshoot_start_at_their_breakaway_and_stop_dead() -> None:
+    wheels = replace(
+        second_order_base(0, 0),
+        parameters=SecondOrder(0.1, 12.0, 0.5, (0.05, 0.05), (0.02, 0.02), (1.0, 1.0), seed=0),
+    ).simulated()
+
+    def speeds_m_s(command_m_s: float, seconds: float) -> list[float]:
+        nonlocal now_ns
+        driven = []
+        for _ in range(round(seconds / 0.02)):
+            driven.append(wheels.drive(command_m_s, 0.0, now_ns, 0.02)[0])
+            now_ns += 20_000_000
+        return driven
+
+    now_ns = 0
+    assert max(speeds_m_s(0.045, 1.0)) == 0.0
+    started = speeds_m_s(0.2, 1.0)
+    assert started[:3] == [0.0] * 3
+    assert 0.22 < max(started) < 0.24
+    assert started[-1] == pytest.approx(0.2, abs=0.002)
+    assert speeds_m_s(0.03, 1.0)[-1] == pytest.approx(0.03, abs=0.002)  # kinetic friction is less than the breakaway
+    assert speeds_m_s(0.0, 1.0)[-1] == 0.0
+
+
+def test_a_base_whose_short_motions_fall_short_of_the_model_reaches_its_goals() -> None:
+    base = second_order_base(9, 0)  # a command of 40 ms moves its wheels by a tenth of what a lag of first order would
+    fit, failure, _ = identify(base)
+    assert failure == ""
+    assert fit is not None
+    done = controlled(base, KnownMotors(fit.model, calibrated=True), 12)
+    assert (done.details, all(done.reached)) == ([], True)
+
+
+def test_a_base_with_one_sticking_wheel_reaches_its_goals_before_it_was_measured() -> None:
+    base = random_base(54, 0)  # thresholds of 0.114 and 0.017 m/s, slow firmware
+    done = controlled(base, KnownMotors(base.nominal), 8)
+    assert (done.details, all(done.reached)) == ([], True)
+
+
 def test_the_way_after_contact_grows_with_the_delay() -> None:
     assert max(contacts(0.0, 0)) < 10 < 30 < max(contacts(0.4, 0))
 
@@ -90,3 +140,8 @@ def test_every_row_is_measured() -> None:
         "time_vs_proportional",
     ]
     assert rows["identified_lag_ms"].reached
+    others = {row.id: row for row in cli.second_order_rows(list(Plan(0, 4, second_order=True)([0])))}
+    assert [row_id for row_id in others if row_id.startswith("reached")] == [
+        "reached_second_order",
+        "reached_second_order_unknown",
+    ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from robot_runtime.common.clock import SimulatedClock, ns_to_seconds, seconds_to
 from robot_runtime.hal import BaseInfo, HeadLimits
 from robot_runtime.hal.fault_schedule import Script
 from robot_runtime.hal.motors import CREATE_2_MOTORS, KOBUKI_MOTORS, KnownMotors, MotorModel
-from robot_runtime.hal.simulated_motors import MotorOptions
+from robot_runtime.hal.simulated_motors import MotorOptions, SimulatedMotors
 
 MAX_LAG_S = MAX_DEAD_TIME_S = 0.25
 """A Kobuki's dead time is about 0.2 s (yujinrobot/kobuki issue 389); smoother, Wi-Fi and USB add to it. No source has
@@ -49,6 +50,18 @@ STILL_M, STILL_RAD = 1e-4, 1e-3
 HEAD = HeadLimits(-1.0, 1.0, -1.0, 1.0, 2.0, 0.1)
 
 
+class Motors(Protocol):
+    """Wheels of a simulated base, as :class:`~robot_runtime.hal.simulated_motors.SimulatedMotors`."""
+
+    def restart(self) -> None:
+        """Stand still, with no command under way."""
+
+    def drive(
+        self, linear_m_s: float, angular_rad_s: float, now_ns: int, step_s: float, battery_fraction: float = 1.0
+    ) -> tuple[float, float]:
+        """Turn the wheels for one step; return their mean linear and angular velocity."""
+
+
 @dataclass(frozen=True)
 class RandomBase:
     """One base.
@@ -78,6 +91,10 @@ class RandomBase:
         """The motors that the type of base states: a Create 2's where speeds have a quantum, else a Kobuki's."""
         model = CREATE_2_MOTORS if self.motors.true.speed_quantum_m_s else KOBUKI_MOTORS
         return replace(model, separation_m=self.motors.true.separation_m)
+
+    def simulated(self) -> Motors:
+        """New motors of this base."""
+        return SimulatedMotors(self.motors)
 
 
 def random_base(number: int, seed: int) -> RandomBase:
@@ -119,6 +136,7 @@ class BenchRobot:
         self.truth = GroundTruth(INFO.radius_m, None)
         script = Script(tuple(faults))
         self.base = FakeBase(self.clock, self.truth, script, INFO, base.motors, base.battery_fraction)
+        self.base._motors = base.simulated()  # type: ignore[assignment]
         if known is not None:
             self.base.motors = known
         self.head = FakeHead(self.clock, self.truth, script, HEAD)

@@ -28,7 +28,8 @@ def motion(
 
     Bases have a lag and a dead time of 0 to 0.25 s, thresholds of 0 to 0.12 m/s, gains within 5 %, a battery that takes
     up to 10 % of them, reports that are 20 to 100 ms late, and in a quarter each speeds in steps of 28.5 mm/s or a
-    firmware that limits acceleration. Each is identified first, as by 'calibrate motors'.
+    firmware that limits acceleration. Each is identified first, as by 'calibrate motors'. As many others have motors
+    that the controller's model does not contain: of second order, with breakaway friction, and delays that jitter.
     """
     from robot_runtime.common.console import console, progress_bar
     from robot_runtime.parallel.map import Workers, map_in_order
@@ -40,13 +41,16 @@ def motion(
         draw(picture)
         console.print(f"figure: {picture}", soft_wrap=True)
         return
-    results: list[BaseResult] = []
+    results: tuple[list[BaseResult], list[BaseResult]] = ([], [])
     with progress_bar() as progress:
-        task = progress.add_task("bases", total=bases, note="")
-        for result in map_in_order(Plan(seed, actions), list(range(bases)), Workers(workers), _lost):
-            results.append(result)
-            progress.advance(task)
-    report("motion", [*motion_rows(results), *contact_rows(seed)], json, console)
+        task = progress.add_task("bases", total=2 * bases, note="")
+        for second_order, family in enumerate(results):
+            plan = Plan(seed, actions, bool(second_order))
+            for result in map_in_order(plan, list(range(bases)), Workers(workers), _lost):
+                family.append(result)
+                progress.advance(task)
+    first, second = results
+    report("motion", [*motion_rows(first), *second_order_rows(second), *contact_rows(seed)], json, console)
 
 
 def _lost(number: int, loss: object) -> BaseResult:
@@ -75,6 +79,30 @@ def motion_rows(results: Sequence[BaseResult]) -> list[Row]:
     )
     rows += _rows_of(laws, "uncalibrated", 0.95, 10, 1, f"{about}; every base is taken for a Kobuki or Create 2")
     return [*rows, *_identified(results), _faster(ours, theirs, laws["threshold"])]
+
+
+def second_order_rows(results: Sequence[BaseResult]) -> list[Row]:
+    """Rows of the bases whose motors the controller's model does not contain."""
+    import numpy as np
+
+    from tests.benchmarks.motion.measurement import Actions
+
+    rows = []
+    for law, row_id, reached in (("calibrated", "second_order", 0.995), ("uncalibrated", "second_order_unknown", 0.95)):
+        done = Actions()
+        for result in results:
+            done.add(result.laws[law])
+        note = (
+            f"{len(results)} bases, {len(done.reached)} actions, {law}; {np.median(done.seconds):.2f} s to rest, median"
+        )
+        what = "wheels of second order, breakaway, jitter"
+        forward_mm, turn_deg = (float(np.percentile(values, 95)) for values in (done.forward_mm, done.turn_deg))
+        rows += [
+            Row(f"reached_{row_id}", f"{what}: share reached", float(np.mean(done.reached)), "", reached, note=note),
+            Row(f"forward_p95_mm_{row_id}", f"{what}: error of 0.25 m, 95th percentile", forward_mm, "mm", 10, "<="),
+            Row(f"turn_p95_deg_{row_id}", f"{what}: error of 30 degrees, 95th percentile", turn_deg, "deg", 1.5, "<="),
+        ]
+    return rows
 
 
 def contact_rows(seed: int) -> list[Row]:

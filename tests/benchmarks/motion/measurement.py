@@ -16,11 +16,12 @@ from robot_runtime.errors import RuntimeFault
 from robot_runtime.hal.motors import KnownMotors, MotorModel
 from robot_runtime.hal.simulated_motors import MotorOptions
 from robot_runtime.motion.controller import MotionController
-from robot_runtime.motion.identification import MotorFit, fit_motors
-from robot_runtime.motion.identification_drive import IdentificationDrive
+from robot_runtime.motion.identification import MotorFit
+from robot_runtime.motion.identification_drive import IdentificationDrive, identify_motors
 from robot_runtime.records import Outcome
 from tests.benchmarks.motion.bases import INFO, BenchRobot, RandomBase, random_base
 from tests.benchmarks.motion.rival_laws import proportional, threshold
+from tests.benchmarks.motion.second_order import second_order_base
 from tests.benchmarks.motion.time_bound import shortest_s
 
 FORWARD = Displacement(forward_m=0.25)
@@ -89,27 +90,33 @@ class Plan:
     Attributes:
         seed: random seed of the bases.
         actions: number of actions of each base.
+        second_order: whether the bases are of the family that the controller's model does not contain, without rivals.
     """
 
     seed: int
     actions: int
+    second_order: bool = False
 
     def __call__(self, numbers: Iterable[int]) -> Iterator[BaseResult]:
         """Results of the bases of these numbers."""
         for number in numbers:
-            yield measure(random_base(number, self.seed), self.actions)
+            if self.second_order:
+                yield measure(second_order_base(number, self.seed), self.actions, rivals=False)
+            else:
+                yield measure(random_base(number, self.seed), self.actions)
 
 
-def measure(base: RandomBase, actions: int) -> BaseResult:
-    """All laws on one base."""
+def measure(base: RandomBase, actions: int, rivals: bool = True) -> BaseResult:
+    """This project's controller on one base, and other laws."""
     found, failure, drive = identify(base)
     known = None if found is None else KnownMotors(found.model, calibrated=True)
     laws = {
         "calibrated": controlled(base, known or KnownMotors(base.nominal), actions),
         "uncalibrated": controlled(base, KnownMotors(base.nominal), actions),
-        "proportional": driven(BenchRobot(base), proportional, actions),
-        "threshold": driven(BenchRobot(base), threshold, actions),
     }
+    if rivals:
+        laws["proportional"] = driven(BenchRobot(base), proportional, actions)
+        laws["threshold"] = driven(BenchRobot(base), threshold, actions)
     model = None if found is None else found.model
     return BaseResult(base, laws, model, failure, drive.seconds, drive.extent_m)
 
@@ -119,7 +126,7 @@ def identify(base: RandomBase) -> tuple[MotorFit | None, str, IdentificationDriv
     robot, start = BenchRobot(base), base.nominal
     drive = IdentificationDrive(robot.clock, robot.base, start.separation_m)
     try:
-        return fit_motors([*drive.ramps(), *drive.moves()], start), "", drive
+        return identify_motors(drive, start), "", drive
     except RuntimeFault as error:
         return None, error.message, drive
 

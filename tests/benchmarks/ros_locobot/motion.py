@@ -22,8 +22,7 @@ from robot_runtime.errors import DeviceFault
 from robot_runtime.hal import Robot
 from robot_runtime.hal.motors import KnownMotors
 from robot_runtime.motion.controller import MotionController
-from robot_runtime.motion.identification import fit_motors
-from robot_runtime.motion.identification_drive import IdentificationDrive
+from robot_runtime.motion.identification_drive import IdentificationDrive, identify_motors
 from robot_runtime.records import Outcome
 from robot_runtime.robots.loader import RobotContext
 from tests.benchmarks.report import Row
@@ -92,7 +91,7 @@ def calibrate_motors(robot: Robot) -> None:
     """Measure the motors as ``robot-runtime calibrate motors`` does, over ROS, and let the controller use them."""
     start = robot.base.motors.model
     drive = IdentificationDrive(robot.clock, robot.base, start.separation_m)
-    robot.base.motors = KnownMotors(fit_motors([*drive.ramps(), *drive.moves()], start).model, calibrated=True)
+    robot.base.motors = KnownMotors(identify_motors(drive, start).model, calibrated=True)
 
 
 def _measure(robot: Robot, motion: MotionController, displacement: Displacement, into: Actions) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,13 +13,13 @@ from raising import raises_naming
 
 from robot_runtime.common.clock import seconds_to_ns
 from robot_runtime.common.geometry import SE2
-from robot_runtime.errors import DeviceFault
+from robot_runtime.errors import CalibrationFailed, DeviceFault
 from robot_runtime.hal import Velocity
 from robot_runtime.hal.motors import KOBUKI_MOTORS, MotorModel
 from robot_runtime.hal.simulated_motors import MotorOptions, SimulatedMotors
 from robot_runtime.hal.wheel_motor import WheelMotor
 from robot_runtime.motion.identification import PARAMETERS, MotorFit, fit_motors
-from robot_runtime.motion.identification_drive import IdentificationDrive
+from robot_runtime.motion.identification_drive import IdentificationDrive, identify_motors
 from robot_runtime.motion.wheel_record import WheelRecord, WheelRecorder
 from robot_runtime.motion.wheel_simulation import wheel_positions
 
@@ -204,3 +205,26 @@ def test_a_drive_whose_odometry_is_not_finite_commands_nothing(monkeypatch: pyte
             with raises_naming(DeviceFault, "not finite"):
                 begin()
     assert set(commands) == {Velocity()}
+
+
+@pytest.mark.parametrize("family", ["held", "changed"])
+def test_a_model_is_accepted_only_if_it_predicts_moves_that_it_was_not_fitted_to(
+    monkeypatch: pytest.MonkeyPatch, family: str
+) -> None:
+    with fake_robot(make_task(), motors={"type": "kobuki", "gain": [0.97, 1.02]}) as robot:
+        drive = IdentificationDrive(robot.clock, robot.base, 0.23)
+        moves = drive.moves
+
+        def moved(*arguments: Any) -> list[WheelRecord]:
+            records = moves(*arguments)
+            if arguments and family == "changed":  # the verifying moves: 13 % shorter
+                return [replace(record, driven_m=0.87 * record.driven_m) for record in records]
+            return records
+
+        monkeypatch.setattr(drive, "moves", moved)
+        if family == "held":
+            fit = identify_motors(drive, KOBUKI_MOTORS)
+            assert fit.model.gain == pytest.approx((0.97, 1.02), abs=0.005)
+        else:
+            with raises_naming(CalibrationFailed, "rms_mm", 5):
+                identify_motors(drive, KOBUKI_MOTORS)

@@ -9,19 +9,20 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from raising import raises_naming
 
 from drivers.fake.driver import make_robot
 from robot_runtime.actions.continuous import VelocityCommand, WaypointCommand
 from robot_runtime.actions.discrete import Displacement
 from robot_runtime.common.geometry import SE2, wrap_angle
-from robot_runtime.errors import StaleData
+from robot_runtime.errors import DeviceFault, StaleData
 from robot_runtime.hal import BaseState, Robot, Velocity
 from robot_runtime.hal.motion_profile import MotionProfile
 from robot_runtime.hal.motors import CREATE_2_MOTORS, KOBUKI_MOTORS, KnownMotors, MotorModel
 from robot_runtime.hal.simulated_motors import MotorOptions
 from robot_runtime.motion.continuous import Steering
 from robot_runtime.motion.controller import MotionController
-from robot_runtime.motion.prediction import Lateness, MotionPredictor
+from robot_runtime.motion.prediction import Lateness, MotionPredictor, WheelCheck
 from robot_runtime.records import Outcome
 from robot_runtime.robots.loader import RobotContext
 from robot_runtime.tasks.task import load_task
@@ -114,6 +115,31 @@ def test_a_motion_that_follows_earlier_or_later_than_calibrated_still_ends_in_on
     assert durations_s[1] <= durations_s[0] + 0.05
     assert moved.x_m == pytest.approx(wish.forward_m, abs=0.002)
     assert moved.yaw_rad == pytest.approx(wish.turn_rad, abs=math.radians(0.4))
+
+
+def test_what_friction_took_of_short_legs_is_no_wheel_that_turns_the_wrong_way() -> None:
+    predictor = MotionPredictor(MotorModel(), 0)
+    check, now_ns = WheelCheck(predictor), 0
+
+    def leg(commanded_m_s: float, driven_m: float) -> None:
+        nonlocal now_ns
+        predictor.send(Velocity(commanded_m_s), now_ns)
+        now_ns += 100_000_000
+        predictor.send(Velocity(), now_ns)
+        left_m, right_m = predictor.driven
+        predictor.recorder.driven_m = (left_m + driven_m, right_m + driven_m)
+
+    leg(0.6, 0.06)
+    for _ in range(6):  # each is to take back 2 cm, and none does
+        check.forgive()
+        leg(-0.2, 0.0)
+        check.check()
+    check = WheelCheck(predictor)
+    for _ in range(2):  # the polarity is wrong
+        check.forgive()
+        leg(-0.3, 0.03)
+    with raises_naming(DeviceFault, "turns the wrong way"):
+        check.check()
 
 
 def test_what_a_wheel_loses_at_its_start_is_not_taken_for_lateness() -> None:

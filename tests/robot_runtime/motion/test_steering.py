@@ -101,7 +101,7 @@ def test_a_waypoint_is_reached_with_its_heading(x_m: float, y_m: float, yaw_rad:
         result = execute(robot, WaypointCommand(x_m, y_m, yaw_rad, 0.0, 60.0))
         assert result.outcome is Outcome.REACHED
         allowed_m = 0.0101 if math.hypot(x_m, y_m) <= 0.01 else 0.005
-        assert near(odom(robot), SE2(x_m, y_m, yaw_rad), metres=allowed_m, degrees=0.25)
+        assert near(odom(robot), SE2(x_m, y_m, yaw_rad), metres=allowed_m, degrees=0.5)  # the tolerance
 
 
 def test_a_waypoint_ends_when_its_time_is_over() -> None:
