@@ -383,6 +383,8 @@ class Env:
         )
         self._record, self._unobserved = record, (None, None)
         self._pose_monitor.publish()
+        for event in robot.camera.events():
+            self._subscribers.on_event(event)
         phase_s["observe"] += timer.restart()
         if act.index:
             phase_s["log"] = self._subscribers.step_s

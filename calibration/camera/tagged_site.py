@@ -118,6 +118,8 @@ def _take_site_view(
 
 def _move(motion: MotionController, move: Displacement) -> None:
     result = motion.execute(move)
+    if motion.fault is not None:
+        raise motion.fault
     if result.outcome is not Outcome.REACHED:
         raise CalibrationFailed(
             f"a move of the calibration ended as {result.outcome.value!r} instead of 'reached': {result.detail}",

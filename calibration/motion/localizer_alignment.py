@@ -120,6 +120,8 @@ class LocalizationCalibration(Procedure[AlignmentSample, Alignment]):
         path += [Displacement(forward_m=STEP_M)] * STEPS
         for index, displacement in enumerate(path):
             result = controller.execute(displacement)
+            if controller.fault is not None:
+                raise controller.fault
             if result.outcome is not Outcome.REACHED:
                 raise CalibrationFailed(
                     f"guided drive: motion {index + 1} of {len(path)} ended as {result.outcome.value} {result.detail}",

@@ -128,6 +128,7 @@ class MeasuredDrive:
 
         Raises:
             CalibrationFailed: a motion was not completed.
+            DeviceFault: a device failed in it.
         """
         before = self._here
         turned_rad = sum(self.go(displacement) for displacement in displacements)
@@ -135,8 +136,10 @@ class MeasuredDrive:
         return Move.between(before, after, turned_rad)
 
     def go(self, displacement: Displacement) -> float:
-        """Execute one motion and return its turn by odometry, radians. Raises ``CalibrationFailed``."""
+        """Execute one motion and return its turn by odometry, radians. Raises as :meth:`move`."""
         result = self._motion.execute(displacement)
+        if self._motion.fault is not None:
+            raise self._motion.fault
         if result.outcome is not Outcome.REACHED:
             raise CalibrationFailed(
                 f"a motion of the drive ended as {result.outcome.value} {result.detail}".rstrip(),

@@ -106,7 +106,8 @@ class _Wheel:
             self._direction = math.copysign(1.0, motor.speed_m_s)
         elif self._newest_m_s:  # it stands, or almost: what moves it is the newest command
             self._direction = math.copysign(1.0, self._newest_m_s)
-        while self._recent and now_ns - self._recent[0][0] >= seconds_to_ns(COAST_S):
+        # The wheel turned at any time since the last count: after a gap in the readings, by the commands before it.
+        while self._recent and now_ns - self._recent[0][0] >= seconds_to_ns(COAST_S + seconds - PERIOD_S):
             self._recent.popleft()
         fastest_m_s = max((speed_m_s for _, speed_m_s in self._recent), default=None)
         limit_m = 0.0 if fastest_m_s is None else (fastest_m_s + MARGIN_M_S) * seconds + METERS_PER_TICK

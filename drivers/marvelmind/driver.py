@@ -16,7 +16,7 @@ import numpy as np
 from drivers.marvelmind.emulator import EmulatedLink, Hedgehog
 from drivers.marvelmind.mounting import Mounting
 from drivers.marvelmind.options import MarvelmindOptions
-from drivers.marvelmind.protocol import POSITION_MM_UNIX, Decoder, Flags, Position, Quality, parse
+from drivers.marvelmind.protocol import NMEA, POSITION_MM_UNIX, Decoder, Flags, Position, Quality, parse
 from drivers.marvelmind.serial_port import HEDGEHOG
 from drivers.serial_wire.reader import Link, ThreadLink
 from robot_runtime.common import config
@@ -32,6 +32,9 @@ EMULATED_ADDRESS = 11
 POLL_S = 0.02
 MIN_QUALITY_PERCENT = 10
 """Quality below which a position is no fix, where the hedgehog tells it."""
+
+TEXT_BYTES = 200
+"""More than twice an NMEA sentence."""
 
 REPEATS = 3
 """Packets in a row with the same timestamp from which a source counts as frozen."""
@@ -90,6 +93,8 @@ class MarvelmindLocalizer(BufferedLocalizer):
         self._has_heading = True
         self._quality: int | None = None
         self._codes: set[int] = set()
+        self._text = b""
+        """The last bytes, until the first packet."""
         self._others: set[int] = set()
         """Addresses of other hedgehogs that send positions."""
         self._fault: DeviceFault | None = None
@@ -149,6 +154,11 @@ class MarvelmindLocalizer(BufferedLocalizer):
                 f"{error.message}: packets come ({kinds}), but none with a position",
                 "switch on the streaming of positions of this hedgehog in the vendor's tool",
             )
+        if not trouble and not has_packet and NMEA.search(self._text):
+            return StaleData(
+                f"{error.message}: the hedgehog sends NMEA sentences",
+                "choose the protocol 'Marvelmind' instead of NMEA in the hedgehog's interfaces, in the vendor's tool",
+            )
         if not trouble and not has_packet:
             trouble = f"{noise} bytes came without a packet" if noise else "no bytes came"
             remedy = "check 'baud_rate', and that the port is a hedgehog's" if noise else "switch hedgehog and modem on"
@@ -169,6 +179,7 @@ class MarvelmindLocalizer(BufferedLocalizer):
         """Decode bytes at their arrival."""
         now_ns = self._clock.now_ns()
         with self._lock:
+            self._text = b"" if self._codes else (self._text + data)[-TEXT_BYTES:]
             for packet in self._decoder.feed(data):
                 message = parse(packet)
                 self._codes.add(packet.code)

@@ -13,6 +13,7 @@ Positions come as 0x0081 (millimeters, Unix time; the default from firmware 7.20
 from __future__ import annotations
 
 import math
+import re
 import struct
 from dataclasses import dataclass
 from enum import IntFlag
@@ -21,6 +22,9 @@ from functools import cache
 from drivers.serial_wire.framing import FrameScanner
 
 SYNC = b"\xff\x47"
+NMEA = re.compile(rb"\$[A-Z]{5},[ -~]*\*[0-9A-Fa-f]{2}")
+"""A sentence of NMEA 0183, the other format in which a hedgehog can send positions."""
+
 HEAD = struct.Struct("<BBHB")
 CRC = struct.Struct("<H")
 OVERHEAD = HEAD.size + CRC.size

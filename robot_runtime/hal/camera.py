@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from robot_runtime.hal.device import Device
+from robot_runtime.hal.events import Event
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,3 +102,7 @@ class Camera(Device):
             StaleData: if none arrives within ``timeout_s``.
             DeviceFault: if ``semantic`` is asked of a camera that has none.
         """
+
+    def events(self) -> Sequence[Event]:
+        """Return what the camera has noticed since the last call, for the log."""
+        return ()

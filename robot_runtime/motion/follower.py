@@ -82,9 +82,11 @@ class LegFollower:
     ) -> None:
         self.predictor = MotionPredictor(base.motors.model, clock.now_ns())
         self.paused_s = 0.0
-        """Seconds of the present action for which reports of the base were awaited, the wheels at zero."""
+        """Seconds of the present action for which there were no reports of the base that were new enough."""
         self._first: tuple[SE2, Wheels] | None = None
         self._newest_odom = SE2()
+        self._newest_ns: int | None = None
+        self._gap_ns = seconds_to_ns(profile.state_max_age_s)
         self._interrupted = False
         self._missed_rad, self._overshoots = 0.0, 0
         self._clock = clock
@@ -117,6 +119,10 @@ class LegFollower:
             state = replace(state, bumper=state.bumper | touched)
         self.predictor.advance(self._clock.now_ns())
         self.predictor.observe(state.odom, state.stamp_ns)
+        before_ns, self._newest_ns = self._newest_ns, state.stamp_ns
+        if before_ns is not None and state.stamp_ns - before_ns > self._gap_ns and not self._interrupted:
+            self._interrupted = True  # this process was held up, and the reports are new again
+            self.paused_s += ns_to_seconds(state.stamp_ns - before_ns)
         self._newest_odom = state.odom
         if self._first is None:
             self._first = state.odom, self.predictor.driven
@@ -132,7 +138,7 @@ class LegFollower:
     def begin_action(self) -> None:
         """Forget contacts and pauses before an action."""
         self.paused_s = 0.0
-        self._first = None
+        self._first = self._newest_ns = None
         self._base.touched()
         self._base.obstructed()
 

@@ -29,6 +29,7 @@ from robot_runtime.errors import (
     UnreachableGoal,
 )
 from robot_runtime.hal import Arrivals, Localizer, LocalizerInfo, PoseEstimate, Robot, Velocity, Zone
+from robot_runtime.hal.events import Event
 from robot_runtime.records import PHASES, EndReason, EpisodeEnd, EpisodeHeader, Outcome, StepRecord, Subscriber
 
 TASK = make_task()
@@ -407,6 +408,17 @@ def test_a_fault_in_an_episode_is_raised_after_the_log_was_closed(
     result = witness.ends[0].result
     assert result is not None
     assert result.outcome is (Outcome.FAULT if named == "base" else Outcome.REACHED)
+
+
+def test_what_the_camera_has_noticed_is_logged_with_the_step(monkeypatch: pytest.MonkeyPatch):
+    witness = Witness()
+    noticed = [(), (Event(1, "camera", "images", "depth is stamped +0.0090 s relative to its color image"),), ()]
+    with fake_robot(TASK) as robot:
+        monkeypatch.setattr(robot.camera, "events", lambda: noticed.pop(0))
+        env = make_env(robot, witness)
+        env.reset(make_episode(goal=(2.5, 0.0)))
+        walk(env, Action.MOVE_FORWARD, Action.STOP)
+    assert [(event.source, event.kind) for event in witness.events] == [("camera", "images")]
 
 
 @pytest.mark.parametrize("kind", ["dropped_poses", "lost_tracking"])

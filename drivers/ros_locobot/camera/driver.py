@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from sensor_msgs.msg import CameraInfo as CameraInfoMessage
@@ -28,12 +28,16 @@ from robot_runtime.common.clock import ns_to_seconds, wait_for
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import DeviceFault, FrozenCamera, StaleData
 from robot_runtime.hal import Camera, CameraInfo, Intrinsics, Mount, RgbdFrame
+from robot_runtime.hal.events import Event
 from robot_runtime.robots.camera_mount import load_mount
 
 QUEUE = 4
 WAITING = 10
 STORED_S = 1.0
 """Time for which pairs are stored; at 30 Hz and 640x480 that is 46 MB."""
+
+SKEW_PAIRS = 15
+"""Pairs from which the usual difference of their stamps is told."""
 
 POLL_S = 0.005
 NOMINAL = Intrinsics.from_hfov(640, 480, 69.4)
@@ -84,6 +88,7 @@ class RosCamera(RosDevice, Camera):
         self._depth = self._cache(self._topics.depth)
         self._depth_images = DepthImages(self._topics.depth, chosen.depth_min_m, chosen.depth_max_m)
         self._color_info = self._cache(self._topics.color_info)
+        self._is_skew_told = False
         self._pairs = FramePairs(WAITING, chosen.rate_hz, stored=max(2, math.ceil(STORED_S * chosen.rate_hz)))
 
     @property
@@ -111,6 +116,13 @@ class RosCamera(RosDevice, Camera):
                 "restart the camera's driver and look at its USB cable",
             )
         return self._frame(pair)
+
+    def events(self) -> Sequence[Event]:
+        skew = "" if self._is_skew_told else self._pairs.skew(SKEW_PAIRS)
+        if not skew:
+            return ()
+        self._is_skew_told = True
+        return (Event(self._clock.now_ns(), "camera", "images", f"topic {self._depth.topic}: {skew}"),)
 
     def forget(self) -> None:
         """Discard the images of the robot's former place."""
@@ -185,9 +197,8 @@ class RosCamera(RosDevice, Camera):
         matcher = self._pairs.matcher
         if matcher.dropped:
             log.info("camera: %d images had no counterpart", matcher.dropped)
-        if matcher.skew:
-            log.warning("camera: %s", matcher.skew)
         self._pairs.clear()
+        self._is_skew_told = False
 
     def _on_color(self, message: Any) -> None:
         received = self._color.receive(message)

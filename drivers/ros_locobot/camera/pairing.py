@@ -165,6 +165,11 @@ class FramePairs:
         with self._lock:
             return self._pairs[-1] if self._pairs else None
 
+    def skew(self, least: int) -> str:
+        """Return the pairs' skew as :class:`StampMatcher` describes it; empty while fewer than ``least`` are known."""
+        with self._lock:
+            return self.matcher.skew if len(self.matcher.skews_ns) >= least else ""
+
     def clear(self) -> None:
         """Discard everything: another connection, or another place."""
         with self._lock:

@@ -12,7 +12,7 @@ import os
 import socket
 import threading
 import xmlrpc.client
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -21,6 +21,7 @@ from urllib.parse import urlparse
 from rosgraph.network import ROSHandshakeException, read_ros_handshake_header, write_ros_handshake_header
 
 from drivers.ros_locobot.connection.errors import MasterGone, WrongDefinition
+from robot_runtime.common.clock import Stopwatch
 from robot_runtime.errors import DeviceFault
 
 T = TypeVar("T")
@@ -31,6 +32,9 @@ UNREACHABLE = (OSError, http.client.HTTPException, xmlrpc.client.Error)
 
 ATTEMPTS = 4
 """Calls of which one must be answered while connecting: on a wireless link, some packets are lost, and some seconds."""
+
+ALIVE_S = 5.0
+"""Time for which a node that has answered counts as alive while connecting: a robot's topics come from a few nodes."""
 
 LEAVING_S = 0.5
 """Time that a node may take from its refusal of subscribers until its master knows that it has left."""
@@ -91,6 +95,7 @@ class Master:
     def __init__(self, uri: str, timeout_s: float, attempts: int = 1) -> None:
         self.uri = uri
         self._timeout_s, self._attempts = timeout_s, attempts
+        self._alive: dict[str, tuple[str, Stopwatch]] = {}
 
     def identity(self) -> str:
         """Return a text that differs between two masters that run at one URI one after the other."""
@@ -114,18 +119,33 @@ class Master:
         code, _, uri = self._raw("lookupNode", node)
         return uri if code == 1 else None
 
-    def is_dead(self, node: str) -> bool:
-        """Whether a registered node has crashed without unregistering."""
+    def living_uri(self, node: str, within_s: float = 0.0) -> str | None:
+        """Return a registered node's own URI; None if it has crashed without unregistering.
+
+        Args:
+            node: Name of the node.
+            within_s: How old its last answer may be.
+        """
+        known = self._alive.pop(node, None)
+        if known is not None and known[1].elapsed_s() < within_s:
+            self._alive[node] = known
+            return known[0]
         uri = self.node_uri(node)
         if uri is None:
-            return True
+            return None
+        answered = Stopwatch()
         try:
             call_api(uri, "getPid", timeout_s=self._timeout_s)
         except ConnectionRefusedError:
-            return True
+            return None
         except UNREACHABLE:
-            return False  # unreachable from here, but perhaps not from the robot
-        return False
+            return uri  # unreachable from here, but perhaps not from the robot
+        self._alive[node] = uri, answered
+        return uri
+
+    def is_dead(self, node: str) -> bool:
+        """Whether a registered node has crashed without unregistering."""
+        return self.living_uri(node) is None
 
     def has_service(self, name: str) -> bool:
         """Whether a node offers the service."""
@@ -184,18 +204,27 @@ def publisher_definition(node_uri: str, topic: str, timeout_s: float) -> tuple[s
     return header.get("type", "*"), header.get("md5sum", "*")
 
 
-def check_publishers(master: Master, topic: str, message: Any, timeout_s: float) -> None:
+def check_publishers(
+    master: Master, topic: str, message: Any, timeout_s: float, nodes: Sequence[str] | None = None
+) -> None:
     """Check that every living publisher of a topic uses the definition of a generated message class.
 
     ROS sends nothing to a subscriber with another definition, and only the publisher's log reports it.
+
+    Args:
+        master: The master.
+        topic: Full name.
+        message: Generated message class.
+        timeout_s: Time limit of every call.
+        nodes: The topic's publishers where they are known; None for those that the master knows now.
 
     Raises:
         WrongDefinition: Names the topic, the node and both md5 sums.
         DeviceFault: A publisher cannot be reached.
     """
-    for node in master.graph().publishers.get(topic, ()):
-        uri = master.node_uri(node)
-        if uri is None or master.is_dead(node):
+    for node in master.graph().publishers.get(topic, ()) if nodes is None else nodes:
+        uri = master.living_uri(node, ALIVE_S)
+        if uri is None:
             continue
         try:
             type_name, md5 = publisher_definition(uri, topic, timeout_s)

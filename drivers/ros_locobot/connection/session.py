@@ -31,7 +31,14 @@ from rosgraph_msgs.msg import Clock as ClockMessage
 from drivers.ros_locobot.connection.acknowledge import AcknowledgePublisher
 from drivers.ros_locobot.connection.clock import HELD_UP, SIMULATED_SKEW_S, RosClock
 from drivers.ros_locobot.connection.errors import LinkLost, MasterGone, SecondPublisher
-from drivers.ros_locobot.connection.master import ATTEMPTS, Master, check_publishers, similar_topics, wait_until
+from drivers.ros_locobot.connection.master import (
+    ALIVE_S,
+    ATTEMPTS,
+    Master,
+    check_publishers,
+    similar_topics,
+    wait_until,
+)
 from drivers.ros_locobot.connection.node import join_network
 from drivers.ros_locobot.options import MasterOptions
 from drivers.ros_locobot.protocol import ACKNOWLEDGE_TOPIC
@@ -185,10 +192,9 @@ class Session:
             WrongDefinition: Names both md5 sums.
             MasterGone: The master does not answer.
         """
-        if required:
-            self.require_publisher(topic)
+        nodes = self.require_publisher(topic)[topic] if required else None
         if message is not rospy.AnyMsg:
-            self.check_definition(topic, message)
+            check_publishers(self.master, topic, message, self.options.timeout_s, nodes)
 
         def guarded(received: Any) -> None:
             self._heard_ns = self._host.now_ns()
@@ -207,23 +213,27 @@ class Session:
             self._acknowledged[subscriber] = topic
         return subscriber
 
-    def require_publisher(self, *topics: str) -> None:
-        """Wait until one of ``topics`` has a publisher. Raises ``StaleData`` after ``connect_timeout_s``."""
+    def require_publisher(self, *topics: str) -> dict[str, tuple[str, ...]]:
+        """Wait until one of ``topics`` has a publisher, and return the publishers of each.
 
-        def publishers() -> list[str]:
-            graph = self.master.graph().publishers
-            return [node for topic in topics for node in graph.get(topic, ())]
+        Raises:
+            StaleData: None has within ``connect_timeout_s``.
+        """
+        nodes: dict[str, tuple[str, ...]] = {}
 
         def published() -> bool:
-            return any(not self.master.is_dead(node) for node in publishers())
+            publishers = self.master.graph().publishers
+            nodes.update((topic, publishers.get(topic, ())) for topic in topics)
+            return any(self.master.living_uri(node, ALIVE_S) for topic in topics for node in nodes[topic])
 
         if not wait_until(published, self.wait, self.options.connect_timeout_s, 0.1):
-            dead = publishers()
+            dead = [node for topic in topics for node in nodes[topic]]
             raise StaleData(
                 f"topic {' or '.join(topics)} has no publisher at {self.master.uri}"
                 + (f" ({', '.join(dead)} published it and has died)" if dead else ""),
                 f"start its node, or name the right topic in the robot's YAML{similar_topics(self.master, topics[0])}",
             )
+        return nodes
 
     def check_definition(self, topic: str, message: Any) -> None:
         """Raise ``WrongDefinition`` if ``topic`` is published with another definition than ``message``'s."""

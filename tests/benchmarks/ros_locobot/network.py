@@ -9,12 +9,12 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from robot_runtime.errors import DeviceFault, DriverMissing
 
 # Ends with this process in any case, because the pipe closes.
-_MASTER = """
+MASTER = """
 import sys, rosmaster.master
 master = rosmaster.master.Master(port=0)
 master.start()
@@ -36,16 +36,16 @@ class Network:
         """Run this Python with arguments until the network ends."""
         with self._output() as output:
             program = subprocess.Popen([sys.executable, *arguments], stdout=output, stderr=subprocess.STDOUT)
-        self._stack.callback(_end, program)
+        self._stack.callback(end_program, program)
         return program
 
     def start_master(self) -> str:
         """Return the address of a new ROS master; empty if it did not start."""
         with self._output() as output:
             master = subprocess.Popen(
-                [sys.executable, "-c", _MASTER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=output
+                [sys.executable, "-c", MASTER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=output
             )
-        self._stack.callback(_end, master)
+        self._stack.callback(end_program, master)
         assert master.stdout is not None
         return master.stdout.readline().decode().strip()
 
@@ -56,7 +56,7 @@ class Network:
 
     def stop(self, program: subprocess.Popen[bytes]) -> None:
         """End a program."""
-        _end(program)
+        end_program(program)
 
     def output_tail(self) -> str:
         """Return the end of every program's output, for error messages."""
@@ -99,7 +99,8 @@ def local_network(node_name: str) -> Iterator[Network]:
             raise
 
 
-def _end(program: subprocess.Popen[bytes]) -> None:
+def end_program(program: subprocess.Popen[Any]) -> None:
+    """End a program by the means that stops it, and close its pipes."""
     if program.stdin is not None:
         program.stdin.close()
     program.terminate()

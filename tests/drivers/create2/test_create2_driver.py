@@ -20,7 +20,7 @@ from drivers.create2.protocol import (
 )
 from drivers.create2.wire import PADDING, Create2Wire
 from drivers.serial_base.faults import Fault, Lifted, OverCurrent, PressedButton, StuckBumper
-from drivers.serial_wire.faults import DroppedBytes, Noisy
+from drivers.serial_wire.faults import DroppedBytes, Noisy, Silent
 from robot_runtime.hal import Halt, Velocity, Zone
 
 
@@ -234,3 +234,22 @@ def test_what_ends_control_by_the_interface_stops_the_wheels() -> None:
     assert device.velocity != Velocity()
     device.take(Command(Opcode.DOCK).encoded)
     assert (device.mode, device.velocity) == (Mode.PASSIVE, Velocity())
+
+
+@pytest.mark.parametrize("gap_s", [0.3, 0.7, 1.5, 3.0])
+def test_a_wheel_that_coasts_in_a_gap_of_the_readings_is_not_pushed(gap_s: float) -> None:
+    """The guard's zeros reach the base; its readings are lost meanwhile."""
+    driven = bench(Silent(from_s=1.0, to_s=1.0 + gap_s), motors="create2")
+    driven.run(1.0, 0.3)
+    driven.run(gap_s + 0.5)
+    assert not any(state.reading.pushed for state in driven.states)
+    assert driven.state.reading.x_m == pytest.approx(driven.body.pose.x_m, abs=0.01)
+
+
+def test_a_robot_that_is_pushed_after_a_gap_is_flagged() -> None:
+    driven = bench(Silent(from_s=1.0, to_s=2.0))
+    driven.run(2.2, 0.0)
+    for _ in range(50):
+        driven.body.push(-0.004, 0.0)
+        driven.run(0.02)
+    assert driven.state.reading.pushed

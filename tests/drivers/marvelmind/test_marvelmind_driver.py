@@ -379,3 +379,31 @@ def test_positions_of_another_address_are_told_from_silence() -> None:
     bench.hear(*series(3, replace(FIX, address=12)))
     with raises_naming(StaleData, "hedgehog 12", "11", "address"):
         bench.localizer.latest(0.5)
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        b"$GPGGA,123519,4807.038,N,01131.000,E,1,08,0.9,545.4,M,46.9,M,,*47\r\n",
+        b"$GPRMC,123519,A,4807.038,N,01131.000,E,022.4,084.4,230394,003.1,W*6A\r\n",
+        b"$GNVTG,084.4,T,,M,022.4,N,041.5,K*4f\r\n",
+    ],
+)
+@pytest.mark.parametrize("chunk", [7, 1000])
+def test_sentences_of_nmea_are_named(sentence: bytes, chunk: int) -> None:
+    bench = Bench()
+    text = sentence * 8
+    for start in range(0, len(text), chunk):
+        bench.wire.on_bytes(text[start : start + chunk])
+    with raises_naming(StaleData, "NMEA") as caught:
+        bench.localizer.latest(0.5)
+    assert "Marvelmind" in caught.value.remedy
+    assert "baud" not in caught.value.remedy
+
+
+def test_noise_is_not_nmea() -> None:
+    bench = Bench()
+    bench.wire.on_bytes(bytes(range(256)) * 4)
+    with raises_naming(StaleData, "without a packet") as caught:
+        bench.localizer.latest(0.5)
+    assert "baud_rate" in caught.value.remedy

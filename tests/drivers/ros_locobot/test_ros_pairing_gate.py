@@ -53,6 +53,8 @@ def test_the_skew_and_the_nearest_images_are_told() -> None:
         pairs.add_depth((FRAME_MS * frame + 20) * MS, picture())
     assert "+0.0200 s" in pairs.matcher.skew
     assert pairs.first_after(1 * MS).stamp_ns == FRAME_MS * MS, "both images are exposed after the instant"  # type: ignore[union-attr]
+    assert pairs.skew(3) == pairs.matcher.skew
+    assert not pairs.skew(4), "too few for a median"
     pairs.clear()
     pairs.add_color(0, picture())
     pairs.add_depth(60 * MS, picture())

@@ -385,6 +385,44 @@ def test_a_gap_is_no_reason_to_blame_a_wheel(speed_m_s: float, wish: Displacemen
     assert motion.follower.predictor.model == before, "nothing is learned of the motors from a gap"
 
 
+class HeldUp:
+    """A clock of a process that is stopped once for some time: the robot goes on, and nobody looks."""
+
+    def __init__(self, robot: Robot, at_s: float, for_s: float) -> None:
+        self._clock = robot.clock
+        self._at_ns, self._for_s = seconds_to_ns(at_s), for_s
+
+    def sleep_until(self, stamp_ns: int) -> None:
+        if self._for_s and self._clock.now_ns() >= self._at_ns:
+            held_s, self._for_s = self._for_s, 0.0
+            self._clock.sleep(held_s)
+        self._clock.sleep_until(stamp_ns)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._clock, name)
+
+
+class PushedBase(UnpluggedBase):
+    """A base that is moved for a while, and reports it."""
+
+    def state(self, max_age_s: float) -> BaseState:
+        state = self._base.state(max_age_s)
+        return replace(state, odom=state.odom @ SE2(self._speed_m_s * self._gap_s(), 0.0, 0.0))
+
+
+@pytest.mark.parametrize("held_s", [0.3, 1.0, 3.0])
+def test_a_process_that_was_stopped_blames_no_wheel_for_what_it_has_not_seen(held_s: float):
+    with fake_robot() as robot:
+        clock: Any = HeldUp(robot, 0.5, held_s)
+        base: Any = PushedBase(robot, -0.3 / held_s, 0.5, 0.5 + held_s)
+        motion = MotionController(clock, base, robot.head)
+        before = motion.follower.predictor.model
+        result = motion.execute(Displacement(forward_m=0.5))
+    assert result.outcome is Outcome.REACHED, result.detail
+    assert result.measured.forward_m == pytest.approx(0.5, abs=0.006)
+    assert motion.follower.predictor.model == before, "nothing is learned of the motors from a gap"
+
+
 def test_a_stuck_head_times_out():
     with fake_robot(faults=[{"kind": "stuck_head"}]) as robot:
         motion = controller(robot)
