@@ -6,5 +6,9 @@ RUN apt-get update && apt-get install -y --no-install-recommends ca-certificates
 COPY . /opt/robot_runtime
 RUN bash /opt/robot_runtime/.ci/setup dev
 ENV PATH=/opt/robot_runtime/.venv/bin:$PATH
+# The groups own serial ports, cameras and sound in Debian; nothing in the image needs root.
+RUN useradd --create-home --groups dialout,plugdev,video robot
+USER robot
+WORKDIR /home/robot
 ENTRYPOINT ["/bin/bash", "-c", "source /opt/robot_runtime/ros_ws/devel/setup.bash && exec \"$@\"", "robot_runtime"]
 CMD ["bash"]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -17,7 +19,7 @@ from robot_runtime.common.console import error_console
 from robot_runtime.common.plugins import Registry
 from robot_runtime.common.signals import interrupted_by_signals
 from robot_runtime.common.version import VERSION
-from robot_runtime.errors import PluginError, RuntimeFault
+from robot_runtime.errors import ConfigError, PluginError, RuntimeFault
 
 COMMANDS: Registry[Callable[[dict[str, typer.Typer]], None]] = Registry("robot_runtime.commands", "command")
 """Functions that add commands to the groups, by name; the first word is the command or the group that they add to."""
@@ -163,6 +165,7 @@ def run_command(arguments: list[str]) -> int:
         error_console.print(f"`robot-runtime {old}` is now `robot-runtime {' '.join(new)}`", soft_wrap=True)
         arguments = [*new, *arguments[1:]]
     try:
+        _check_packages()
         code = build_app(arguments).main(arguments, standalone_mode=False, prog_name="robot-runtime")
         if code == INTERRUPTED_EXIT_CODE:  # typer makes KeyboardInterrupt this
             error_console.print("interrupted")
@@ -191,6 +194,20 @@ def run_command(arguments: list[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         error_console.print("interrupted")
         return INTERRUPTED_EXIT_CODE
+
+
+def _check_packages() -> None:
+    """Raise ``ConfigError`` where a foreign package would be imported in place of one of the runtime's own."""
+    home = Path(__file__).resolve().parents[2]
+    for name in ("calibration", "drivers", "sim_bridge"):
+        spec = find_spec(name)
+        folders = [] if spec is None else [Path(folder).resolve() for folder in spec.submodule_search_locations or ()]
+        if home / name not in folders[:1]:
+            found = ", ".join(map(str, folders)) or (spec and spec.origin) or "nowhere"
+            raise ConfigError(
+                f"the package {name!r} would be imported from {found} in place of {home / name}",
+                "run it in an environment of its own: take that folder out of PYTHONPATH, or uninstall that package",
+            )
 
 
 def _usage_remedy(error: typer.TyperException) -> str:

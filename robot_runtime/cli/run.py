@@ -214,13 +214,14 @@ def run_policy(
 
     failures: list[RuntimeFault] | None = [] if keep_going else None
     with ExitStack() as stack:
+        config = robot.config()  # first, so that a base install is told of the simulator
         loaded = wrap(stack.enter_context(closing(load())))
         run_in = task.load(loaded)
         place = load_scene(find_scene(scene))
         check_policy(loaded, run_in)
         chosen = episodes.choose(seed, run_in, place, failures)
         folder = output.folder(label or loaded.name, run_in.name)
-        config, context = robot.config(), RobotContext.of(run_in, place, chosen, seed, real_time)
+        context = RobotContext.of(run_in, place, chosen, seed, real_time)
         settings = {
             "task": run_in,
             "scene": place.digest,

@@ -111,10 +111,17 @@ class RobotOption:
             yield robot
 
     def config(self) -> dict[str, Any]:
-        """The content of the robot's file with the replaced parts, for logs. Raises ``ConfigError``."""
+        """The content of the robot's file with the replaced parts, for logs.
+
+        Raises:
+            ConfigError: the file cannot be read, or its driver cannot be imported.
+        """
+        from robot_runtime.common.config import resolve
         from robot_runtime.robots.loader import read_robot_file
 
-        return asdict(read_robot_file(self.robot, self.parts)[1])
+        path, file = read_robot_file(self.robot, self.parts)
+        resolve(file.driver, f"{path}: field 'driver'")
+        return asdict(file)
 
 
 @dataclass(frozen=True)

@@ -88,9 +88,15 @@ _Loader.add_implicit_resolver("tag:yaml.org,2002:float", SHORT_FLOAT, list("-+01
 
 
 class YamlDumper(yaml.SafeDumper):
-    """Writer that quotes every text that would be read as a number, such as the commit 2750131761e4."""
+    """Writer that quotes what would be read as a number, such as the commit 2750131761e4, and invisible characters."""
 
 
+def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
+    style = '"' if any(space in text for space in _ODD_SPACES) else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style)
+
+
+YamlDumper.add_representer(str, _represent_text)
 YamlDumper.add_implicit_resolver("tag:yaml.org,2002:float", SHORT_FLOAT, list("-+0123456789"))
 
 

@@ -75,7 +75,8 @@ def test_every_python_float_reads_back(tmp_path_factory: pytest.TempPathFactory,
 
 
 @pytest.mark.parametrize(
-    "text", ["2750131761e4", "1e-3", "030", "1:30", "0b1", "null", "yes", "1_000", ".5", "1.", "~"]
+    "text",
+    ["2750131761e4", "1e-3", "030", "1:30", "0b1", "null", "yes", "1_000", ".5", "1.", "~", "\u00a0", "a:\u200b"],
 )
 def test_a_text_that_looks_like_a_number_is_written_as_text(text: str) -> None:
     document = {text: text, "list": [text, 1e-3, 30]}
