@@ -45,6 +45,19 @@ def _warm_up() -> None:
     dtw_alignment([(0.0, 0.0), (1.0, 0.0)], [(0.0, 0.0), (1.0, 1.0)], Euclidean((0, 1)))
 
 
+@pytest.fixture(autouse=True)
+def _leaves_its_process_as_it_was() -> Iterator[None]:
+    """Fail a test that changes what later tests in the same process depend on."""
+    before = _process()
+    yield
+    assert _process() == before, "the test left its process changed"
+
+
+def _process() -> dict[str, object]:
+    signals = {number.name: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    return {"scheduler": os.sched_getscheduler(0), "folder": os.getcwd(), "nice": os.nice(0), **signals}
+
+
 REPEATED = 2
 """How often a failed test that is ``in_real_time`` is repeated: another program may have had the computer."""
 
