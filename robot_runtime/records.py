@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from enum import Enum
@@ -294,6 +294,8 @@ class SubscriberGroup(Subscriber):
     def __init__(self, subscribers: Iterable[Subscriber]) -> None:
         self._subscribers = tuple(subscribers)
         self._started: list[Subscriber] = []
+        self._on_base_state: list[Callable[[BaseState], None]] = []
+        self._on_command: list[Callable[[SentCommand], None]] = []
         self.step_s = 0.0
 
     def start(self, header: EpisodeHeader, scorer: Subscriber | None = None) -> None:
@@ -301,6 +303,9 @@ class SubscriberGroup(Subscriber):
         for subscriber in (*([] if scorer is None else [scorer]), *self._subscribers):
             subscriber.on_episode_start(header)
             self._started.append(subscriber)
+        # These two come at the motion loop's rate, and few subscribers use them.
+        self._on_base_state = [s.on_base_state for s in self._started if _uses(s, "on_base_state")]
+        self._on_command = [s.on_command for s in self._started if _uses(s, "on_command")]
 
     @override
     def on_step(self, record: StepRecord) -> None:
@@ -311,13 +316,13 @@ class SubscriberGroup(Subscriber):
 
     @override
     def on_base_state(self, state: BaseState) -> None:
-        for subscriber in self._started:
-            subscriber.on_base_state(state)
+        for take in self._on_base_state:
+            take(state)
 
     @override
     def on_command(self, command: SentCommand) -> None:
-        for subscriber in self._started:
-            subscriber.on_command(command)
+        for take in self._on_command:
+            take(command)
 
     @override
     def on_event(self, event: Event) -> None:
@@ -333,6 +338,11 @@ class SubscriberGroup(Subscriber):
     def on_episode_end(self, end: EpisodeEnd) -> None:
         """Hand over the end to all, even if one of them raises."""
         started, self._started = self._started, []
+        self._on_base_state, self._on_command = [], []
         with ExitStack() as stack:
             for subscriber in reversed(started):
                 stack.callback(subscriber.on_episode_end, end)
+
+
+def _uses(subscriber: Subscriber, name: str) -> bool:
+    return getattr(type(subscriber), name) is not getattr(Subscriber, name)

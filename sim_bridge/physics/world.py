@@ -322,6 +322,7 @@ class World:
     def _zones(self, contact: Any, pairs: list[list[int]]) -> int:
         # A contact presses the bumper if it is with a fixed obstacle, or with an object that resists.
         robot, pushes = self.scene_model.robot_geom, self._push_n > self.scene_model.body.bumper_force_n
+        pushes = pushes or not self.objects.by_id  # every obstacle is fixed
         pressing = [
             number for number, pair in enumerate(pairs) if robot in pair and (pushes or self._is_fixed(self._met(pair)))
         ]

@@ -34,7 +34,7 @@ def replay(
         logs = record(Path(folder) / "logs", count, seed, images=False)
         seen = record(Path(folder) / "seen", max(2, count // 6), seed, images=True)
         rows = [
-            _replay_row("action_replay_s", "without images", logs, False, 0.5),
+            _replay_row("action_replay_s", "without images", logs, False, 0.4),
             _replay_row("rgbd_replay_s", "with RGB-D 640x480, beside the recorded images", seen, True, 4.0),
             _workers_row(logs, rounds, Path(folder) / "out"),
         ]
