@@ -44,7 +44,9 @@ TIME_LIMIT_S = 10.0
 RESET_LIMIT_S = 60.0
 """Time limit (s) of the first message and of a reset: a policy may load or compile code."""
 
-RECONNECT_S = 5.0
+RECONNECT_S = 8.0
+"""As long as a motion waits for the base's reports over a wireless link (``motion.patience_s`` of robots over ROS)."""
+
 _RETRY_S = 0.2
 
 

@@ -304,6 +304,11 @@ def test_unplugged_in_mid_motion_and_plugged_in_again(tmp_path: Path) -> None:
         assert any("was disconnected" in trouble or "no such device" in trouble for trouble in troubles)
 
 
+def test_a_start_waits_for_a_base_that_is_silent_for_a_while(tmp_path: Path) -> None:
+    with in_real_time(EmulatedKobuki, WIRE, tmp_path, Silent(0.0, 3.0)) as (base, _), base:
+        assert base.state(0.15).velocity == Velocity()
+
+
 def test_rvd_556_a_base_that_is_switched_off_is_an_error_at_connecting(tmp_path: Path) -> None:
     """Robot Vulnerability Database, entry 556: kobuki_node starts normally with the base switched off."""
 
