@@ -20,9 +20,10 @@ from calibration.motion.odometry import OdometryProcedure
 from calibration.operator_guide import Guide
 from calibration.procedure import calibrate
 from robot_runtime.actions.discrete import Displacement
+from robot_runtime.common.clock import seconds_to_ns
 from robot_runtime.common.geometry import SE2
-from robot_runtime.errors import AlteredCalibration, CalibrationFailed, ForeignCalibration
-from robot_runtime.hal import Robot
+from robot_runtime.errors import AlteredCalibration, CalibrationFailed, DeviceFault, ForeignCalibration, StaleData
+from robot_runtime.hal import BaseState, Robot
 from robot_runtime.motion.controller import MotionController
 from robot_runtime.robots.action_errors import load_actuation
 from robot_runtime.robots.corrected_odometry import OdometryCalibration, load_odometry
@@ -188,3 +189,25 @@ def test_a_drive_that_cannot_be_measured_or_driven_says_so(apartment: Scene, tmp
             ActuationProcedure(6.0, 30.0, cycles=2).record(connected, quiet())
     with raises_naming(CalibrationFailed, 0, "straight legs"):
         OdometryProcedure("gyro", *KOBUKI_M, rounds=2).solve([])
+
+
+@pytest.mark.parametrize(
+    "procedure", [OdometryProcedure("wheels", *KOBUKI_M, rounds=2), ActuationProcedure(0.25, 30.0, cycles=2)]
+)
+def test_a_device_that_fails_in_a_drive_is_named_with_its_remedy(
+    procedure: OdometryProcedure | ActuationProcedure, apartment: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out.yaml"
+    with robot(tmp_path, apartment, {}) as connected:
+        read, until_ns = connected.base.state, connected.clock.now_ns() + seconds_to_ns(4.0)
+
+        def state(max_age_s: float) -> BaseState:
+            if connected.clock.now_ns() > until_ns:
+                raise StaleData("base: silent", "check its cable")
+            return read(max_age_s)
+
+        monkeypatch.setattr(connected.base, "state", state)
+        with raises_naming(DeviceFault, "base: silent") as caught:
+            calibrate(procedure, connected, quiet(), out, 30)
+    assert caught.value.remedy == "check its cable"
+    assert not out.exists()
