@@ -4,7 +4,9 @@ import math
 from dataclasses import replace
 
 import pytest
+from raising import raises_naming
 
+from robot_runtime.errors import RuntimeFault
 from robot_runtime.hal.motors import CREATE_2_MOTORS, KOBUKI_MOTORS, KnownMotors
 from robot_runtime.hal.simulated_motors import MotorOptions
 from tests.benchmarks.motion import cli
@@ -145,3 +147,11 @@ def test_every_row_is_measured() -> None:
         "reached_second_order",
         "reached_second_order_unknown",
     ]
+
+
+def test_a_run_with_faults_does_not_end_with_success() -> None:
+    (result,) = Plan(0, 4, second_order=True)([0])
+    cli.refuse_faults([result])
+    next(iter(result.laws.values())).details.append("fault: base: silent")
+    with raises_naming(RuntimeFault, "1 actions", "base: silent"):
+        cli.refuse_faults([result])

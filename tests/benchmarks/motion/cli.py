@@ -51,6 +51,19 @@ def motion(
                 progress.advance(task)
     first, second = results
     report("motion", [*motion_rows(first), *second_order_rows(second), *contact_rows(seed)], json, console)
+    refuse_faults([*first, *second])
+
+
+def refuse_faults(results: Sequence[BaseResult]) -> None:
+    """Raise ``RuntimeFault`` if an action of this project's controller ended as a fault."""
+    from robot_runtime.errors import RuntimeFault
+
+    details = [detail for result in results for done in result.laws.values() for detail in done.details]
+    faults = [detail for detail in details if detail.startswith("fault")]
+    if faults:
+        raise RuntimeFault(
+            f"{len(faults)} actions ended as a fault, the first one: {faults[0]}", "find out why, with this --seed"
+        )
 
 
 def _lost(number: int, loss: object) -> BaseResult:
