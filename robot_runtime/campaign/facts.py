@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -67,13 +68,16 @@ class Facts:
         return config.parse(document, cls, where, recorded=True)
 
 
-def facts_of(plan: Plan, path: Path, maps: Maps | None = None) -> Facts:
+def facts_of(
+    plan: Plan, path: Path, maps: Maps | None = None, on_impossible: Callable[[str], None] | None = None
+) -> Facts:
     """The facts of a log; one that cannot be read is ``damaged``.
 
     Args:
         plan: plan whose limits hold.
         path: path of the log.
         maps: cache of the scenes' maps.
+        on_impossible: callback, called with each note on poses that cannot be, see ``EpisodeScore.impossible``.
     """
     try:
         with LogReader(path) as log:
@@ -84,6 +88,9 @@ def facts_of(plan: Plan, path: Path, maps: Maps | None = None) -> Facts:
         return facts
     score = score_log(path, RULES, maps)
     if score.scorable:
+        if on_impossible is not None:
+            for note in score.impossible:
+                on_impossible(note)
         metrics = {name: finite(score.metrics.get(name)) for name in METRICS}
         limit, count = plan.limits.contacts, metrics["collisions"]
         over = facts.kind is None and limit is not None and count is not None and count >= limit

@@ -91,7 +91,7 @@ class LogCheck:
         sha256 = sha256_of(path)
         if sha256 != entry["sha256"]:
             self._find("changed", stated, "the log is not the one that was written")
-        facts = facts_of(self._plan, path, self._maps)
+        facts = facts_of(self._plan, path, self._maps, lambda note: self._find("changed", stated, note))
         if facts.kind not in ("killed", "damaged"):  # logs that end within their first bytes are all the same
             self._check_once(sha256, stated)
         if not same(facts.document(), entry["facts"]):

@@ -6,6 +6,7 @@ Nothing here decides about a score. A log whose records contradict each other wo
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from robot_runtime.common import config
+from robot_runtime.common.geometry import wrap_angle
 from robot_runtime.recording.json_records import plain
 from robot_runtime.records import EpisodeHeader, StepRecord
 from robot_runtime.tasks.registry import kind_of
@@ -24,6 +26,18 @@ JUMP_M = 0.5
 JUMP_SHARE = 0.5
 """The same as a share of the distance by odometry, for long continuous actions."""
 
+STRETCH_M = 4.0
+"""Distance by odometry after which the comparison of a stretch begins anew."""
+
+POSE_ERROR_M = 0.2
+"""Error of a referee's position that no note mentions."""
+
+DRIFT_SHARE = 0.08
+"""Error of a base's odometry without calibration, as a share of the distance; a calibrated one has 1 to 2 %."""
+
+DRIFT_SHARE_PER_RAD = 0.03
+"""The same for each radian turned, by an error of 3 % in angles, which bends what follows."""
+
 TASK_SETTINGS = ("success", "robot_radius_m", "max_steps", "max_seconds", "magnitudes")
 """Fields of a task that decide about success, with its kind's; agents may have other sensors and cameras."""
 
@@ -33,7 +47,10 @@ _SHOWN = 40
 
 
 class OdometryCheck:
-    """Comparison of the referee's poses with odometry, step by step.
+    """Comparison of the referee's poses with odometry: action by action, and over every few meters.
+
+    The distance between the ends of a stretch is compared, which depends on neither frame. Contact ends a stretch:
+    wheels may slip there.
 
     Attributes:
         jumps: number of actions in which they disagree.
@@ -41,26 +58,65 @@ class OdometryCheck:
 
     def __init__(self) -> None:
         self._before: StepRecord | None = None
-        self._first = ""
+        self._start: StepRecord | None = None
+        self._driven_m = self._turned_rad = 0.0
+        self._first = self._drift = ""
         self.jumps = 0
 
     def on_step(self, record: StepRecord) -> None:
         """Add the next step."""
         before, self._before = self._before, record
         if before is None or before.state.phase != record.state.phase or before.referee.frame != record.referee.frame:
+            self._restart(record)
             return
-        seen_m = before.referee.pose.distance_to(record.referee.pose)
-        driven_m = before.base.odom.distance_to(record.base.odom)
+        seen_m, driven_m = _moved_m(before, record)
         if abs(seen_m - driven_m) > max(JUMP_M, JUMP_SHARE * driven_m):
             self.jumps += 1
             self._first = self._first or (
                 f"at step {record.index} the referee's pose moved {seen_m:.2f} m, the wheels {driven_m:.2f} m"
             )
+            self._restart(record)
+        elif record.result is not None and record.result.collided:
+            self._restart(record)
+        else:
+            self._driven_m += driven_m
+            turned_rad = record.base.odom.yaw_rad - before.base.odom.yaw_rad
+            self._turned_rad += abs(wrap_angle(turned_rad)) if math.isfinite(turned_rad) else 0.0
+            self._compare(record)
+
+    def _compare(self, record: StepRecord) -> None:
+        start = self._start or record
+        seen_m, driven_m = _moved_m(start, record)
+        share = DRIFT_SHARE + DRIFT_SHARE_PER_RAD * self._turned_rad
+        allowed_m = POSE_ERROR_M + share * self._driven_m + _error_m(start) + _error_m(record)
+        if abs(seen_m - driven_m) > allowed_m:
+            self._drift = self._drift or (
+                f"from step {start.index} to {record.index} the referee's pose moved {seen_m:.2f} m, "
+                f"the wheels {driven_m:.2f} m: more than odometry drifts ({allowed_m:.2f} m)"
+            )
+            self._restart(record)
+        elif self._driven_m > STRETCH_M:
+            self._restart(record)
+
+    def _restart(self, record: StepRecord) -> None:
+        self._start, self._driven_m, self._turned_rad = record, 0.0, 0.0
 
     def note(self) -> str:
-        """The first contradiction, and how many more there are; empty without any."""
+        """The first contradiction in one action, and how many more there are; otherwise the first of a stretch."""
         more = f", and {self.jumps - 1} more such steps" if self.jumps > 1 else ""
-        return self._first + more
+        return self._first + more if self._first else self._drift
+
+
+def _moved_m(before: StepRecord, after: StepRecord) -> tuple[float, float]:
+    """Distance between two steps by the referee and by odometry."""
+    referee_m = before.referee.pose.distance_to(after.referee.pose)
+    return referee_m, before.base.odom.distance_to(after.base.odom)
+
+
+def _error_m(record: StepRecord) -> float:
+    """Three standard deviations of the referee's position, as far as a localizer's word for them goes."""
+    variance = float(record.referee.covariance[0, 0] + record.referee.covariance[1, 1])
+    return min(3 * math.sqrt(max(variance, 0.0)), POSE_ERROR_M) if math.isfinite(variance) else POSE_ERROR_M
 
 
 def task_note(header: EpisodeHeader) -> str:

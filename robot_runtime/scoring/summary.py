@@ -75,6 +75,7 @@ class EpisodeScore:
         path: path of the log.
         reason: why there is no score; empty if there is one. ``metrics`` and ``choices`` are then empty.
         notes: what does not fit together in the log although it is scored, see ``scoring.contradictions``.
+        impossible: those of the notes that say that the poses cannot be those of a robot that drove there.
         dataset: dataset that the episode was read from; empty if it was generated.
         key: key of the episode, to pair runs of several agents.
         trajectory: key of the episodes with one start and route.
@@ -95,6 +96,7 @@ class EpisodeScore:
     path: Path
     reason: str = ""
     notes: tuple[str, ...] = ()
+    impossible: tuple[str, ...] = ()
     task: str = ""
     kind: str = ""
     agent: str = ""
@@ -366,7 +368,8 @@ def _score(log: LogReader, rules: Rules | None, maps: Maps) -> EpisodeScore:
         metrics = scorer.metrics()
         helper = "" if verdicts is None else verdicts.helper
         given = () if verdicts is None else verdicts.statements
-        notes = ("" if log.chained else NO_CHAIN, task_note(header), wheels.note())
+        impossible = tuple(filter(None, (wheels.note(),)))
+        notes = ("" if log.chained else NO_CHAIN, task_note(header), *impossible)
         return replace(
             facts,
             metrics=metrics,
@@ -376,6 +379,7 @@ def _score(log: LogReader, rules: Rules | None, maps: Maps) -> EpisodeScore:
             latency=scorer.latency,
             views=success_views(given, scorer.succeeds_by_rule()) if given else None,
             notes=tuple(filter(None, notes)),
+            impossible=impossible,
             cause=None if metrics["success"] else _found(lambda: causes.cause(log, end, scorer, helper)),
         )
     except RuntimeFault as error:

@@ -38,6 +38,23 @@ def shown(scores: list[EpisodeScore]) -> str:
     return capture.get()
 
 
+def noted(folder: Path, shift_m: Callable[[int], float]) -> str:
+    """Notes of twelve steps forward whose referee's poses are shifted along x."""
+    header = synthetic.header()
+    steps = [
+        replace(step, referee=replace(step.referee, pose=replace(pose, x_m=pose.x_m + shift_m(number))))
+        for number, step in enumerate(synthetic.drive(header, GOOD))
+        for pose in (step.referee.pose,)
+    ]
+    recorder = Recorder(folder / "logs")
+    synthetic.play(recorder, header, steps)
+    assert recorder.path is not None
+    score = score_log(recorder.path)
+    assert score.scorable, score.reason
+    assert score.notes == score.impossible
+    return "; ".join(score.notes)
+
+
 class TestChain:
     def test_an_altered_step_is_refused_and_the_others_are_scored(self, record, edit: LogEdit, tmp_path: Path) -> None:
         good = record(synthetic.header(seed=1), GOOD)
@@ -67,6 +84,19 @@ class TestContradictions:
         score = score_log(recorder.path)
         (note,) = score.notes
         assert "at step 5 the referee's pose moved 2.00 m, the wheels 0.00 m" in note
+
+    @pytest.mark.parametrize("bend_m", [0.04, 0.1, 0.4])
+    def test_poses_bent_along_the_path_contradict_the_wheels(self, tmp_path: Path, bend_m: float) -> None:
+        note = noted(tmp_path, lambda number: bend_m * number)
+        assert "more than odometry drifts" in note
+        assert "from step 0" in note
+
+    @pytest.mark.parametrize("scale", [-0.05, 0.02, 0.05])
+    def test_odometry_that_drifts_has_no_note(self, tmp_path: Path, scale: float) -> None:
+        assert noted(tmp_path, lambda number: scale * 0.25 * number) == ""
+
+    def test_noise_of_a_localizer_has_no_note(self, tmp_path: Path) -> None:
+        assert noted(tmp_path, lambda number: 0.08 * (-1) ** number) == ""
 
     def test_robots_that_drive_as_they_say_have_no_note(self, record) -> None:
         assert score_log(record(synthetic.header(), GOOD)).notes == ()
