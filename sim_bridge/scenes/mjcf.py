@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -44,6 +44,11 @@ _VISIBLE_GROUPS = 3
 _SUFFIX = re.compile(r"_[0-9a-f]{16,}.*$|(_\d+)+$")
 _ROOM = re.compile(r"^room_\w+$")
 _FLOOR = re.compile(r"floor|ground|^room_", re.IGNORECASE)
+_WALL = re.compile(r"wall", re.IGNORECASE)
+_DOOR = re.compile(r"door", re.IGNORECASE)
+
+_DOOR_RIM_M, _DOOR_REACH_M = 0.1, 0.15
+"""A frame may cover the rim of a door; walls are looked for this far in front of it and behind it."""
 
 
 def is_mjcf(path: Path) -> bool:
@@ -97,6 +102,10 @@ class House:
         found += [self._fixed(geom) for geom in geoms.get(0, ())]
         pieces = [piece for piece in found if piece.visuals or piece.contacts]
         self._check(pieces)
+        self._notes += [
+            f"{self.path.name}: {door} stands in {wall}, which has no opening there"
+            for door, wall in _walled_up(pieces)
+        ]
         self._list_unread(geoms)
         return pieces
 
@@ -316,6 +325,30 @@ class House:
 
 
 _GEOMS = ("MESH", "PLANE", "BOX", "CYLINDER", "CAPSULE", "SPHERE", "ELLIPSOID")
+
+
+def _walled_up(pieces: Sequence[Piece]) -> Iterator[tuple[str, str]]:
+    """Yield the names of each door and a wall that covers more than half of its face."""
+    walls = [piece for piece in pieces if _WALL.search(piece.kind) and piece.visuals]
+    for door in pieces:
+        if not (_DOOR.search(door.kind) and door.visuals):
+            continue
+        corners = np.concatenate([part.corners.reshape(-1, 3) for part in door.visuals])
+        low, high = corners.min(axis=0), corners.max(axis=0)
+        thin = int(np.argmin((high - low)[:2]))
+        face = [1 - thin, 2]
+        inner_low, inner_high = low[face] + _DOOR_RIM_M, high[face] - _DOOR_RIM_M
+        if (inner_low >= inner_high).any():
+            continue
+        panel = shapely.box(*inner_low, *inner_high)
+        for wall in walls:
+            to_door = np.linalg.inv(door.matrix) @ wall.matrix
+            triangles = np.concatenate([part.corners for part in wall.visuals]) @ to_door[:3, :3].T + to_door[:3, 3]
+            depth = triangles[..., thin]
+            near = (depth.max(axis=1) > low[thin] - _DOOR_REACH_M) & (depth.min(axis=1) < high[thin] + _DOOR_REACH_M)
+            covering = shapely.union_all(shapely.polygons(triangles[near][..., face]), grid_size=1e-3)
+            if covering.intersection(panel).area > panel.area / 2:
+                yield door.name, wall.name
 
 
 def _edges(triangles: Array) -> tuple[Array, Array]:

@@ -192,6 +192,20 @@ def test_a_house_without_a_floor_and_bad_metadata_are_refused(tmp_path: Path) ->
         House(path, [])
 
 
+def test_a_door_in_a_wall_without_an_opening_is_listed(tmp_path: Path) -> None:
+    door = '<body name="door_1" pos="2 .3 1" euler="0 0 90"><geom type="box" size=".4 .02 1"/></body>'
+    solid = '<body name="wall_1" pos="2 0 1.3"><geom type="box" size=".05 2 1.3"/></body>'
+    parts = (("-1.05", ".95"), ("1.35", ".65"))  # what an opening of 0.8 m leaves
+    left, right = (
+        f'<body name="wall_{number}" pos="2 {y} 1.3"><geom type="box" size=".05 {half} 1.3"/></body>'
+        for number, (y, half) in enumerate(parts)
+    )
+    ajar = door.replace('euler="0 0 90"', 'euler="0 0 20"').replace('pos="2 ', 'pos="2.4 ')
+    for world, expected in ((door + solid, True), (door + left + right, False), (ajar + left + right, False)):
+        _, notes = pieces_of(world, tmp_path)
+        assert any("door_1" in note and "wall_1" in note for note in notes) is expected, world
+
+
 def test_mjcf_is_told_from_other_xml_by_its_content(tmp_path: Path) -> None:
     for name, text, expected in (("a", "<mujoco/>", True), ("b", "<sdf/>", False), ("c", "no xml", False)):
         (tmp_path / f"{name}.xml").write_text(text)
