@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+import http.client
 import logging
 import os
 import sys
+import threading
+import xmlrpc.client
+from collections.abc import Callable
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
+from typing import TypeVar
 
 import rosgraph
 import rospy
 
-from robot_runtime.errors import DeviceFault
+from drivers.ros_locobot.connection.errors import MasterGone
+from robot_runtime.errors import DeviceFault, RuntimeFault
+
+T = TypeVar("T")
 
 NODE_NAME = "robot_runtime"
 
 REGISTRATION = "unable to communicate with ROS Master"
 """rospy logs this once for each topic that it leaves without a master; the session reports it once."""
+
+_CALL_ERRORS = (OSError, rospy.ROSException, xmlrpc.client.Error, http.client.HTTPException)
+"""The exceptions that rospy raises when the master is gone."""
 
 
 def join_network(master_uri: str) -> None:
@@ -51,3 +64,34 @@ def join_network(master_uri: str) -> None:
 
 def _says_something_new(record: logging.LogRecord) -> bool:
     return REGISTRATION not in record.getMessage()
+
+
+def call_within(call: Callable[[], T], what: str, limit_s: float, master_uri: str) -> T:
+    """Return the result of a blocking call of rospy.
+
+    Args:
+        call: The call.
+        what: Description of the call.
+        limit_s: Time limit.
+        master_uri: Address of the master, for the error.
+
+    Raises:
+        MasterGone: The call has not returned in time, or could not reach the master.
+    """
+    future: Future[T] = Future()
+
+    def work() -> None:
+        try:
+            future.set_result(call())
+        except (*_CALL_ERRORS, RuntimeFault) as error:
+            future.set_exception(error)
+
+    threading.Thread(target=work, name=f"ros: {what}", daemon=True).start()
+    try:
+        return future.result(limit_s)
+    except (FutureTimeout, *_CALL_ERRORS) as error:
+        reason = str(error) if future.done() else f"no answer within {limit_s:g} s"
+        raise MasterGone(
+            f"ROS master {master_uri}: {what}: {reason}",
+            "check that roscore runs on the robot and is not suspended, then connect again",
+        ) from error

@@ -14,14 +14,10 @@ with a master that was restarted meanwhile.
 
 from __future__ import annotations
 
-import http.client
 import logging
 import os
 import threading
-import xmlrpc.client
 from collections.abc import Callable
-from concurrent.futures import Future
-from concurrent.futures import TimeoutError as FutureTimeout
 from typing import Any, TypeVar
 
 import rosgraph
@@ -39,7 +35,7 @@ from drivers.ros_locobot.connection.master import (
     similar_topics,
     wait_until,
 )
-from drivers.ros_locobot.connection.node import join_network
+from drivers.ros_locobot.connection.node import call_within, join_network
 from drivers.ros_locobot.options import MasterOptions
 from drivers.ros_locobot.protocol import ACKNOWLEDGE_TOPIC
 from robot_runtime.common.clock import SystemClock, ns_to_seconds
@@ -54,9 +50,6 @@ POLL_S = 0.02
 
 LEAST_UNANSWERED = 3
 """Calls of the monitor in a row without an answer before anything follows from them."""
-
-_CALL_ERRORS = (OSError, rospy.ROSException, xmlrpc.client.Error, http.client.HTTPException)
-"""The exceptions that rospy raises when the master is gone."""
 
 log = logging.getLogger(__name__)
 
@@ -309,25 +302,7 @@ class Session:
         Raises:
             MasterGone: It has not returned in time.
         """
-        if limit_s is None:
-            limit_s = self._connecting_s
-        future: Future[T] = Future()
-
-        def work() -> None:
-            try:
-                future.set_result(call())
-            except (*_CALL_ERRORS, RuntimeFault) as error:
-                future.set_exception(error)
-
-        threading.Thread(target=work, name=f"ros: {what}", daemon=True).start()
-        try:
-            return future.result(limit_s)
-        except (FutureTimeout, *_CALL_ERRORS) as error:
-            reason = str(error) if future.done() else f"no answer within {limit_s:g} s"
-            raise MasterGone(
-                f"ROS master {self.master.uri}: {what}: {reason}",
-                "check that roscore runs on the robot and is not suspended, then connect again",
-            ) from error
+        return call_within(call, what, self._connecting_s if limit_s is None else limit_s, self.master.uri)
 
     @property
     def _connecting_s(self) -> float:
