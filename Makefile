@@ -31,7 +31,7 @@ test-all: $(VENV)/.dev $(FRAMEWORKS)/.installed ## Run every variant of every te
 	$(BIN)/pytest -m ""
 	$(FRAMEWORKS)/bin/python -m pytest tests/frameworks
 
-test-fast: $(VENV)/.dev ## Run the tests without those marked slow or exhaustive: most of them, within three minutes on two cores
+test-fast: $(VENV)/.dev ## Run the tests without those marked slow or exhaustive: most of them, in four minutes on two cores
 	$(BIN)/pytest -n logical -m "not slow and not exhaustive"
 
 bench: $(VENV)/.dev ## Measure, and print a table: make bench NAME=sim ARGS="--count 10"
