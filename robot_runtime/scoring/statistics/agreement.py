@@ -45,8 +45,8 @@ def agreement(first: Sequence[bool], second: Sequence[bool], confidence: float =
     table = np.zeros((2, 2))
     np.add.at(table, (np.asarray(first, int), np.asarray(second, int)), 1 / len(first))
     rows, columns = table.sum(axis=1), table.sum(axis=0)
-    observed, chance = float(np.trace(table)), float(rows @ columns)
     disagreements = sum(a != b for a, b in zip(first, second, strict=True))
+    observed, chance = 1 - disagreements / len(first), float(rows @ columns)
     if chance > 1 - 1e-12:
         return Agreement(len(first), disagreements, Interval(math.nan, math.nan, math.nan))
     kappa = (observed - chance) / (1 - chance)

@@ -170,6 +170,7 @@ def test_any_layout_of_memory_gives_the_same() -> None:
     np.testing.assert_array_equal(reprojector(black(rig), frozen).depth_m, once)
 
 
+@pytest.mark.slow
 def test_nothing_is_allocated_after_the_first_frame() -> None:
     rig = time_of_flight_rig()
     reprojector = Reprojector(rig, TARGET)

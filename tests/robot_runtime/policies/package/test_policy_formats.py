@@ -155,6 +155,7 @@ def changed(files: dict[str, bytes], part: str, change: Callable[[Any], None]) -
     return archive({**files, name: json.dumps(document).encode()})
 
 
+@pytest.mark.slow
 def test_an_onnx_file_holds_no_paths_of_the_exporting_machine() -> None:
     assert str(Path(__file__).parent).encode() not in export(Tiny(), tiny.MANIFEST, "onnx")
 
