@@ -12,8 +12,11 @@ from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
 from calibration.operator_guide import Guide
+from robot_runtime.actions.discrete import Displacement
 from robot_runtime.errors import CalibrationFailed
 from robot_runtime.hal import Robot
+from robot_runtime.motion.controller import MotionController
+from robot_runtime.records import ActionResult, Outcome
 from robot_runtime.robots.calibration_file import CalibrationFile, Stamp, write_calibration
 
 C = TypeVar("C")
@@ -105,3 +108,24 @@ def calibrate(procedure: Procedure[C, S], robot: Robot, guide: Guide, out: Path,
             )
     stamp = Stamp.now(procedure.kind, robot.name, fit.device, valid_days, fit.method, fit.residuals, figures)
     return write_calibration(out, stamp, fit.content)
+
+
+def execute_motion(motion: MotionController, displacement: Displacement, what: str, remedy: str) -> ActionResult:
+    """Execute a motion that a calibration depends on, and return its result.
+
+    Args:
+        motion: controller of the robot's motion.
+        displacement: displacement to drive.
+        what: name of the motion, for the error.
+        remedy: what a person does before the calibration is repeated.
+
+    Raises:
+        DeviceFault: a device failed in it.
+        CalibrationFailed: it ended otherwise before it reached its goal.
+    """
+    result = motion.execute(displacement)
+    if motion.fault is not None:
+        raise motion.fault
+    if result.outcome is not Outcome.REACHED:
+        raise CalibrationFailed(f"{what} ended as {result.outcome.value} {result.detail}".rstrip(), remedy)
+    return result

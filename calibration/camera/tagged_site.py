@@ -16,16 +16,15 @@ from calibration.camera.mount_fit import TagView
 from calibration.camera.raw_images import View, point_head, rig_of, take_view
 from calibration.camera.tag_corners import TagCornerDetector
 from calibration.operator_guide import LIVE, Guide
+from calibration.procedure import execute_motion
 from robot_runtime.actions.discrete import Displacement
 from robot_runtime.common.geometry import SE2
 from robot_runtime.common.transforms import rotation_rpy, transform
-from robot_runtime.errors import CalibrationFailed
 from robot_runtime.hal import Robot
 from robot_runtime.hal.printed_targets import Sheet
 from robot_runtime.hal.simulation import Simulation
 from robot_runtime.imaging.rig import RgbdCalibration
 from robot_runtime.motion.controller import MotionController
-from robot_runtime.records import Outcome
 from robot_runtime.scenes.tag_map import CELLS, tag_image
 
 FLOOR_IDS = tuple(range(10))
@@ -117,14 +116,8 @@ def _take_site_view(
 
 
 def _move(motion: MotionController, move: Displacement) -> None:
-    result = motion.execute(move)
-    if motion.fault is not None:
-        raise motion.fault
-    if result.outcome is not Outcome.REACHED:
-        raise CalibrationFailed(
-            f"a move of the calibration ended as {result.outcome.value!r} instead of 'reached': {result.detail}",
-            "give the robot half a meter of free floor ahead and around it, and start again",
-        )
+    remedy = "give the robot half a meter of free floor ahead and around it, and start again"
+    execute_motion(motion, move, "a move of the calibration", remedy)
 
 
 def describe_moves(moves: Sequence[Displacement]) -> str:

@@ -17,7 +17,7 @@ from typing import ClassVar
 import numpy as np
 
 from calibration.operator_guide import Guide
-from calibration.procedure import Fit, Procedure
+from calibration.procedure import Fit, Procedure, execute_motion
 from robot_runtime.actions.discrete import Displacement
 from robot_runtime.common import config
 from robot_runtime.common.clock import ns_to_seconds, seconds_to_ns
@@ -28,7 +28,6 @@ from robot_runtime.hal import Localizer, PoseEstimate, PoseStatus, Robot
 from robot_runtime.hal.pose_history import PoseHistory
 from robot_runtime.localization.alignment import INLIER_M, KIND, MAX_RMS_M, Alignment, AlignmentSample, solve_alignment
 from robot_runtime.motion.controller import MotionController
-from robot_runtime.records import Outcome
 
 MAX_OUTLIERS = 0.4
 """Greatest fraction of held-out measurements with errors beyond ``INLIER_M``."""
@@ -118,15 +117,10 @@ class LocalizationCalibration(Procedure[AlignmentSample, Alignment]):
         poses.wait(robot, 1)
         path = [Displacement(forward_m=STEP_M)] * STEPS + [Displacement(turn_rad=TURN_RAD)] * TURNS
         path += [Displacement(forward_m=STEP_M)] * STEPS
+        remedy = f"clear {STEP_M * STEPS:g} m ahead of the start and to its left, and repeat"
         for index, displacement in enumerate(path):
-            result = controller.execute(displacement)
-            if controller.fault is not None:
-                raise controller.fault
-            if result.outcome is not Outcome.REACHED:
-                raise CalibrationFailed(
-                    f"guided drive: motion {index + 1} of {len(path)} ended as {result.outcome.value} {result.detail}",
-                    f"clear {STEP_M * STEPS:g} m ahead of the start and to its left, and repeat",
-                )
+            what = f"guided drive: motion {index + 1} of {len(path)}"
+            execute_motion(controller, displacement, what, remedy)
             poses.take()
             measured.take()
             guide.progress(index + 1, len(path), f"{len(measured.estimates)} measurements")

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from calibration import start_poses
 from calibration.operator_guide import Guide
+from calibration.procedure import execute_motion
 from robot_runtime.actions.discrete import Displacement
 from robot_runtime.common.clock import seconds_to_ns
 from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.errors import CalibrationFailed
 from robot_runtime.hal import PoseEstimate, PoseStatus, Robot
 from robot_runtime.motion.controller import MotionController
-from robot_runtime.records import Outcome
 
 Array = NDArray[np.float64]
 
@@ -137,14 +137,8 @@ class MeasuredDrive:
 
     def go(self, displacement: Displacement) -> float:
         """Execute one motion and return its turn by odometry, radians. Raises as :meth:`move`."""
-        result = self._motion.execute(displacement)
-        if self._motion.fault is not None:
-            raise self._motion.fault
-        if result.outcome is not Outcome.REACHED:
-            raise CalibrationFailed(
-                f"a motion of the drive ended as {result.outcome.value} {result.detail}".rstrip(),
-                "clear the floor around the robot, and repeat",
-            )
+        remedy = "clear the floor around the robot, and repeat"
+        result = execute_motion(self._motion, displacement, "a motion of the drive", remedy)
         return result.measured.turn_rad
 
     def return_home(self) -> None:

@@ -69,7 +69,7 @@ class EmulatedKobuki(EmulatedBase):
         self._gain = FACTORY_GAINS
         self.output = 0
         self._frame = 0
-        self._begins_anew = True
+        self._restarted = True
 
     def take(self, data: bytes) -> None:
         for parts in self._decoder.feed(data):
@@ -92,8 +92,8 @@ class EmulatedKobuki(EmulatedBase):
             self._gains = self._gain
 
     def message(self, sensed: Sensed, now_ns: int) -> bytes:
-        if self._begins_anew:
-            self._begins_anew = False
+        if self._restarted:
+            self._restarted = False
             self._origin = sensed.left_m, sensed.right_m, sensed.gyro_rad
             self._started_ns = now_ns
         left_m, right_m, gyro_rad = self._origin

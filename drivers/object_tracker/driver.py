@@ -149,7 +149,7 @@ class UdpObjectTracker(ObjectTracker):
             seen, noise = dict(self._latest), self._invalid_message
         now_ns = self._clock.now_ns()
         if noise is not None and now_ns - noise.stamp_ns <= seconds_to_ns(max_age_s):
-            raise DeviceFault(f"{self._info.name}: {noise.fault}", "correct what sends the poses")
+            raise DeviceFault(f"{self._info.name}: {noise.fault}", "fix the pose publisher")
         wanted = [name for name in self._options.objects or seen if name not in held]
         poses = {name: self._pose_of(name, seen.get(name), now_ns, max_age_s) for name in wanted}
         stamps = [seen[name].stamp_ns for name in wanted]
@@ -166,7 +166,7 @@ class UdpObjectTracker(ObjectTracker):
                 "check that its marker is in view and sent",
             )
         if seen.pose is None:
-            raise DeviceFault(f"{self._info.name}: object {name!r}: {seen.fault}", "correct what sends the poses")
+            raise DeviceFault(f"{self._info.name}: object {name!r}: {seen.fault}", "fix the pose publisher")
         return seen.pose
 
     def _require_socket(self) -> socket.socket:

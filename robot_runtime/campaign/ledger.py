@@ -22,6 +22,7 @@ from typing import IO, Any
 from typing_extensions import Self
 
 from robot_runtime.common.clock import SystemClock, utc_now_iso, wait_for
+from robot_runtime.common.config import unique_keys
 from robot_runtime.errors import ConfigError, RecordingError, writing
 from robot_runtime.recording.chain import Chain
 from robot_runtime.recording.durable_file import sync_folder
@@ -226,7 +227,7 @@ def parse_ledger(path: Path, data: bytes) -> tuple[list[Entry], Chain]:
 def parse_line(raw: bytes) -> Entry | None:
     """A line's content, its fields unchecked; None for what is not JSON, or has NaN or repeated keys."""
     try:
-        content = json.loads(raw, parse_constant=_refuse, object_pairs_hook=_unique)
+        content = json.loads(raw, parse_constant=_refuse, object_pairs_hook=unique_keys)
         number, kind = content["n"], content["kind"]
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
@@ -237,12 +238,6 @@ def parse_line(raw: bytes) -> Entry | None:
 
 def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is not a number of JSON")
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if len(found := dict(pairs)) < len(pairs):
-        raise ValueError("a key is repeated")
-    return found
 
 
 def read_ledger(folder: Path) -> list[Entry]:

@@ -77,7 +77,7 @@ class Verification:
         state: state after the ledger's last line, with the facts that the logs prove.
 
     Raises:
-        ConfigError: there is no campaign, or its first line holds no plan.
+        ConfigError: there is no campaign, or its first line has no plan.
         RecordingError: the ledger cannot be read.
     """
 
@@ -134,7 +134,7 @@ class Verification:
         if self._published is None:
             lines.append("whether plan and contents are those published (no --plan given)")
         elif self._published_contents is None:
-            lines.append("whether the files are those published (the plan given holds no contents)")
+            lines.append("whether the files are those published (the given plan has no contents)")
         if self._contents is None:
             lines.append("what the files were when the campaign began (its version did not write it down)")
         if self.state.rules < RULES:
@@ -262,7 +262,7 @@ class Verification:
                     self._find("changed", "line 1", f"robot {number} is not that of {whose} contents")
         own = self._contents
         if own is None and self._published_contents is not None:
-            self._find("changed", "line 1", "holds no contents, although they were published")
+            self._find("changed", "line 1", "has no contents, although they were published")
         if own is not None and given is not None:
             names = changed(own.document(), given.document())
             if differing := [name for name in names if name != "software"]:

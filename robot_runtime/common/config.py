@@ -249,6 +249,15 @@ def resolve(dotted: str, where: str) -> Any:
     return getattr(module, attribute)
 
 
+def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Make a JSON object a dictionary: an ``object_pairs_hook`` that refuses repeated keys with ``ValueError``."""
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        repeated = next(key for number, (key, _) in enumerate(pairs) if key in dict(pairs[:number]))
+        raise ValueError(f"the key {repeated!r:.60} is repeated")
+    return made
+
+
 @functools.cache
 def _adapter(cls: Any) -> TypeAdapter[Any]:
     return TypeAdapter(cls)

@@ -288,7 +288,7 @@ class LegFollower:
             held = min(predictor.model.threshold_m_s) >= LARGEST_THRESHOLD_M_S and not drive.moved()
             if corrections <= MAX_CORRECTIONS and not held:
                 limit_ns = max(limit_ns, self._tick_ns + self._limit_ns(missing))
-            wheels.forgive()
+            wheels.rebase()
             drive = self._correction(missing, goal, state, drive)
 
     def _check_thresholds(self, leg: Leg) -> None:

@@ -27,8 +27,8 @@ CHECKED_M = 0.05
 BACKWARD_M = 0.02
 """Distance against its command that no wheel is pushed by accident."""
 
-NOTHING_M = 0.001
-"""Distance of a wheel that is none."""
+NEGLIGIBLE_M = 0.001
+"""Distance below which a wheel counts as standing."""
 
 STANDING_SHARE = 0.1
 DRIVING_SHARE = 0.5
@@ -77,7 +77,6 @@ class Lateness:
     A base takes up commands in a cycle of its own, whose phase differs from motion to motion by up to 20 ms; 10 ms at
     1.5 rad/s are 0.9°. The error of the model is minus the lateness times the wheels' speed, plus what they lost at
     their start. Both are estimated by least squares; zero is expected of both.
-
     """
 
     def __init__(self) -> None:
@@ -248,12 +247,12 @@ class WheelCheck:
         self._predictor, self._begin = predictor, predictor.now()
         self._leg = self._begin
 
-    def forgive(self) -> None:
-        """Expect what was measured of the leg that ended, unless a wheel drove backward: friction is no fault."""
+    def rebase(self) -> None:
+        """Expect what was measured of the leg that ended, unless a wheel drove backward: friction is not a fault."""
         now = self._predictor.now()
         (left_m, right_m), (driven_left_m, driven_right_m) = now.since(self._leg)
         self._leg = now
-        if min(left_m * driven_left_m, right_m * driven_right_m) >= -(NOTHING_M**2):
+        if min(left_m * driven_left_m, right_m * driven_right_m) >= -(NEGLIGIBLE_M**2):
             from_left_m, from_right_m = self._begin.model
             model = from_left_m + left_m - driven_left_m, from_right_m + right_m - driven_right_m
             self._begin = Positions(model, self._begin.driven)

@@ -27,7 +27,7 @@ JUMP_SHARE = 0.5
 """The same as a share of the distance by odometry, for long continuous actions."""
 
 STRETCH_M = 4.0
-"""Distance by odometry after which the comparison of a stretch begins anew."""
+"""Distance by odometry after which the comparison of a stretch restarts."""
 
 POSE_ERROR_M = 0.2
 """Error of a referee's position that no note mentions."""

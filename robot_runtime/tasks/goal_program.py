@@ -267,7 +267,7 @@ def _pose(place: Mapping[str, Any], yaw_rad: float, where: str) -> ObjectPose:
     if "quaternion" not in place:
         return ObjectPose.upright((x, y, z), yaw_rad)
     if "yaw_deg" in place:
-        _fail(where, "has both 'yaw_deg' and 'quaternion'", "leave one of them out")
+        _fail(where, "has both 'yaw_deg' and 'quaternion'", "keep one of them")
     a, b, c, d = _numbers(place["quaternion"], 4, f"{where}.quaternion")
     pose = ObjectPose((x, y, z), (a, b, c, d))
     if pose.fault:

@@ -24,11 +24,12 @@ from numpy.typing import NDArray
 from PIL import Image
 from scipy.spatial import ConvexHull, QhullError
 
+from robot_runtime.common.config import unique_keys
 from robot_runtime.errors import SceneError
 from robot_runtime.scenes.scene import Collision, Room
 from sim_bridge.scenes.mesh_checks import MAX_TRIANGLES
 from sim_bridge.scenes.mesh_files import Appearance, MeshPart
-from sim_bridge.scenes.pieces import Piece
+from sim_bridge.scenes.pieces import Piece, all_triangles
 
 Array = NDArray[np.float64]
 
@@ -322,6 +323,12 @@ class House:
                 self._notes.append(f"{self.path.name}: body {names[body]!r} has no geoms; left out")
         for name in sorted(self._objects.keys() - set(names)):
             self._notes.append(f"{self.path.name}: the metadata names {name!r}, which is not in the house")
+        named: dict[str, list[str]] = {}
+        for name, item in self._objects.items():
+            named.setdefault(str(item.get("object_id") or name), []).append(name)
+        for identifier, bodies in named.items():
+            if len(bodies) > 1:
+                self._notes.append(f"{self.path.name}: {', '.join(bodies)} have one object_id, {identifier!r}")
 
 
 _GEOMS = ("MESH", "PLANE", "BOX", "CYLINDER", "CAPSULE", "SPHERE", "ELLIPSOID")
@@ -329,7 +336,7 @@ _GEOMS = ("MESH", "PLANE", "BOX", "CYLINDER", "CAPSULE", "SPHERE", "ELLIPSOID")
 
 def _walled_up(pieces: Sequence[Piece]) -> Iterator[tuple[str, str]]:
     """Yield the names of each door and a wall that covers more than half of its face."""
-    walls = [piece for piece in pieces if _WALL.search(piece.kind) and piece.visuals]
+    walls = [(piece.name, all_triangles([piece])) for piece in pieces if _WALL.search(piece.kind) and piece.visuals]
     for door in pieces:
         if not (_DOOR.search(door.kind) and door.visuals):
             continue
@@ -341,14 +348,14 @@ def _walled_up(pieces: Sequence[Piece]) -> Iterator[tuple[str, str]]:
         if (inner_low >= inner_high).any():
             continue
         panel = shapely.box(*inner_low, *inner_high)
-        for wall in walls:
-            to_door = np.linalg.inv(door.matrix) @ wall.matrix
-            triangles = np.concatenate([part.corners for part in wall.visuals]) @ to_door[:3, :3].T + to_door[:3, 3]
+        to_door = np.linalg.inv(door.matrix)
+        for wall, in_world in walls:
+            triangles = in_world @ to_door[:3, :3].T + to_door[:3, 3]
             depth = triangles[..., thin]
             near = (depth.max(axis=1) > low[thin] - _DOOR_REACH_M) & (depth.min(axis=1) < high[thin] + _DOOR_REACH_M)
             covering = shapely.union_all(shapely.polygons(triangles[near][..., face]), grid_size=1e-3)
             if covering.intersection(panel).area > panel.area / 2:
-                yield door.name, wall.name
+                yield door.name, wall
 
 
 def _edges(triangles: Array) -> tuple[Array, Array]:
@@ -363,7 +370,7 @@ def _metadata(path: Path) -> dict[str, dict[str, Any]]:
     if file is None:
         return {}
     try:
-        objects = json.loads(file.read_bytes()).get("objects", {})
+        objects = json.loads(file.read_bytes(), object_pairs_hook=unique_keys).get("objects", {})
         if not isinstance(objects, dict) or not all(isinstance(item, dict) for item in objects.values()):
             raise ValueError("'objects' is not an object of objects")
     except (ValueError, AttributeError, RecursionError, OSError) as error:

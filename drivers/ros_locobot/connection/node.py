@@ -57,12 +57,12 @@ def join_network(master_uri: str) -> None:
         rospy.init_node(NODE_NAME, argv=sys.argv[:1], anonymous=True, disable_signals=True, disable_rostime=True)
     finally:
         root.handlers[:], root.level = handlers, level  # init_node replaces the program's logging configuration
-    logging.getLogger("rosout").addFilter(_says_something_new)
+    logging.getLogger("rosout").addFilter(_is_not_registration_noise)
     if not rospy.core.is_initialized():
         raise DeviceFault("an earlier attempt to become a ROS node is still waiting for its master", "try again later")
 
 
-def _says_something_new(record: logging.LogRecord) -> bool:
+def _is_not_registration_noise(record: logging.LogRecord) -> bool:
     return REGISTRATION not in record.getMessage()
 
 

@@ -82,7 +82,7 @@ def _object(record: ObjectRecord, where: str) -> RearrangedObject:
 
 def _object_pose(record: PoseRecord, where: str) -> ObjectPose:
     if "quaternion" in record and "yaw_deg" in record:
-        raise EpisodeError(f"{where}: has both 'yaw_deg' and 'quaternion'", "leave one of them out")
+        raise EpisodeError(f"{where}: has both 'yaw_deg' and 'quaternion'", "keep one of them")
     half_rad = math.radians(record.get("yaw_deg", 0.0)) / 2
     w, x, y, z = record.get("quaternion", (math.cos(half_rad), 0.0, 0.0, math.sin(half_rad)))
     if abs(math.hypot(w, x, y, z) - 1) > _QUATERNION_NORM:

@@ -131,12 +131,12 @@ def test_what_friction_took_of_short_legs_is_no_wheel_that_turns_the_wrong_way()
 
     leg(0.6, 0.06)
     for _ in range(6):  # each is to take back 2 cm, and none does
-        check.forgive()
+        check.rebase()
         leg(-0.2, 0.0)
         check.check()
     check = WheelCheck(predictor)
     for _ in range(2):  # the polarity is wrong
-        check.forgive()
+        check.rebase()
         leg(-0.3, 0.03)
     with raises_naming(DeviceFault, "turns the wrong way"):
         check.check()

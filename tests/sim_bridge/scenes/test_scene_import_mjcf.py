@@ -192,6 +192,18 @@ def test_a_house_without_a_floor_and_bad_metadata_are_refused(tmp_path: Path) ->
         House(path, [])
 
 
+def test_two_objects_of_one_id_are_named(tmp_path: Path) -> None:
+    pair = BOX + BOX.replace('name="a"', 'name="b"')
+    metadata = tmp_path / "house_metadata.json"
+    metadata.write_text('{"objects": {"a": {"object_id": "Cup|1"}, "b": {"object_id": "Cup|1"}}}')
+    found, notes = pieces_of(pair, tmp_path)
+    assert {"a", "b"} <= found.keys()
+    assert any("a, b" in note and "Cup|1" in note for note in notes)
+    metadata.write_text('{"objects": {"a": {}, "a": {}}}')
+    with raises_naming(SceneError, "house_metadata.json", "'a' is repeated"):
+        pieces_of(pair, tmp_path)
+
+
 def test_a_door_in_a_wall_without_an_opening_is_listed(tmp_path: Path) -> None:
     door = '<body name="door_1" pos="2 .3 1" euler="0 0 90"><geom type="box" size=".4 .02 1"/></body>'
     solid = '<body name="wall_1" pos="2 0 1.3"><geom type="box" size=".05 2 1.3"/></body>'
