@@ -9,14 +9,21 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+from scipy import ndimage
+
 from robot_runtime.common import config
-from robot_runtime.common.geometry import wrap_angle
+from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.recording.json_records import plain
 from robot_runtime.records import EpisodeHeader, StepRecord
+from robot_runtime.scenes.geodesic import DistanceField, GeodesicMap, Point
+from robot_runtime.scenes.occupancy_map import Cell, OccupancyMap
 from robot_runtime.tasks.registry import kind_of
 from robot_runtime.tasks.task import Task
 
@@ -37,6 +44,15 @@ DRIFT_SHARE = 0.08
 
 DRIFT_SHARE_PER_RAD = 0.03
 """The same for each radian turned, by an error of 3 % in angles, which bends what follows."""
+
+MAP_ERROR_M = 0.1
+"""Error of a map's walls that no note mentions."""
+
+WITHOUT_WALLS = "drivers.fake."
+"""Start of the driver's name of a robot without physics, which drives through walls."""
+
+_LONGEST_ARC_RAD = 6.0
+"""Turn in one action from which on the length of its path is not told from the distance between its ends."""
 
 TASK_SETTINGS = ("success", "robot_radius_m", "max_steps", "max_seconds", "magnitudes")
 """Fields of a task that decide about success, with its kind's; agents may have other sensors and cameras."""
@@ -117,6 +133,86 @@ def _error_m(record: StepRecord) -> float:
     """Three standard deviations of the referee's position, as far as a localizer's word for them goes."""
     variance = float(record.referee.covariance[0, 0] + record.referee.covariance[1, 1])
     return min(3 * math.sqrt(max(variance, 0.0)), POSE_ERROR_M) if math.isfinite(variance) else POSE_ERROR_M
+
+
+class WallCheck:
+    """Comparison of the referee's poses with walls: cells that the scene's map shows as occupied, and no others.
+
+    Robots of :data:`WITHOUT_WALLS` are not compared, nor are logs that do not name their robot's driver.
+
+    Args:
+        header: header of the episode.
+    """
+
+    def __init__(self, header: EpisodeHeader) -> None:
+        driver = header.robot_config.get("driver")
+        self._is_solid = isinstance(driver, str) and not driver.startswith(WITHOUT_WALLS)
+        self._poses: list[SE2] = []
+        self._errors_m: list[float] = []
+        self._path_m = 0.0
+
+    def on_step(self, record: StepRecord) -> None:
+        """Add the next step."""
+        if not (self._is_solid and record.state.scored and record.referee.frame == "map"):
+            return
+        pose = record.referee.pose
+        if self._poses:
+            turned_rad = 0.0 if record.result is None else abs(record.result.measured.turn_rad)
+            half_rad = min(turned_rad, _LONGEST_ARC_RAD) / 2
+            self._path_m += pose.distance_to(self._poses[-1]) * (half_rad / math.sin(half_rad) if half_rad else 1.0)
+        self._poses.append(pose)
+        self._errors_m.append(POSE_ERROR_M + _error_m(record))
+
+    def notes(self, field: DistanceField) -> tuple[str, ...]:
+        """The contradictions, after the last step.
+
+        Args:
+            field: distances to the episode's goals on the scene's map.
+        """
+        if not self._poses:
+            return ()
+        shown = field.space.map
+        walls = shown.cells == Cell.OCCUPIED
+        return tuple(filter(None, (self._depth_note(shown, walls), self._detour_note(field, walls))))
+
+    def _depth_note(self, shown: OccupancyMap, walls: NDArray[np.bool_]) -> str:
+        """The pose that lies deepest in a wall, if map and pose errors do not explain it."""
+        cells = [
+            shown.to_cell(pose.x_m, pose.y_m) if shown.contains(pose.x_m, pose.y_m) else None for pose in self._poses
+        ]
+        inside = [(cell, error_m) for cell, error_m in zip(cells, self._errors_m, strict=True) if cell and walls[cell]]
+        if not inside:
+            return ""
+        depths_m = (ndimage.distance_transform_edt(np.pad(walls, 1))[1:-1, 1:-1] - 0.5) * shown.resolution_m
+        deep = [float(depths_m[cell]) for cell, error_m in inside if depths_m[cell] > error_m + MAP_ERROR_M]
+        if not deep:
+            return ""
+        return f"{len(deep)} of the referee's poses lie up to {max(deep):.2f} m deep in what the map shows as occupied"
+
+    def _detour_note(self, field: DistanceField, walls: NDArray[np.bool_]) -> str:
+        """Whether the path is too short for one around the walls, by what a point could do and by all errors."""
+        start, end, path_m = self._poses[0], self._poses[-1], self._path_m
+        if path_m + field.at(end.x_m, end.y_m) + MAP_ERROR_M >= field.at(start.x_m, start.y_m):
+            return ""  # as nearly always; what follows takes longer
+        shown = field.space.map
+        cells = np.where(walls, Cell.OCCUPIED, Cell.FREE).astype(np.uint8)
+        space = GeodesicMap(replace(shown, cells=cells), 0.0)
+        open_field = space.field([(float(x_m), float(y_m)) for x_m, y_m in field.targets])
+        least_m = min(_distances_m(open_field, start, self._errors_m[0]), default=0.0)
+        left_m = max(_distances_m(open_field, end, self._errors_m[-1]), default=math.inf)
+        if path_m + left_m + MAP_ERROR_M >= least_m:
+            return ""
+        return (
+            f"the referee's path of {path_m:.2f} m and the {left_m:.2f} m that it left are shorter than any way around "
+            f"the map's walls ({least_m:.2f} m)"
+        )
+
+
+def _distances_m(field: DistanceField, pose: SE2, error_m: float) -> list[float]:
+    """Distances to the goals from a pose and from around it, where there is a way."""
+    around = [(math.cos(number * math.pi / 4), math.sin(number * math.pi / 4)) for number in range(8)]
+    places: list[Point] = [(pose.x_m + error_m * x, pose.y_m + error_m * y) for x, y in [(0.0, 0.0), *around]]
+    return [distance_m for place in places if math.isfinite(distance_m := field.at(*place))]
 
 
 def task_note(header: EpisodeHeader) -> str:

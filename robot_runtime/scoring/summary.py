@@ -23,7 +23,7 @@ from robot_runtime.recording.reader import LogReader
 from robot_runtime.recording.verdict_files import read_verdicts
 from robot_runtime.records import EpisodeHeader, Placement, StepRecord
 from robot_runtime.scenes.geodesic import GeodesicMap
-from robot_runtime.scoring.contradictions import NO_CHAIN, OdometryCheck, task_note
+from robot_runtime.scoring.contradictions import NO_CHAIN, OdometryCheck, WallCheck, task_note
 from robot_runtime.scoring.failure_causes import CauseFinder, FailureCause, cause_of_abort
 from robot_runtime.scoring.reference_poses import check_rule, scored_steps
 from robot_runtime.tasks.episode import Episode, EpisodeDetails
@@ -358,17 +358,19 @@ def _score(log: LogReader, rules: Rules | None, maps: Maps) -> EpisodeScore:
         last = None if verdicts is None else verdicts.on_episode
         if last is not None and last.judgment == "invalid":
             return replace(facts, reason=f"invalid, says {last.who}: {last.note or 'no note'}")
-        wheels, causes = OdometryCheck(), CauseFinder(header)
+        wheels, walls, causes = OdometryCheck(), WallCheck(header), CauseFinder(header)
 
         def on_step(record: StepRecord) -> None:
             wheels.on_step(record)
+            walls.on_step(record)
             causes.on_step(record)
 
-        scorer = score_steps(log, rules, maps.of(header), on_step, verdicts)
+        geodesic = maps.of(header)
+        scorer = score_steps(log, rules, geodesic, on_step, verdicts)
         metrics = scorer.metrics()
         helper = "" if verdicts is None else verdicts.helper
         given = () if verdicts is None else verdicts.statements
-        impossible = tuple(filter(None, (wheels.note(),)))
+        impossible = tuple(filter(None, (wheels.note(), *walls.notes(geodesic.field(scorer.targets)))))
         notes = ("" if log.chained else NO_CHAIN, task_note(header), *impossible)
         return replace(
             facts,

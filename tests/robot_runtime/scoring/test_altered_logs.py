@@ -20,6 +20,7 @@ from robot_runtime.scoring.contradictions import NO_CHAIN
 from robot_runtime.scoring.groups import summarize_groups
 from robot_runtime.scoring.report.terminal_table import table
 from robot_runtime.scoring.summary import EpisodeScore, score_log, score_logs
+from robot_runtime.tasks.episode import Goal
 from robot_runtime.tasks.task import Success, load_task
 from tests.benchmarks.runtime.log_edits import LogEdit
 
@@ -45,6 +46,30 @@ def noted(folder: Path, shift_m: Callable[[int], float]) -> str:
         replace(step, referee=replace(step.referee, pose=replace(pose, x_m=pose.x_m + shift_m(number))))
         for number, step in enumerate(synthetic.drive(header, GOOD))
         for pose in (step.referee.pose,)
+    ]
+    recorder = Recorder(folder / "logs")
+    synthetic.play(recorder, header, steps)
+    assert recorder.path is not None
+    score = score_log(recorder.path)
+    assert score.scorable, score.reason
+    assert score.notes == score.impossible
+    return "; ".join(score.notes)
+
+
+def noted_at(folder: Path, driver: str | None, start: SE2, forward: int) -> str:
+    """Notes of steps forward from a place, whatever stands there: wheels and referee agree."""
+    config = {} if driver is None else {"driver": driver}
+    goal = Goal(*start.apply(0.25 * forward if start.yaw_rad == 0 else 0.0, 0.0))
+    open_floor = synthetic.header(episode=synthetic.pointnav_episode(start=SE2(1.0, 1.9, 0.0)))
+    header = synthetic.header(episode=synthetic.pointnav_episode(goals=(goal,)), robot_config=config)
+    shift = start @ SE2(1.0, 1.9, 0.0).inverse()
+    steps = [
+        replace(
+            step,
+            referee=replace(step.referee, pose=shift @ step.referee.pose),
+            base=replace(step.base, odom=shift @ step.base.odom),
+        )
+        for step in synthetic.drive(open_floor, [FORWARD] * forward + [STOP])
     ]
     recorder = Recorder(folder / "logs")
     synthetic.play(recorder, header, steps)
@@ -97,6 +122,25 @@ class TestContradictions:
 
     def test_noise_of_a_localizer_has_no_note(self, tmp_path: Path) -> None:
         assert noted(tmp_path, lambda number: 0.08 * (-1) ** number) == ""
+
+    @pytest.mark.parametrize("driver", ["sim_bridge.robot.driver.make_robot", "drivers.fake.driver.make_robot", None])
+    def test_a_path_through_a_wall_is_shorter_than_any_way_around(self, tmp_path: Path, driver: str | None) -> None:
+        note = noted_at(tmp_path, driver, SE2(2.5, 0.3, 0.0), 4)
+        if driver is None or driver.startswith("drivers.fake"):  # robots without physics, or of which nothing is known
+            assert note == ""
+        else:
+            assert "path of 1.00 m and the" in note
+            assert "shorter than any way around" in note
+
+    @pytest.mark.parametrize(("y_m", "deep"), [(3.3, True), (2.85, False)])
+    def test_poses_deep_in_a_wall_are_said(self, tmp_path: Path, y_m: float, deep: bool) -> None:
+        note = noted_at(tmp_path, "sim_bridge.robot.driver.make_robot", SE2(1.25, y_m, math.pi), 3)
+        assert ("2 of the referee's poses lie up to 0.38 m deep" in note) is deep
+        assert bool(note) is deep
+
+    def test_a_way_through_a_door_or_close_to_a_corner_has_no_note(self, tmp_path: Path) -> None:
+        for number, y_m in enumerate((1.9, 1.35, 1.3)):  # the last two: a localizer that is 20 cm off
+            assert noted_at(tmp_path / f"{number}", "sim_bridge.robot.driver.make_robot", SE2(2.5, y_m, 0.0), 4) == ""
 
     def test_robots_that_drive_as_they_say_have_no_note(self, record) -> None:
         assert score_log(record(synthetic.header(), GOOD)).notes == ()
