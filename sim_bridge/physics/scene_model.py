@@ -309,6 +309,7 @@ class _Builder:
         spec.visual.headlight.diffuse = (0.2,) * 3
         spec.visual.headlight.specular = (0.0,) * 3
         spec.visual.quality.offsamples = 0
+        spec.visual.quality.shadowsize = 0  # no shadow is drawn: without its map a renderer is ready sooner
         # With this extent, the planes' distances are meters.
         spec.stat.extent = 1.0
         spec.visual.map.znear = NEAR_M

@@ -7,10 +7,12 @@ or else ``PYOPENGL_PLATFORM``, overrides the choice.
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import ctypes.util
 import importlib
 import os
+import threading
 from collections.abc import MutableMapping
 from typing import Protocol
 
@@ -24,6 +26,10 @@ _EGL_OPENGL_API = 0x30A2
 _EGL_OPENGL_PBUFFER_CONFIG = (0x3033, 0x0001, 0x3040, 0x0008, 0x3025, 24, 0x3038)
 """EGL_SURFACE_TYPE pbuffer, EGL_RENDERABLE_TYPE OpenGL, EGL_DEPTH_SIZE 24, EGL_NONE."""
 _MAX_DEVICES = 16
+_UNUSED_PX = 16
+"""Size of the context's own buffer, which nothing is drawn into."""
+
+_of_thread = threading.local()
 
 
 class GLContext(Protocol):
@@ -34,19 +40,35 @@ class GLContext(Protocol):
     def free(self) -> None: ...
 
 
-def create_context(width: int, height: int) -> GLContext:
-    """A current context of the chosen backend, bound to the calling thread, able to draw ``width`` x ``height``.
+def thread_context() -> GLContext:
+    """The calling thread's context of the chosen backend, current; made when first asked for, freed with the thread.
+
+    All renderers of a thread draw in it, into buffers of their own. A driver compiles its shaders once per context,
+    which takes Mesa's software renderer longer than all else that a renderer needs.
 
     Raises:
         RenderingUnavailable: as :func:`choose_backend`, or if the driver fails after all.
     """
-    backend = choose_backend()
-    try:
-        context: GLContext = importlib.import_module(f"mujoco.{backend}").GLContext(width, height)
+    context: GLContext | None = getattr(_of_thread, "context", None)
+    if context is None:
+        backend = choose_backend()
+        try:
+            context = importlib.import_module(f"mujoco.{backend}").GLContext(_UNUSED_PX, _UNUSED_PX)
+            context.make_current()
+        except (ImportError, AttributeError, OSError, RuntimeError) as error:
+            raise _unavailable({backend: str(error)}) from error
+        _of_thread.context = context
+    else:
         context.make_current()
-    except (ImportError, AttributeError, OSError, RuntimeError) as error:
-        raise _unavailable({backend: str(error)}) from error
     return context
+
+
+@atexit.register
+def _free_main_threads_context() -> None:
+    # Later, while the interpreter shuts down, PyOpenGL is in pieces.
+    context: GLContext | None = getattr(_of_thread, "context", None)
+    if context is not None:
+        context.free()
 
 
 def choose_backend(environ: MutableMapping[str, str] = os.environ) -> str:

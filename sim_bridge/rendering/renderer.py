@@ -54,11 +54,10 @@ class SceneRenderer:
         self._data = mujoco.MjData(model)
         mujoco.mj_kinematics(model, self._data)
         mujoco.mj_camlight(model, self._data)
-        self._gl: gl_context.GLContext | None = gl_context.create_context(width, height)
+        self._gl: gl_context.GLContext | None = gl_context.thread_context()
         try:
             self._context = mujoco.MjrContext(model, mujoco.mjtFontScale.mjFONTSCALE_100)
         except mujoco.FatalError as error:
-            self._gl.free()
             raise RenderingUnavailable(
                 f"MuJoCo cannot draw with this OpenGL driver: {error}", "update it, or set MUJOCO_GL=osmesa"
             ) from error
@@ -161,10 +160,10 @@ class SceneRenderer:
         return np.asarray(lookup[red + (green << 8) + (blue << 16)])
 
     def close(self) -> None:
-        """Release the context; may be called twice."""
+        """Release what is held in the thread's context; may be called twice."""
         if self._gl is not None:
+            self._gl.make_current()
             self._context.free()
-            self._gl.free()
             self._gl = None
 
     def _draw(
@@ -176,6 +175,7 @@ class SceneRenderer:
     ) -> None:
         assert self._gl is not None, "used after close()"
         self._gl.make_current()
+        mujoco.mjr_restoreBuffer(self._context)  # another renderer of this thread may have drawn into its own
         # The model's; other renderers of it use it too.
         self._model.cam_fovy[0] = self._fovy_deg
         self._data.cam_xpos[0] = position

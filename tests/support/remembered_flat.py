@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
+from numpy.typing import NDArray
 from question_flat import OBJECTS, ROOMS
 
 from robot_runtime.scenes.scene import SceneObject
 from robot_runtime.task_kinds.eqa.agents.colors import histogram
 from robot_runtime.task_kinds.eqa.agents.object_memory import CELL_M, ObjectMemory, RememberedObject, packed
 from robot_runtime.tasks.task import Category, Task, load_task
+
+Point = tuple[float, float, float]
 
 RGB = {
     "brown": (78, 51, 35),
@@ -42,17 +46,23 @@ def floor_plan(**names: str) -> str:
 def remember(memory: ObjectMemory, item: SceneObject, task: Task, pixels: int = 500) -> None:
     """Put an object into the memory as one cluster that fills its box."""
     assert item.yaw_deg == 0
-    spans = [
-        np.arange(math.floor((c - s / 2) / CELL_M), math.ceil((c + s / 2) / CELL_M))
-        for c, s in zip(item.center, item.size, strict=True)
-    ]
-    cells = np.stack(np.meshgrid(*spans, indexing="ij"), axis=-1).reshape(-1, 3)
     rgb = np.full((pixels, 3), RGB[item.color or "white"], np.uint8)
     number = len(memory.objects) + 1
     category = task.categories[NAMES.get(item.category, item.category)].id
     memory.objects[number] = RememberedObject(
-        number, category, np.unique(packed(cells)), histogram(rgb), number, number, pixels
+        number, category, _cells(item.center, item.size), histogram(rgb), number, number, pixels
     )
+
+
+@cache
+def _cells(center: Point, size: Point) -> NDArray[np.int64]:
+    spans = [
+        np.arange(math.floor((c - s / 2) / CELL_M), math.ceil((c + s / 2) / CELL_M))
+        for c, s in zip(center, size, strict=True)
+    ]
+    cells = np.unique(packed(np.stack(np.meshgrid(*spans, indexing="ij"), axis=-1).reshape(-1, 3)))
+    cells.flags.writeable = False
+    return cells
 
 
 def remembered_flat(task: Task, *without: str) -> ObjectMemory:

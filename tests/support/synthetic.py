@@ -288,8 +288,8 @@ def _slab(box: Box, eye: np.ndarray, rays: np.ndarray) -> np.ndarray:
     half = np.array(box.size) / 2
     with np.errstate(divide="ignore", invalid="ignore"):
         near, far = (-half - origin) / directions, (half - origin) / directions
-    enter = np.nanmax(np.minimum(near, far), axis=-1)
-    leave = np.nanmin(np.maximum(near, far), axis=-1)
+    (x, y, z), (x2, y2, z2) = np.moveaxis(np.minimum(near, far), -1, 0), np.moveaxis(np.maximum(near, far), -1, 0)
+    enter, leave = np.fmax(np.fmax(x, y), z), np.fmin(np.fmin(x2, y2), z2)
     return np.where((enter <= leave) & (enter > 0), enter, np.inf)
 
 

@@ -19,7 +19,7 @@ CHOOSE = """
 from robot_runtime.errors import RenderingUnavailable
 from sim_bridge.rendering import gl_context as gl
 try:
-    gl.create_context(32, 32)
+    gl.thread_context()
 except RenderingUnavailable as error:
     print(error)
     raise SystemExit(error.exit_code)
