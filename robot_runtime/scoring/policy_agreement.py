@@ -204,7 +204,7 @@ class _OpenLoopRun:
                 now, info = decide(policy, observation, record.index, task)
                 if now != then:
                     policy.overruled(then)
-                logged, own = _logits(record.policy_info), _logits(info)
+                logged, own = logged_logits(record.policy_info), logged_logits(info)
                 distance = None
                 if logged is not None and own is not None and len(logged) == len(own):
                     distance = logit_distance(logged, own)
@@ -218,7 +218,8 @@ class _OpenLoopRun:
         self.repeats_log = exact and self.answer_same is not False and all(step.same for step in self.steps)
 
 
-def _logits(info: dict[str, Any]) -> Floats | None:
+def logged_logits(info: dict[str, Any]) -> Floats | None:
+    """The logits of a decision, float64 (actions,), by its ``policy_info``; None if it has none that are finite."""
     logits = info.get("logits")
     if not isinstance(logits, list) or not all(isinstance(value, int | float) for value in logits):
         return None

@@ -6,10 +6,12 @@ improve earlier poses. The log has the raw streams; ``robot-runtime score --refe
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import RecordingError
 from robot_runtime.hal import PoseEstimate
 from robot_runtime.metrics.settings import RefereeRule
@@ -20,6 +22,13 @@ if TYPE_CHECKING:
     from robot_runtime.localization.smoother import Trajectory
 
 MAP_FRAME = "map"
+
+
+def known_pose(record: StepRecord) -> SE2 | None:
+    """The referee's pose of a step in ``map``; None if it has none."""
+    pose = record.referee.pose
+    finite = all(map(math.isfinite, (pose.x_m, pose.y_m, pose.yaw_rad)))
+    return pose if finite and record.referee.frame == MAP_FRAME else None
 
 
 def check_rule(rule: RefereeRule) -> None:

@@ -23,7 +23,7 @@ from robot_runtime.hal import RgbdFrame
 from robot_runtime.metrics.functional.dtw import ndtw
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import EpisodeEnd, EpisodeHeader, StepRecord
-from robot_runtime.scoring.reference_poses import MAP_FRAME
+from robot_runtime.scoring.reference_poses import MAP_FRAME, known_pose
 from sim_bridge.replay.backends.base import ReplayError, SimulatedStep, SimulatorBackend
 from sim_bridge.replay.results import (
     ActionReplay,
@@ -118,13 +118,6 @@ def recorded_start(log: LogReader, records: Sequence[StepRecord]) -> SE2:
             "record with a referee that knows the map, or replay the policy alone; that needs no poses",
         )
     return _exactly(start, log.header.episode.start)
-
-
-def known_pose(record: StepRecord) -> SE2 | None:
-    """The referee's pose of a step in ``map``; None if it has none."""
-    pose = record.referee.pose
-    finite = all(map(math.isfinite, (pose.x_m, pose.y_m, pose.yaw_rad)))
-    return pose if finite and record.referee.frame == MAP_FRAME else None
 
 
 def decision_of(record: StepRecord) -> Decision:

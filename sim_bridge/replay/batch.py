@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -129,12 +129,11 @@ def _journal(options: ReplayOptions, pages: bool, overwrite: bool) -> ResultJour
     )
 
 
-def write_summaries(path: Path, summaries: Sequence[ReplaySummary], options: ReplayOptions) -> None:
-    """Write a JSON file with an object per log. Raises ``RecordingError``."""
+def write_summaries(path: Path, worlds: Mapping[str, Sequence[ReplaySummary]]) -> None:
+    """Write a JSON file with an object per log and simulator (``into``). Raises ``RecordingError``."""
     document = {
         "schema": SCHEMA,
-        "into": options.into,
-        "replays": [json_records.plain(summary) for summary in summaries],
+        "replays": [{"into": into, **json_records.plain(one)} for into, each in worlds.items() for one in each],
     }
     write_text(path, json.dumps(document, indent=1, allow_nan=False) + "\n")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -93,12 +93,13 @@ class SimulatorOptions:
     """The simulator, its options and its scene."""
 
     into: Annotated[
-        str,
+        list[str] | None,
         typer.Option(
-            help="Simulator: a robot's preset or YAML file, recorded (the log's own), habitat or ai2thor.",
+            help="Simulator: a robot's preset or YAML file, recorded (the log's own), habitat or ai2thor; repeat it to "
+            "show several side by side. Default: sim.",
             autocompletion=_simulators,
         ),
-    ] = "sim"
+    ] = None
     scene: Annotated[
         str | None,
         typer.Option(help="Scene folder or bundled scene. Default: the log's.", autocompletion=completion.scenes),
@@ -107,7 +108,10 @@ class SimulatorOptions:
         bool, typer.Option("--any-scene-version", help="Accept another version of the scene than the recorded one.")
     ] = False
     twin_arg: Annotated[
-        list[str] | None, typer.Option(metavar="KEY=VALUE", help="Option of the simulator; repeatable.")
+        list[str] | None,
+        typer.Option(
+            metavar="KEY=VALUE", help="Option of the simulator; repeatable. Of several: habitat.scene=lab.glb."
+        ),
     ] = None
 
     def check(self) -> None:
@@ -117,10 +121,32 @@ class SimulatorOptions:
         from sim_bridge.replay.backends.mujoco import RECORDED
         from sim_bridge.replay.options import ADAPTERS
 
-        if self.into != RECORDED and self.into not in ADAPTERS:
-            read_robot_file(self.into)
+        for into in self.worlds():
+            if into != RECORDED and into not in ADAPTERS:
+                read_robot_file(into)
         if self.scene is not None:
             find_scene(self.scene)
+
+    def worlds(self) -> dict[str, list[str]]:
+        """The options of each simulator, by its name. Raises ``ConfigError``."""
+        from sim_bridge.replay.options import world_name
+
+        changes, simulators = self.twin_arg or [], self.into or ["sim"]
+        names = {world_name(into): into for into in simulators}
+        if len(names) < len(simulators):
+            raise ConfigError(f"--into names a simulator twice: {', '.join(simulators)}", "name each once")
+        if len(names) == 1:
+            return dict.fromkeys(simulators, changes)
+        for change in changes:
+            if change.partition(".")[0] not in names:
+                raise ConfigError(
+                    f"--twin-arg {change}: is the option of none of {', '.join(names)}",
+                    f"begin it with the simulator's name: {next(iter(names))}.{change}",
+                )
+        return {
+            into: [change.partition(".")[2] for change in changes if change.partition(".")[0] == name]
+            for name, into in names.items()
+        }
 
 
 @dataclass(frozen=True)
@@ -172,6 +198,7 @@ def replay(
         robot-runtime replay logs/real --into sim --open-loop --policy my_new_policy.zip
         robot-runtime replay logs/real --into sim --twin-arg contact.behaviour=slide --closed-loop
         robot-runtime replay logs/real --into habitat --twin-arg scene=lab.glb
+        robot-runtime replay logs/real --into sim --into habitat
     """
     from robot_runtime.common.console import error_console, print_retry, progress_bar
     from robot_runtime.recording.log_files import find_logs
@@ -180,58 +207,71 @@ def replay(
     simulator.check()
     chosen = _replay_options(simulator, parts, policy, comparison, result.out)
     jobs = named(find_logs(logs))
+    worlds: dict[str, list[ReplaySummary]] = {}
     with progress_bar() as progress:
-        bar = progress.add_task("replaying", total=len(jobs), note="")
+        bar = progress.add_task("replaying", total=len(jobs) * len(chosen), note="")
 
         def show(summary: ReplaySummary) -> None:
             progress.advance(bar)
             if summary.reason and len(jobs) == 1:  # the table of several logs has the reasons
                 error_console.print(summary.failure, style="yellow", soft_wrap=True, markup=False)
 
-        summaries = replay_logs(jobs, chosen, parallel.counted(), result.pages, result.overwrite, show, print_retry)
-    _print_summaries(summaries, result)
+        for one in chosen:
+            worlds[one.into] = replay_logs(
+                jobs, one, parallel.counted(), result.pages, result.overwrite, show, print_retry
+            )
+    _print_summaries(worlds, result.out)
     if result.json is not None:
-        write_summaries(result.json, summaries, chosen)
-    _print_page(summaries, result)
-    if all(each.empty for each in summaries):
+        write_summaries(result.json, worlds)
+    for one in chosen:
+        _print_page(worlds[one.into], one.out, result.pages)
+    if all(each.empty for summaries in worlds.values() for each in summaries):
         raise typer.Exit(1)
 
 
 def _replay_options(
     simulator: SimulatorOptions, parts: PartOptions, policy: PolicyOptions, comparison: ComparisonOptions, out: Path
-) -> ReplayOptions:
+) -> list[ReplayOptions]:
+    """The options of each simulator; of several, each has its own folder in ``out``."""
     from robot_runtime.robots.loader import changed_options
-    from sim_bridge.replay.options import ReplayOptions
+    from sim_bridge.replay.options import ReplayOptions, world_name
     from sim_bridge.replay.results import Thresholds
 
-    return ReplayOptions(
-        into=simulator.into,
-        twin_options=changed_options({}, simulator.twin_arg or ()),
-        parts=parts.chosen(),
-        scene=simulator.scene,
-        any_scene_version=simulator.any_scene_version,
-        images=comparison.action_images,
-        forced=comparison.forced,
-        policy=policy.source(),
-        out=out,
-        thresholds=Thresholds(comparison.within_m, comparison.within_deg),
-    )
+    worlds = simulator.worlds()
+    return [
+        ReplayOptions(
+            into=into,
+            twin_options=changed_options({}, changes),
+            parts=parts.chosen(),
+            scene=simulator.scene,
+            any_scene_version=simulator.any_scene_version,
+            images=comparison.action_images,
+            forced=comparison.forced,
+            policy=policy.source(),
+            out=out if len(worlds) == 1 else out / world_name(into),
+            thresholds=Thresholds(comparison.within_m, comparison.within_deg),
+        )
+        for into, changes in worlds.items()
+    ]
 
 
-def _print_summaries(summaries: Sequence[ReplaySummary], result: ResultOptions) -> None:
+def _print_summaries(worlds: Mapping[str, Sequence[ReplaySummary]], out: Path) -> None:
     from robot_runtime.common.console import console
     from sim_bridge.replay import tables
     from sim_bridge.replay.results import read_replay
 
-    if len(summaries) > 1:
+    summaries = next(iter(worlds.values()))
+    if len(worlds) > 1:
+        console.print(tables.side_by_side(worlds), crop=False)
+    elif len(summaries) > 1:
         console.print(tables.many(summaries), crop=False)
     elif not summaries[0].reason:
-        console.print(tables.one(read_replay(result.out / f"{summaries[0].name}.json")), crop=False)
+        console.print(tables.one(read_replay(out / f"{summaries[0].name}.json")), crop=False)
 
 
-def _print_page(summaries: Sequence[ReplaySummary], result: ResultOptions) -> None:
+def _print_page(summaries: Sequence[ReplaySummary], out: Path, pages: bool) -> None:
     from robot_runtime.common.console import console
 
-    if result.pages and not all(summary.reason for summary in summaries):
-        page = result.out / ("index.html" if len(summaries) > 1 else f"{summaries[0].name}.html")
+    if pages and not all(summary.reason for summary in summaries):
+        page = out / ("index.html" if len(summaries) > 1 else f"{summaries[0].name}.html")
         console.print(f"page: {page}", soft_wrap=True, markup=False)

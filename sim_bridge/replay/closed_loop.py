@@ -37,6 +37,7 @@ from robot_runtime.runtime import run_episode
 from robot_runtime.scenes.geodesic import GeodesicMap
 from robot_runtime.scenes.scene import Scene
 from robot_runtime.scoring.reference_poses import MAP_FRAME
+from robot_runtime.scoring.sim_to_real.parting import find_parting
 from robot_runtime.scoring.summary import score_log
 from robot_runtime.sensors import observations_of
 from robot_runtime.tasks.episode import Episode
@@ -46,13 +47,18 @@ from sim_bridge.replay.action_replay import MOVED_M, decision_of, recorded_start
 from sim_bridge.replay.backends.base import SimulatedStep, SimulatorBackend, SimulatorFailed, UnsupportedBySimulator
 from sim_bridge.replay.backends.external import ExternalBackend
 from sim_bridge.replay.backends.mujoco import MujocoBackend, around
-from sim_bridge.replay.results import ClosedLoop, Metrics, Note
+from sim_bridge.replay.results import ClosedLoop, Metrics, Note, Thresholds
 
 PART = "closed"
 
 
 def run_closed_loop(
-    log: LogReader, records: Sequence[StepRecord], simulator: SimulatorBackend, policy: Policy, folder: Path
+    log: LogReader,
+    records: Sequence[StepRecord],
+    simulator: SimulatorBackend,
+    policy: Policy,
+    folder: Path,
+    thresholds: Thresholds | None = None,
 ) -> tuple[ClosedLoop, tuple[Note, ...]]:
     """Run the log's episode in the simulator, with the log's seed.
 
@@ -62,6 +68,7 @@ def run_closed_loop(
         simulator: made with images.
         policy: policy to run.
         folder: folder of the log of the new episode; an older one in it is replaced.
+        thresholds: differences beyond which the episodes have parted.
 
     Raises:
         ReplayError: the log has no pose to begin from.
@@ -72,7 +79,7 @@ def run_closed_loop(
         PolicyError: the policy cannot run in this task.
         RecordingError: the new log cannot be written.
     """
-    header = log.header
+    header, thresholds = log.header, thresholds or Thresholds()
     if not isinstance(simulator, MujocoBackend | ExternalBackend):
         raise UnsupportedBySimulator(f"{simulator.name}: runs no policies", "run the closed loop in sim")
     if simulator.scene is None:
@@ -104,6 +111,7 @@ def run_closed_loop(
         steps_recorded=records[-1].index,
         steps_replayed=replayed[-1].index,
         same_actions=sum(1 for _ in takewhile(lambda pair: decision_of(pair[0]) == decision_of(pair[1]), pairs)),
+        parting=find_parting(records, replayed, thresholds.position_m, thresholds.heading_deg),
     )
     return closed, tuple(notes)
 

@@ -141,8 +141,9 @@ class _LogReplay:
         return replay_actions(self._log, self._records, simulator, options.images, options.forced, options.thresholds)
 
     def _run_closed_loop(self, name: str) -> tuple[ClosedLoop, Sequence[Note]]:
-        folder, simulator = self._options.out / "closed_loop" / name, self._simulator(images=True)
-        return run_closed_loop(self._log, self._records, simulator, self._required_policy(), folder)
+        options, simulator = self._options, self._simulator(images=True)
+        folder, policy = options.out / "closed_loop" / name, self._required_policy()
+        return run_closed_loop(self._log, self._records, simulator, policy, folder, options.thresholds)
 
 
 def _check(header: EpisodeHeader, scene: Scene | None) -> SceneCheck:

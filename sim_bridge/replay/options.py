@@ -74,6 +74,11 @@ ADAPTERS = {
 """Adapters of other simulators, by the name that ``--into`` takes."""
 
 
+def world_name(into: str) -> str:
+    """The short name of a value of ``--into``, for folders and options: a file's name without suffix."""
+    return Path(into).stem if into.endswith((".yaml", ".yml")) else into
+
+
 @dataclass(frozen=True)
 class ReplayOptions:
     """The settings that all logs of a command share; sent to worker processes.

@@ -22,10 +22,11 @@ from robot_runtime.recording import json_records
 from robot_runtime.records import EndReason, Outcome
 from robot_runtime.scenes.objects import GrabOutcome
 from robot_runtime.scoring.policy_agreement import OpenLoop
+from robot_runtime.scoring.sim_to_real.parting import Parting
 from sim_bridge.replay.camera_offset import CameraOffset
 from sim_bridge.replay.image_error import ColorError, DepthError
 
-SCHEMA = 1
+SCHEMA = 2
 
 Part = Literal["pose", "action", "open", "closed"]
 """Images at recorded poses, recorded actions, the policy over recorded observations, the policy in the simulator."""
@@ -296,6 +297,7 @@ class ClosedLoop:
         seed: seed of policy and simulator.
         log: path of the log of the new episode.
         same_actions: number of equal actions from the start on.
+        parting: first difference from the recording; None if there is none.
     """
 
     agent: str
@@ -308,6 +310,7 @@ class ClosedLoop:
     steps_recorded: int
     steps_replayed: int
     same_actions: int
+    parting: Parting | None = None
 
 
 # --- all of it ------------------------------------------------------------------------------------------------------

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sim_bridge.replay.results import FarFrames, Replay, succeeded
+from robot_runtime.scoring.sim_to_real.parting import Parting
+from robot_runtime.scoring.sim_to_real.side_by_side import Run
+from sim_bridge.replay.results import ClosedLoop, Divergence, FarFrames, Metrics, Replay, succeeded
 
 
 @dataclass(frozen=True)
@@ -23,8 +25,8 @@ class ReplaySummary:
         depth_mean_abs_mm: mean absolute depth error, over all frames.
         far: frames that are far off.
         diverged_at: step of the first divergence.
-        success_recorded: success of the logged episode.
-        success_replayed: success of the closed loop.
+        recorded: the logged episode; None without a closed loop.
+        replayed: the closed loop or, without one, the recorded actions, with the first difference from the recording.
     """
 
     log: str
@@ -39,14 +41,15 @@ class ReplaySummary:
     depth_mean_abs_mm: float | None = None
     far: FarFrames | None = None
     ssim: float | None = None
+    ssim_mean: float | None = None
     tilt_deg: float | None = None
     ndtw: float | None = None
     end_error_m: float | None = None
     diverged: bool | None = None
     diverged_at: int | None = None
     agreement: float | None = None
-    success_recorded: bool | None = None
-    success_replayed: bool | None = None
+    recorded: Run | None = None
+    replayed: Run | None = None
 
     @property
     def failure(self) -> str:
@@ -56,7 +59,7 @@ class ReplaySummary:
     @property
     def empty(self) -> bool:
         """Whether no part of the replay was done."""
-        done = (self.depth_median_mm, self.ssim, self.diverged, self.agreement, self.success_replayed)
+        done = (self.depth_median_mm, self.ssim, self.diverged, self.agreement, self.replayed)
         return all(value is None for value in done)
 
 
@@ -77,15 +80,28 @@ def summarize_replay(replay: Replay, name: str) -> ReplaySummary:
         depth_mean_abs_mm=None if pose is None else pose.mean("depth", "mean_abs_mm"),
         far=None if pose is None else pose.far_frames,
         ssim=None if pose is None else pose.median("color", "ssim"),
+        ssim_mean=None if pose is None else pose.mean("color", "ssim"),
         tilt_deg=offset.tilt_deg.value if offset is not None and offset.tilt_deg is not None else None,
         ndtw=None if action is None else action.ndtw,
         end_error_m=None if action is None else action.end_error_m,
         diverged=None if action is None else divergence is not None,
         diverged_at=None if divergence is None else divergence.index,
         agreement=replay.open_loop.agreement if replay.open_loop is not None else None,
-        success_recorded=None if closed is None else succeeded(closed.metrics_recorded),
-        success_replayed=None if closed is None else succeeded(closed.metrics_replayed),
+        recorded=None if closed is None else _run(closed.metrics_recorded, closed.steps_recorded, None),
+        replayed=_replayed(closed, divergence) if closed or action else None,
     )
+
+
+def _replayed(closed: ClosedLoop | None, divergence: Divergence | None) -> Run:
+    if closed is not None:
+        return _run(closed.metrics_replayed, closed.steps_replayed, closed.parting)
+    parting = None if divergence is None else Parting(divergence.index, divergence.by[0], ", ".join(divergence.by))
+    return Run(None, None, None, parting)
+
+
+def _run(metrics: Metrics, steps: int, parting: Parting | None) -> Run:
+    spl = metrics.get("spl")
+    return Run(succeeded(metrics), steps, None if spl is None else float(spl), parting)
 
 
 def median_of(summaries: Sequence[ReplaySummary], value: Callable[[ReplaySummary], float | None]) -> float | None:

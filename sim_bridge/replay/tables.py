@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+import numpy as np
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from robot_runtime.records import StepRecord
 from robot_runtime.scoring.report.terminal_table import columns, episode_cell
+from robot_runtime.scoring.sim_to_real.side_by_side import Row as EpisodeRow
+from robot_runtime.scoring.sim_to_real.side_by_side import Run, Worlds, row_name, table
 from sim_bridge.replay import text
 from sim_bridge.replay.results import (
+    FAR_SHARE,
     ActionReplay,
     ActionStep,
     Metrics,
@@ -58,7 +63,8 @@ def one(replay: Replay) -> Group:
         if decided.answer_same is not None:
             rows.add_row("", "same answer", "yes" if decided.answer_same else "no", "to the episode's question")
     for number, (label, recorded, replayed) in enumerate(closed_rows(replay)):
-        rows.add_row("" if number else "closed loop", label, replayed, f"recorded: {recorded}")
+        told = f"recorded: {recorded}" if recorded else ""
+        rows.add_row("" if number else "closed loop", label, replayed, told)
     parts.append(rows)
     if replay.pose is not None and (offset := text.offset_sentence(replay.pose.offset)):
         parts.append(_line(offset, style="yellow"))
@@ -110,9 +116,8 @@ HEADINGS = ("depth mm", "far", "tilt °", "SSIM", "nDTW", "end cm", "diverges", 
 def cells(summary: ReplaySummary) -> list[str]:
     """The values of a summary, for :data:`HEADINGS`."""
     success = {True: "won", False: "lost", None: "–"}
-    closed = "–"
-    if summary.success_replayed is not None or summary.success_recorded is not None:
-        closed = f"{success[summary.success_recorded]}→{success[summary.success_replayed]}"
+    recorded, replayed = _closed(summary)
+    closed = "–" if recorded is None is replayed else f"{success[recorded]}→{success[replayed]}"
     where = "–" if summary.diverged is None else "no" if summary.diverged_at is None else f"step {summary.diverged_at}"
     return [
         text.number(summary.depth_median_mm),
@@ -127,14 +132,16 @@ def cells(summary: ReplaySummary) -> list[str]:
     ]
 
 
+def _closed(summary: ReplaySummary) -> tuple[bool | None, bool | None]:
+    """Success of the recorded episode, and in the closed loop; None where it is unknown."""
+    recorded, replayed = summary.recorded, summary.replayed
+    return None if recorded is None else recorded.success, None if replayed is None else replayed.success
+
+
 def medians(summaries: Sequence[ReplaySummary]) -> list[str]:
     """The medians of several summaries, and counts of divergences and equal outcomes, for :data:`HEADINGS`."""
     known = [summary.diverged for summary in summaries if summary.diverged is not None]
-    same = [
-        summary.success_recorded == summary.success_replayed
-        for summary in summaries
-        if summary.success_recorded is not None and summary.success_replayed is not None
-    ]
+    same = [pair[0] is pair[1] for pair in map(_closed, summaries) if None not in pair]
     far = [summary.far for summary in summaries if summary.far is not None]
     counts = f"{sum(each.count for each in far)}/{sum(each.frames for each in far)}"
     return [
@@ -158,15 +165,61 @@ def many(summaries: Sequence[ReplaySummary]) -> Group:
         rows.add_column(heading, justify="right", no_wrap=True)
     replayed = [summary for summary in summaries if not summary.reason]
     for summary in replayed:
-        rows.add_row(summary.name, *cells(summary))
+        rows.add_row(row_name(Path(summary.log)), *cells(summary))
     rows.add_section()
     rows.add_row(f"median of {len(replayed)}", *medians(replayed), style="bold")
-    failed = [_line(summary.failure, style="yellow") for summary in summaries if summary.reason]
-    counts = Counter(note.removeprefix(f"{each.log}: ") for each in replayed for note in each.notes)
+    return Group(rows, *(_line(line, style="yellow") for line in _note_lines(summaries)))
+
+
+def _note_lines(summaries: Sequence[ReplaySummary]) -> list[str]:
+    """The logs that failed, and the notes of the others, each once with its count."""
+    counts = Counter(note.removeprefix(f"{each.log}: ") for each in summaries for note in each.notes)
+    noted = [f"{count} log{'' if count == 1 else 's'}: {note}" for note, count in counts.most_common()]
+    return [*(summary.failure for summary in summaries if summary.reason), *noted]
+
+
+# --- several simulators --------------------------------------------------------------------------------------------
+
+GOOD_NDTW = 0.99
+
+
+def side_by_side(worlds: Mapping[str, Sequence[ReplaySummary]]) -> Group:
+    """A column per simulator, in each all logs in one order, and one of the recording."""
+    rows = []
+    for of_log in zip(*worlds.values(), strict=True):
+        known = [summary.recorded for summary in of_log if summary.recorded is not None]
+        runs = [*(summary.replayed for summary in of_log), *(known or [Run(None, None, None)])[:1]]
+        agent = next((summary.agent for summary in of_log if summary.agent), "no agent")
+        rows.append(EpisodeRow(row_name(Path(of_log[0].log)), agent, tuple(runs)))
+    more: dict[str, list[str]] = {}
+    for summaries in worlds.values():
+        for label, value in _quality(summaries).items():
+            more.setdefault(label, []).append(value)
+    names = [next((summary.twin for summary in summaries if summary.twin), into) for into, summaries in worlds.items()]
     noted = [
-        _line(f"{count} log{'' if count == 1 else 's'}: {note}", style="yellow") for note, count in counts.most_common()
+        _line(f"{name}: {line}", style="yellow")
+        for name, summaries in zip(names, worlds.values(), strict=True)
+        for line in _note_lines(summaries)
     ]
-    return Group(rows, *failed, *noted)
+    compared = Worlds((*names, "recorded"), tuple(rows))
+    return Group(table(compared, {label: [*texts, ""] for label, texts in more.items()}), *noted)
+
+
+def _quality(summaries: Sequence[ReplaySummary]) -> dict[str, str]:
+    """How well a simulator repeats images and actions, over all logs."""
+    depths_mm, similar, followed = (
+        [value for summary in summaries if (value := getattr(summary, name)) is not None]
+        for name in ("depth_mean_abs_mm", "ssim_mean", "ndtw")
+    )
+    far = [summary.far for summary in summaries if summary.far is not None]
+    worst = max((each.worst for each in far), default=0.0)
+    counts = f"{sum(each.count for each in far)} of {sum(each.frames for each in far)}, worst {text.share(worst)}"
+    return {
+        "depth error, mean": f"{np.mean(depths_mm):.2f} mm" if depths_mm else "–",
+        f"frames above {text.share(FAR_SHARE, 0)}": counts if far else "–",
+        "SSIM, mean": f"{np.mean(similar):.3f}" if similar else "–",
+        f"nDTW ≥ {GOOD_NDTW}": f"{sum(v >= GOOD_NDTW for v in followed)} of {len(followed)}" if followed else "–",
+    }
 
 
 # --- the page's numbers and tables ----------------------------------------------------------------------------------
@@ -281,7 +334,7 @@ def closed_rows(replay: Replay) -> list[tuple[str, str, str]]:
         recorded, replayed = (_metric(metrics, metric.name) for metrics in worlds)
         if (recorded is not None or replayed is not None) and metric.name != "steps":
             rows.append((metric.episode_title, recorded or "–", replayed or "–"))
-    return rows
+    return [*rows, ("parts at", "", "–" if closed.parting is None else str(closed.parting))]
 
 
 def _metric(metrics: Metrics, name: str) -> str | None:

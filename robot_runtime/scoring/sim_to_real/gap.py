@@ -22,6 +22,7 @@ from robot_runtime.recording.json_records import write_json
 from robot_runtime.scoring.groups import episode_means, metric_interval
 from robot_runtime.scoring.report.panels import outcome
 from robot_runtime.scoring.sim_to_real.correlation import correlation_interval
+from robot_runtime.scoring.sim_to_real.side_by_side import Worlds
 from robot_runtime.scoring.statistics.comparison import Comparison, MetricComparison, Unpaired, compare
 from robot_runtime.scoring.statistics.hypothesis_tests import rank_reversals
 from robot_runtime.scoring.statistics.intervals import CONFIDENCE, SEED, Interval, bootstrap_mean
@@ -272,8 +273,8 @@ def _failures(scores: Iterable[EpisodeScore]) -> Counter[str]:
     return Counter(outcome(score)[1] for score in scores if not score.metrics["success"])
 
 
-def write_gap(path: Path, gap: Gap) -> None:
-    """Write the gap as JSON.
+def write_gap(path: Path, gap: Gap, worlds: Worlds | None = None) -> None:
+    """Write the gap as JSON, with the episodes of several worlds side by side where they are given.
 
     Raises:
         RecordingError: the file cannot be written.
@@ -284,5 +285,6 @@ def write_gap(path: Path, gap: Gap) -> None:
         "srcc": "Pearson, over policies' means; interval by test inversion",
         "interval": {"confidence": CONFIDENCE, "draws": DRAWS, "seed": SEED},
         **asdict(gap),
+        "side_by_side": None if worlds is None else asdict(worlds),
     }
     write_json(path, document)

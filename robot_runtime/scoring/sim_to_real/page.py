@@ -9,18 +9,20 @@ from robot_runtime.errors import writing
 from robot_runtime.scoring.report.rendering import render
 from robot_runtime.scoring.sim_to_real.gap import Gap
 from robot_runtime.scoring.sim_to_real.plot import draw_panels
+from robot_runtime.scoring.sim_to_real.side_by_side import Worlds
 from robot_runtime.scoring.sim_to_real.table import rows, sentence
 from robot_runtime.scoring.statistics.intervals import CONFIDENCE
 
 
-def write_page(path: Path, gap: Gap) -> None:
-    """Write the page (HTML). Raises ``RecordingError``: it cannot be written."""
+def write_page(path: Path, gap: Gap, worlds: Worlds | None = None) -> None:
+    """Write the page (HTML), with ``worlds`` side by side where they are given. Raises ``RecordingError``."""
     page = render(
         "gap.html",
         gap=gap,
         pictures=[(alt, base64.b64encode(png).decode()) for alt, png in draw_panels(gap)],
         sentences=[sentence(one) for one in gap.correlations],
         rows=[row for policy in gap.policies for row in rows(policy)],
+        worlds=worlds,
         confidence=f"{CONFIDENCE:.0%}",
     )
     with writing(path):

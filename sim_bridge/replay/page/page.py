@@ -22,11 +22,11 @@ from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import RuntimeFault, writing
 from robot_runtime.recording.reader import LogReader, before_damage
 from robot_runtime.records import EpisodeHeader, StepRecord
+from robot_runtime.scoring.reference_poses import known_pose
 from robot_runtime.scoring.report.charts import WIDTH, element, points
 from robot_runtime.scoring.report.map_drawing import circle, map_box, scene_shapes, unit_of
 from robot_runtime.scoring.report.rendering import render
 from sim_bridge.replay import tables, text
-from sim_bridge.replay.action_replay import known_pose
 from sim_bridge.replay.page import replay_charts
 from sim_bridge.replay.page.thumbnails import Gallery, StepImages
 from sim_bridge.replay.results import Divergence, Replay
