@@ -1,7 +1,10 @@
 """Conversion of habitat-lab's configuration and episodes.
 
 Importing this module adds ``habitat/simulator: robot_runtime`` to Hydra's groups, so that a YAML file in habitat-lab's
-own form can name robot, scene and logs.
+own form can name robot, scene and logs. It changes no option that habitat-lab has: those of a published configuration
+stay, whether it comes before in the list of defaults or is the configuration itself::
+
+    habitat.get_config("benchmark/nav/vln_r2r.yaml", ["+habitat/simulator=robot_runtime"])
 """
 
 from __future__ import annotations
@@ -11,16 +14,17 @@ import sim_bridge.habitat.import_shim  # noqa: F401  # first: it makes the other
 # isort: split
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from habitat.config.default_structured_configs import SimulatorConfig
 from hydra.core.config_store import ConfigStore
-from omegaconf import II
+from omegaconf import II, MISSING, OmegaConf
 
 from robot_runtime.actions.discrete import HABITAT, Magnitudes
 from robot_runtime.common.geometry import SE2, habitat_quaternion_to_yaw, habitat_to_ros_position
 from robot_runtime.errors import ConfigError
+from robot_runtime.task_kinds.vln.task import Instruction, Route
 from robot_runtime.tasks.episode import Episode, Goal
 from robot_runtime.tasks.task import Task, TrainingCamera, load_task
 
@@ -57,8 +61,17 @@ class RobotRuntimeConfig(SimulatorConfig):  # type: ignore[misc]
     max_steps: int = II("habitat.environment.max_episode_steps")
 
 
+def _own_options() -> Any:
+    """The options of :class:`RobotRuntimeConfig`; those that habitat-lab has are missing, so that Hydra keeps them."""
+    options = OmegaConf.structured(RobotRuntimeConfig)
+    for field in fields(SimulatorConfig):
+        if field.name != "type":
+            options[field.name] = MISSING
+    return options
+
+
 ConfigStore.instance().store(
-    package="habitat.simulator", group="habitat/simulator", name="robot_runtime", node=RobotRuntimeConfig
+    package="habitat.simulator", group="habitat/simulator", name="robot_runtime", node=_own_options()
 )
 
 
@@ -102,7 +115,7 @@ def task_of(config: Any) -> Task:
 
 
 def episode_of(episode: Any) -> Episode:
-    """The episode of a ``NavigationEpisode`` or ``ObjectGoalNavEpisode`` of habitat-lab."""
+    """The episode of a ``NavigationEpisode``, ``ObjectGoalNavEpisode`` or ``VLNEpisode`` of habitat-lab."""
     x_m, y_m, z_m = habitat_to_ros_position(*episode.start_position)
     info = episode.info or {}
     return Episode(
@@ -113,7 +126,18 @@ def episode_of(episode: Any) -> Episode:
         goals=tuple(_goal(goal) for goal in episode.goals),
         category=getattr(episode, "object_category", None),
         shortest_path_m=info.get("geodesic_distance"),
+        details=_route(episode),
     )
+
+
+def _route(episode: Any) -> Route | None:
+    """The instruction and the path that it describes; None for episodes without."""
+    asked = getattr(episode, "instruction", None)
+    if asked is None:
+        return None
+    tokens = tuple(token for token in asked.instruction_tokens or () if isinstance(token, int) and token)
+    path = tuple(habitat_to_ros_position(*point) for point in episode.reference_path or ())
+    return Route(Instruction(asked.instruction_text, tokens, trajectory_id=str(episode.trajectory_id)), path)
 
 
 def _goal(goal: Any) -> Goal:

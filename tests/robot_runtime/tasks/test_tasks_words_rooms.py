@@ -37,6 +37,7 @@ def episode(**changes: object) -> Episode:
 @pytest.mark.parametrize(
     ("name", "forward_m", "turn_deg", "size", "hfov_deg", "height_m", "max_steps", "success_m"),
     [
+        ("pointnav_habitat_lab", 0.25, 10, (256, 256), 90, 1.25, 500, 0.2),
         ("objectnav_hm3d2022", 0.25, 30, (640, 480), 79, 0.88, 500, 0.1),
         ("objectnav_hm3d2023", 0.25, 30, (480, 640), 42, 1.31, 1000, 0.1),
         ("objectnav_habitat2020_paper", 0.25, 30, (640, 480), 79, 0.88, 500, 0.1),
