@@ -69,7 +69,8 @@ def configured(tmp_path: Path) -> Callable[..., Any]:
         if task.kind == "vln":
             write_route(episodes)
         else:
-            save_episodes(episodes, generate_episodes(SCENE, replace(task, robot_radius_m=0.18), 1, SEEDS[task.kind]), task)
+            wide = replace(task, robot_radius_m=0.18)
+            save_episodes(episodes, generate_episodes(SCENE, wide, 1, SEEDS[task.kind]), task)
         own = {
             "simulator.robot_task": task.name,
             "simulator.logs": str(tmp_path / "logs"),

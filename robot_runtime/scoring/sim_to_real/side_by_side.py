@@ -82,7 +82,7 @@ class Worlds:
     rows: tuple[Row, ...] = ()
 
     def totals(self) -> dict[str, list[str]]:
-        """Means of each policy over the episodes that ran in every world that ran any, and where runs part, by label."""
+        """Means of each policy over the episodes of all worlds that have any, and where runs part, by label."""
         found: dict[str, list[str]] = {}
         worlds = {index for row in self.rows for index, run in enumerate(row.runs) if run is not None}
         for agent in dict.fromkeys(row.agent for row in self.rows):
