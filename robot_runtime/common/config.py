@@ -50,10 +50,10 @@ class FieldError(ConfigError):
     """
 
     def __init__(self, where: str, place: field_errors.Place, problem: str, remedy: str) -> None:
-        field = ".".join(map(str, place)) or "document"
         line = field_errors.line_of(where, place)
         at = f" (line {line})" if line is not None else ""
-        super().__init__(f"{where}: field {field!r:.200}: {problem}{at}", remedy)
+        field = f"field {'.'.join(map(str, place))!r:.200}: " if place else "the document: "
+        super().__init__(f"{where}: {field}{problem}{at}", remedy)
         self.where, self.place, self.problem = where, tuple(place), problem
 
     def __reduce__(self) -> tuple[type[FieldError], tuple[Any, ...]]:
@@ -93,8 +93,9 @@ def parse(data: Any, cls: type[T], where: str, recorded: bool = False) -> T:
         is_collection = isinstance(problem["input"], (dict, list))
         observed = "" if is_collection else f" (found {problem['input']!r:.200})"
         message = problem["msg"].removeprefix("Value error, ") + observed
-        field = ".".join(map(str, place)) or "document"
-        remedy = f"correct {field!r:.200} there{field_errors.expectation(cls, place)}"
+        place += field_errors.named_field(cls, place, message) if problem["type"] == "value_error" else []
+        field = f"{'.'.join(map(str, place))!r:.200} there" if place else "the document"
+        remedy = f"correct {field}{field_errors.expectation(cls, place)}"
         raise FieldError(where, place, f"{message:.1000}", remedy) from error
     impossible = None if recorded else quantities.problem(document)
     if impossible is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import functools
+import re
 import types
 from collections.abc import Iterable, Sequence
 from enum import Enum
@@ -32,20 +33,30 @@ _EXAMPLES = {float: "1.0", int: "1", str: "name", bool: "true", dict: "{}"}
 
 
 def expectation(cls: Any, place: Place) -> str:
-    """The type of a field with an example, to end a remedy with; empty for what has no type of its own."""
+    """The type of a field with an example, to end a remedy with; for the whole document, its type."""
     hint, default = _field(cls, place)
-    if hint is None or not place:
+    if hint is None:
         return ""
-    words, example = _described(hint, str(place[-1]))
+    words, example = _described(hint, str(place[-1]) if place else "")
+    if not place:
+        return f": it is {words}"
     if isinstance(default, (int, float, str)) and not isinstance(default, Enum) and default != "":
         example = str(default).lower() if isinstance(default, bool) else str(default)
     name = next(part for part in reversed(place) if isinstance(part, str))
     return f": it is {words}" + (f", for example `{name}: {example}`" if example else "")
 
 
+def named_field(cls: Any, place: Place, message: str) -> list[str]:
+    """The field of the mapping at a place that a check of the mapping as a whole names: first, or in quotes."""
+    fields = [field for part in _options(_field(cls, place)[0]) for field in _fields(part)]
+    return [field for field in fields if re.match(rf"{field}\b", message) or f"'{field}'" in message][:1]
+
+
 def suggestion(cls: Any, place: Place) -> str:
     """What an unknown field may be meant as: a field of the same mapping, else one of almost its name elsewhere."""
     name = str(place[-1])
+    if name.isdigit():
+        return f"write decimals with a point, not with a comma, if {name!r} is the end of a number; else remove it"
     siblings = {field: hint for part in _options(_field(cls, place[:-1])[0]) for field, hint in _fields(part).items()}
     close = difflib.get_close_matches(name, siblings, n=1, cutoff=_NEAR)
     if close:
@@ -147,7 +158,7 @@ def _described(hint: Any, name: str) -> tuple[str, str]:
     if get_origin(first) in (tuple, list):
         parts = get_args(first)
         if ... in parts or get_origin(first) is list:
-            return "a list", "[]"
+            return "a list", f"[{_described(parts[0], '')[1]}]"
         example = _described(parts[0], "")[1]
         unit = f" in {kind.unit}" if kind is not None and kind.unit else ""
         return f"a list of {len(parts)} values{unit}", f"[{', '.join([example] * len(parts))}]"

@@ -11,13 +11,13 @@ from pathlib import Path
 
 from robot_runtime.datasets import habitat_common, native_yaml
 from robot_runtime.datasets.formats import format_of, usable_formats
-from robot_runtime.datasets.io import parse, read_json
+from robot_runtime.datasets.io import in_one_list, parse, read_json
 from robot_runtime.datasets.streaming import outline, records
 from robot_runtime.errors import EpisodeError
 from robot_runtime.tasks.episode import Episode
 from robot_runtime.tasks.task import Task
 
-_SUFFIXES = (".json", ".json.gz", *native_yaml.SUFFIXES)
+_SUFFIXES = (".json", ".json.gz", ".jsonl", ".jsonl.gz", *native_yaml.SUFFIXES)
 
 
 def load_episodes(path: Path | str) -> list[Episode]:
@@ -144,7 +144,7 @@ def _none_in(path: Path) -> EpisodeError:
 def _load_file(path: Path) -> list[Episode]:
     if path.suffix in native_yaml.SUFFIXES:
         return native_yaml.load(path)
-    document = read_json(path)
+    document = in_one_list(read_json(path))
     content = habitat_common.content_files(path, document)
     return [
         episode

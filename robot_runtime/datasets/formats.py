@@ -28,7 +28,8 @@ class EpisodeFormat:
         title: name of the format for people, "PointNav-v1".
         kind: kind of task whose episodes such files have.
         matches: function that tells whether a JSON document has the format. Like ``reader``, it also accepts a
-            document's outline, which contains only its first episode, so that files of any size can be read.
+            document's outline, which contains only its first episode, so that files of any size can be read. It raises
+            ``EpisodeError``, without the path, for a relative of the format that it can name but cannot read.
         reader: function that makes the reader of a document's episodes from the document, or its outline, and its path;
             raises ``EpisodeError``.
         save: function that writes episodes of a task to a file; raises ``EpisodeError``. None if such files are only
@@ -76,9 +77,12 @@ def format_of(document: Any, path: Path) -> EpisodeFormat:
         raise EpisodeError(f"{path}: has no episodes: it is an empty list", "use a file with episodes")
     items = usable_formats()
     faults: list[str] = []
-    for item in items:
-        if _matches(item, document, faults):
-            return item
+    try:
+        found = next((item for item in items if _matches(item, document, faults)), None)
+    except EpisodeError as error:
+        raise EpisodeError(f"{path}: {error.message}", error.remedy) from error
+    if found is not None:
+        return found
     faults += filter(None, map(_fault, FORMATS))
     raise EpisodeError(
         "; ".join((f"{path}: is of an unknown schema: {_description(document)}", *faults)),
@@ -89,6 +93,8 @@ def format_of(document: Any, path: Path) -> EpisodeFormat:
 def _matches(item: EpisodeFormat, document: Any, faults: list[str]) -> bool:
     try:
         return item.matches(document)
+    except EpisodeError:
+        raise
     except Exception as error:  # noqa: BLE001 - a stranger's function may raise anything, and other formats go on
         faults.append(f"the format {item.title} cannot tell: {type(error).__name__}: {error}")
         return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gzip
 import json
 import zlib
@@ -43,7 +44,7 @@ Id = Annotated[Any, AfterValidator(_text_or_integer)]
 
 
 def read_json(path: Path) -> Any:
-    """The JSON document in a file, gzipped or plain (detected by content).
+    """The JSON document in a file, gzipped or plain (detected by content); for JSON lines, the list of all documents.
 
     Raises:
         EpisodeError: missing, unreadable, truncated or damaged gzip, a hundred times its size, or not JSON.
@@ -53,7 +54,13 @@ def read_json(path: Path) -> Any:
         if not data:
             raise ValueError("it is empty")
         # What JSON does not have becomes a text, which no field of a number takes.
-        return json.loads(data, parse_constant=str)
+        load = functools.partial(json.loads, parse_constant=str)
+        try:
+            return load(data)
+        except json.JSONDecodeError as error:
+            if not error.msg.startswith("Extra data"):
+                raise
+            return [load(line) for line in data.splitlines() if line.strip()]
 
 
 @contextmanager
@@ -138,6 +145,17 @@ def parse(reader: Callable[[Any, Path], Reader], document: Any, path: Path) -> l
     """All episodes of a document read from ``path``, by a format's ``reader``. Raises ``EpisodeError``."""
     read = reader(document, path)
     return [read(index, record) for index, record in enumerate(records_of(document))]
+
+
+def in_one_list(document: Any) -> Any:
+    """A document of one list of records for each scene as a list of all records; any other document as it is."""
+    if isinstance(document, dict) and any(document.values()) and all(map(_is_of_records, document.values())):
+        return [record for records in document.values() for record in records]
+    return document
+
+
+def _is_of_records(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, dict) and "scene" in item for item in value)
 
 
 def records_of(document: Any) -> list[Any]:

@@ -17,7 +17,7 @@ class JsonStream:
     """The bytes of a JSON document in UTF-8, in which NaN, Infinity and -Infinity are texts of these names.
 
     So a value that is not finite is a wrong value of its field, and does not make the whole file unreadable. Only
-    :meth:`read` is provided, as an incremental parser needs it.
+    :meth:`read` is provided, as an incremental parser needs it; ``first`` is the first byte that is no space.
 
     Args:
         raw: bytes of the file, decompressed, at their start.
@@ -35,6 +35,7 @@ class JsonStream:
         self._decoder = None if encoding == "utf-8" else codecs.getincrementaldecoder(encoding)()
         if self._decoder is not None:
             self._rest = self._decoder.decode(self._rest).encode()
+        self.first = self._rest.lstrip()[:1]
         self._inside = self._escaped = self._ended = False
 
     def read(self, size: int = 1 << 16) -> bytes:

@@ -42,6 +42,7 @@ CHECKS: dict[str, str] = {
     "repeated id": "its id is another episode's too; tell them apart by key",
     "repeated episode": "is another episode again, in every field",
     "zero length": "starts at its goal: SPL is 0/0, which the metric's rule decides",
+    "length below zero": "states a shortest path below 0 m, as programs do that found no way to the goal",
     "no length": "states no shortest path: only a scene can tell SPL",
     "ratio below threshold": "geodesic over Euclidean distance is too near 1: a straight line solves it",
     "shorter than straight": "states a shortest path that is shorter than the straight line",
@@ -201,6 +202,8 @@ def _path(episode: Episode) -> Iterator[Problem]:
         yield "no length", "no geodesic distance or shortest path length"
     elif stated_m == 0:
         yield "zero length", "0 m"
+    elif stated_m is not None and stated_m < 0:
+        yield "length below zero", f"{stated_m:g} m"
     if not points:
         return
     length_m = sum(math.dist(a, b) for a, b in pairwise(points))
@@ -214,7 +217,7 @@ def _path(episode: Episode) -> Iterator[Problem]:
 def _ratio(episode: Episode, min_ratio: float) -> Iterator[Problem]:
     """Comparison of the stated length with the straight line."""
     geodesic_m, straight_m = episode.shortest_path_m, _straight_m(episode)
-    if not geodesic_m or not straight_m or straight_m < NEAR_M:
+    if geodesic_m is None or geodesic_m <= 0 or not straight_m or straight_m < NEAR_M:
         return
     ratio = geodesic_m / straight_m
     numbers = f"{geodesic_m:.3f} m / {straight_m:.3f} m = {ratio:.4f}"

@@ -83,12 +83,14 @@ class Lens:
         if self.width < 1 or self.height < 1:
             raise ValueError(f"an image has pixels, got {self.width}x{self.height}")
         numbers = (self.fx, self.fy, self.cx, self.cy, *self.coefficients)
-        if not all(map(math.isfinite, numbers)) or min(self.fx, self.fy) <= 0 or not self._limit > 0:
-            raise ValueError(f"needs finite numbers, focal lengths > 0 and max_radius > 0, got {self}")
+        if not all(map(math.isfinite, numbers)) or not self._limit > 0:
+            raise ValueError(f"a lens has finite numbers and max_radius above 0, got {self}")
         for name, value, size in (("fx", self.fx, self.width), ("fy", self.fy, self.height)):
             if value < MIN_FOCAL * size:
                 meant = (
-                    f"; if it is a fraction of the image, write {value * size:.6g}" if value <= MAX_NORMALIZED else ""
+                    f"; if it is a fraction of the image, write {value * size:.6g}"
+                    if 0 < value <= MAX_NORMALIZED
+                    else ""
                 )
                 raise ValueError(f"{name} must be in pixels, at least {MIN_FOCAL * size:g}, got {value}{meant}")
         for name, value, size in (("cx", self.cx, self.width), ("cy", self.cy, self.height)):

@@ -72,9 +72,11 @@ class ActionError:
         matrix = np.array(self.covariance)
         if not np.allclose(matrix, matrix.T, atol=1e-12) or np.linalg.eigvalsh(matrix).min() < -1e-9:
             raise ValueError(f"covariance must be symmetric and positive semidefinite, got {self.covariance}")
-        for value, quantity in zip((*self.mean, *np.diagonal(matrix)), (*MEANS, *VARIANCES), strict=True):
+        for index, (value, quantity) in enumerate(
+            zip((*self.mean, *np.diagonal(matrix)), (*MEANS, *VARIANCES), strict=True)
+        ):
             if refusal := quantity.refusal(float(value)):
-                raise ValueError("; ".join(refusal))
+                raise ValueError(f"{'mean' if index < len(MEANS) else 'covariance'}: {'; '.join(refusal)}")
 
     @property
     def matrix(self) -> NDArray[np.float64]:

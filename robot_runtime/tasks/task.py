@@ -170,7 +170,7 @@ class Task:
         if not self.start_distance_m[0] < self.start_distance_m[1]:
             raise ValueError(f"start_distance_m is not a range of distances: {list(self.start_distance_m)}")
         if Action.STOP not in self.actions:
-            raise ValueError("a task needs the action stop: it is how an episode succeeds")
+            raise ValueError("'actions' lacks stop, by which an episode succeeds")
         if Action.VELOCITY_CONTROL in self.actions or Action.WAYPOINT_CONTROL in self.actions:
             raise ValueError("continuous actions stand under 'control', not in 'actions'")
         if repeated := [action for action in Action if self.actions.count(action) > 1]:

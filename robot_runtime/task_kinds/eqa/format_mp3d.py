@@ -58,7 +58,20 @@ _MODELED = frozenset({"scene_id", "start_position"})
 
 
 def matches(document: Any) -> bool:
-    """Whether a JSON document has this format."""
+    """Whether a JSON document has this format. Raises ``EpisodeError`` for questions without episodes."""
+    listed = document.get("questions", document) if isinstance(document, dict) else document
+    for first in (listed, *(listed.values() if isinstance(listed, dict) else ())):
+        if (
+            isinstance(first, list)
+            and first
+            and isinstance(first[0], dict)
+            and {"question", "answer"} <= first[0].keys()
+        ):
+            raise EpisodeError(
+                "has questions without starts, as EmbodiedQA v1 does, whose houses (SUNCG) are no longer distributed",
+                "make questions and episodes for a scene: `robot-runtime episodes questions SCENE --out questions.json "
+                "--episodes-out eqa.json.gz`",
+            )
     return habitat_common.first_has(document, "question")
 
 

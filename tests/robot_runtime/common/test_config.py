@@ -179,10 +179,10 @@ def test_a_folder_or_a_binary_file_is_refused(tmp_path: Path) -> None:
         ("name: c\nwheels: [{radius_m: 1, spokes: 1.5}]", "wheels.0.spokes", "integer", "correct"),
         ("name: c\ngear: middle", "gear", "'low' or 'high' (found 'middle')", "correct"),
         ("name: c\ncolour: blue", "colour", "'red' (found 'blue')", "correct"),
-        ("name: c\nmax_speed_m_s: -1", "document", "max_speed_m_s must be positive", "correct"),
+        ("name: c\nmax_speed_m_s: -1", "max_speed_m_s", "max_speed_m_s must be positive", "correct"),
         ("name: 2020-01-01\nwheels: 3", "wheels", "found 3", "correct"),
-        ("- 1", "document", "", "correct"),
-        ("", "document", "", "correct"),
+        ("- 1", "", "the document: Input should be an object", "it is a mapping with name"),
+        ("", "", "the document: Input should be an object", "it is a mapping with name"),
     ],
 )
 def test_a_wrong_field_is_named_with_its_remedy(
@@ -191,7 +191,7 @@ def test_a_wrong_field_is_named_with_its_remedy(
     path = write(tmp_path, text)
     with pytest.raises(ConfigError) as caught:
         config.load(path, Cart)
-    assert caught.value.message.startswith(f"{path}: field {field_name!r}: ")
+    assert caught.value.message.startswith(f"{path}: field {field_name!r}: " if field_name else f"{path}: ")
     assert message in caught.value.message
     assert remedy in caught.value.remedy
     assert "\n" not in caught.value.message

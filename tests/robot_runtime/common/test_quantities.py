@@ -104,6 +104,24 @@ def test_intrinsics_are_pixels_of_their_image(changes: dict[str, float], names: 
         config.parse({**lens, **changes}, Lens, "camera.yaml")
 
 
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("{forward_m: 0.25, turn_deg: 0, tilt_deg: 30}", ("'turn_deg': turn_deg must be", "a number, 0.5 to 180 °")),
+        ("[0.25, 30, 30]", ("the document: Input should be an object", "a mapping with forward_m, turn_deg, tilt_deg")),
+    ],
+)
+def test_a_check_of_several_fields_names_the_field_that_it_speaks_of(text: str, names: tuple[str, ...]) -> None:
+    with raises_naming(ConfigError, *names):
+        config.parse(config.parse_yaml(text, "here"), Magnitudes, "here")
+
+
+def test_a_decimal_comma_is_named() -> None:
+    text = "{width: 640, height: 480, fx: 500, fy: 500, cx: 319,5, cy: 239}"
+    with raises_naming(ConfigError, "'5'", "with a point, not with a comma"):
+        config.parse(config.parse_yaml(text, "here"), Lens, "here")
+
+
 def test_a_depth_range_is_not_empty() -> None:
     with raises_naming(ConfigError, "depth_min_m", "3", "2"):
         config.parse({"depth_min_m": 3.0, "depth_max_m": 2.0}, ImagingOptions, "camera.yaml")

@@ -41,6 +41,7 @@ DOCUMENTS: dict[str, Any] = {
     "rearrange": rearrange_document(),
     "ithor": ithor_rearrangement.from_pickled(ithor_scenes(), "val"),
     "robothor": [robothor_record(), robothor_record(id="second")],
+    "robothor by scene": {"a": [robothor_record(), robothor_record(id="second")], "b": [robothor_record(id="third")]},
 }
 
 
@@ -53,6 +54,19 @@ def test_one_at_a_time_gives_what_all_at_once_gives(tmp_path: Path, kind: str, z
         write_json(tmp_path / path.name.replace("split", "split_gt"), r2r_truth())
     assert list(iter_episodes(path)) == load_episodes(path)
     assert list(iter_episodes(tmp_path)) == load_episodes(path)
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+def test_json_lines_are_a_list(tmp_path: Path, zipped: bool) -> None:
+    lines = "\n".join(json.dumps(robothor_record(id=name)) for name in ("first", "second", "third")).encode()
+    path = tmp_path / ("split.jsonl.gz" if zipped else "split.jsonl")
+    path.write_bytes(gzip.compress(lines) if zipped else lines)
+    write_json(tmp_path / "split.json", [robothor_record(id=name) for name in ("first", "second", "third")])
+    assert list(iter_episodes(path)) == load_episodes(path) == load_episodes(tmp_path / "split.json")
+    path.write_bytes(lines + b"\n{")
+    for read in (load_episodes, lambda path: list(iter_episodes(path))):
+        with raises_naming(EpisodeError, path, "is not JSON"):
+            read(path)
 
 
 def test_content_folders_and_yaml_are_read_too(tmp_path: Path) -> None:

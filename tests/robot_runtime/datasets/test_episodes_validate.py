@@ -57,6 +57,7 @@ def test_a_good_episode_has_nothing_odd() -> None:
     [
         ([good(), good(start=SE2(0.5, 2.5, 1.0))], {"repeated id"}),
         ([good(), good()], {"repeated id", "repeated episode"}),
+        ([good(shortest_path_m=-1.0, shortest_path=())], {"length below zero"}),
         ([good(shortest_path_m=None)], {"no length"}),
         ([good(shortest_path_m=0.0, shortest_path=())], {"zero length"}),
         ([good(shortest_path_m=9.0)], {"length is not the path's"}),

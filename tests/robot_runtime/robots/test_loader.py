@@ -124,7 +124,7 @@ def test_a_factory_gets_everything_and_must_make_a_robot(tmp_path: Path, monkeyp
     [
         ("{wall_x: 1}", "wall_x", "there is no such field"),
         ("{rate_hz: fast}", "rate_hz", "found 'fast'"),
-        ("{rate_hz: 0}", "document", "rate_hz must be a positive number, got 0"),
+        ("{rate_hz: 0}", "rate_hz", "rate_hz must be a positive number, got 0"),
         ("{faults: [{kind: gremlins}]}", "faults.0", "gremlins"),
         ("{faults: [{kind: stuck_bumper, zone: rear}]}", "faults.0.stuck_bumper.zone", "found 'rear'"),
         ("{faults: [{kind: stuck_bumper, zne: left}]}", "faults.0.stuck_bumper.zne", "no such field"),
@@ -143,7 +143,7 @@ def test_a_malformed_robot_file_is_refused(tmp_path: Path, text: str) -> None:
     path = robot_file(tmp_path, text)
     with pytest.raises(ConfigError) as caught:
         load_robot(path, CONTEXT)
-    assert caught.value.message.startswith(f"{path}: field ")
+    assert caught.value.message.startswith(f"{path}: {'field' if text else 'the document'}")
 
 
 def test_a_cameras_options_can_be_given_when_a_command_starts(tmp_path: Path) -> None:

@@ -287,7 +287,7 @@ def test_only_objectnav_tilts_the_camera() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("[stop, move_forward,", "[move_forward,", "needs the action stop"),
+        ("[stop, move_forward,", "[move_forward,", "lacks stop"),
         ("[stop, move_forward,", "[stop, fly,", "'actions.1'"),
         ("forward_m: 0.25", "forward_m: -1", "forward_m must be a positive number"),
         ("turn_deg: 30", "turn_deg: thirty", "'magnitudes.turn_deg'"),
