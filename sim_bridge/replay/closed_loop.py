@@ -252,7 +252,7 @@ def run_external_episode(
     check_policy(policy, task)
     if "semantic" in task.sensors:
         raise UnsupportedBySimulator(
-            f"{simulator.name}: cannot show object ids: its semantic images are 0 in scenes without annotations",
+            f"{simulator.name}: sensor semantic: cannot show object ids: it is 0 in scenes without annotations",
             "run the closed loop in sim",
         )
     tilt_rad = task.camera.tilt_rad if episode.start_tilt_rad is None else episode.start_tilt_rad

@@ -131,10 +131,11 @@ class ThorBackend(ExternalBackend):
         )
         if not event.metadata["lastActionSuccess"]:
             raise InvalidStart(
-                f"{self.name}: the robot does not fit at ({pose.x_m:.2f}, {pose.y_m:.2f}): {_reason(event)}",
+                f"{self.name}: TeleportFull: the robot does not fit at ({pose.x_m:.2f}, {pose.y_m:.2f}): "
+                f"{_reason(event)}",
                 "check that the simulator's scene is the log's (--twin-arg scene=...)",
             )
-        self.check_place(pose, self.robot_state()[0])
+        self.check_place(pose, self.robot_state()[0], "TeleportFull")
 
     def robot_state(self) -> tuple[SE2, float]:
         agent = self._event.metadata["agent"]

@@ -121,13 +121,13 @@ class ExternalBackend(SimulatorBackend):
         """The error for something that this simulator does not support and MuJoCo does."""
         return UnsupportedBySimulator(f"{self.name}: {what}", "replay it into sim")
 
-    def check_place(self, wanted: SE2, placed: SE2) -> None:
-        """Raise ``InvalidStart`` unless the simulator placed the robot near the requested pose."""
+    def check_place(self, wanted: SE2, placed: SE2, call: str) -> None:
+        """Raise ``InvalidStart``, naming the library's ``call``, unless it placed the robot near the requested pose."""
         apart_m = wanted.distance_to(placed)
         if not apart_m <= PLACED_M:
             where = f"({wanted.x_m:.2f}, {wanted.y_m:.2f})"
             raise InvalidStart(
-                f"{self.name}: the robot does not fit at {where}: the next place where it does is "
+                f"{self.name}: {call}: the robot does not fit at {where}: the next place where it does is "
                 + (f"{apart_m:.2f} m away" if math.isfinite(apart_m) else "nowhere"),
                 "check that the simulator's scene is the log's, and how it lies in the map (--twin-arg)",
             )

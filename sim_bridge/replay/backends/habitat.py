@@ -183,7 +183,7 @@ class HabitatBackend(ExternalBackend):
         here = pose.relative_to(self._map_from_scene)
         snapped = self._snapped(here)
         x_m, y_m, z_m = habitat_to_ros_position(*snapped)  # NaN where there is no place at all
-        self.check_place(here, SE2(x_m, y_m, 0.0))
+        self.check_place(here, SE2(x_m, y_m, 0.0), "PathFinder.snap_point")
         if z_m - self._floor_m > _PLACED_Z_M:
             raise InvalidStart(
                 f"{self.name}: PathFinder.snap_point puts the robot at ({here.x_m:.2f}, {here.y_m:.2f}) on something "
@@ -352,7 +352,10 @@ class HabitatBackend(ExternalBackend):
         with self._calling("PathFinder.load_nav_mesh"):
             found = pathfinder.is_loaded if path is None else pathfinder.load_nav_mesh(path)
         if path is not None and not found:
-            raise SceneError(f"{self.name}: {path}: not a navigation mesh", "compute it again with habitat-sim")
+            raise SceneError(
+                f"{self.name}: PathFinder.load_nav_mesh: {path}: not a navigation mesh",
+                "compute it again with habitat-sim",
+            )
         if not found:
             with self._calling("Simulator.recompute_navmesh"):
                 settings = self._navmesh_settings()
@@ -361,7 +364,7 @@ class HabitatBackend(ExternalBackend):
         with self._calling("PathFinder.save_nav_mesh"):
             if not (found and pathfinder.navigable_area > 0):
                 raise SceneError(
-                    f"{self._where}: {self.name}: finds no navigable floor in {scene}",
+                    f"{self._where}: {self.name}: Simulator.recompute_navmesh: finds no navigable floor in {scene}",
                     "check the scene's file, and what points up in it: --twin-arg up=y or up=z",
                 )
             if path is None:

@@ -209,7 +209,7 @@ def test_an_agent_on_furniture_is_refused(make: Make, world: World, small: Scene
 
 def test_a_mesh_without_floor_is_refused(make: Make, world: World, small: Scene):
     world.area_m2 = 0.0
-    with raises_naming(SceneError, "no navigable floor", "habitat-sim 0.2.2"):
+    with raises_naming(SceneError, "no navigable floor", "habitat-sim 0.2.2", "Simulator.recompute_navmesh"):
         make(small)
 
 
@@ -305,6 +305,18 @@ def test_exceptions_of_the_library_name_it_its_version_and_the_call(
 
     with raises_naming(SimulatorFailed, "habitat-sim 0.2.2", named, "AssertionError: bad"):
         episode()
+
+
+def test_bad_input_names_library_version_and_call(make: Make, small: Scene, tmp_path: Path):
+    (tmp_path / "broken.glb").touch()
+    (tmp_path / "torn.nav").touch()
+    with raises_naming(SceneError, "habitat-sim 0.2.2", "Simulator", "broken.glb"):
+        make(scene=str(tmp_path / "broken.glb"))
+    with raises_naming(SceneError, "habitat-sim 0.2.2", "PathFinder.load_nav_mesh", "torn.nav"):
+        make(small, navmesh=str(tmp_path / "torn.nav"))
+    for outside in (SE2(-3.0, 1.9, 0.0), SE2(1e4, 0.0, 0.0)):
+        with raises_naming(InvalidStart, "habitat-sim 0.2.2", "PathFinder.snap_point"):
+            make(small).begin(synthetic.header(), outside, 0.0)
 
 
 def test_another_version_is_named(make: Make, small: Scene, monkeypatch: pytest.MonkeyPatch, world: World):
