@@ -22,7 +22,7 @@ from robot_runtime.scoring.report.rendering import render
 from sim_bridge.replay import tables
 from sim_bridge.replay.backends.mujoco import RECORDED
 from sim_bridge.replay.log_replay import ReplayCache, replay_log
-from sim_bridge.replay.options import ADAPTERS, ReplayOptions
+from sim_bridge.replay.options import ADAPTERS, ReplayOptions, world_name
 from sim_bridge.replay.page.page import make_folder, write_page, write_text
 from sim_bridge.replay.page.thumbnails import Gallery
 from sim_bridge.replay.results import SCHEMA, write_replay
@@ -136,6 +136,17 @@ def write_summaries(path: Path, worlds: Mapping[str, Sequence[ReplaySummary]]) -
         "replays": [{"into": into, **json_records.plain(one)} for into, each in worlds.items() for one in each],
     }
     write_text(path, json.dumps(document, indent=1, allow_nan=False) + "\n")
+
+
+def write_comparison(path: Path, worlds: Mapping[str, Sequence[ReplaySummary]]) -> None:
+    """Write a page of several simulators side by side, each with a link to its own. Raises ``RecordingError``."""
+    pages = {}
+    for into, summaries in worlds.items():
+        name = "index" if len(summaries) > 1 else summaries[0].name
+        if any(not summary.reason for summary in summaries):
+            pages[into] = f"{world_name(into)}/{name}.html"
+    compared, noted = tables.side_by_side(worlds), tables.world_notes(worlds)
+    write_text(path, render("beside.html", "sim_bridge.replay", worlds=compared, pages=pages, notes=noted))
 
 
 def _replay_each(jobs: Iterator[Job], options: ReplayOptions, pages: bool, many: bool) -> Iterator[ReplaySummary]:

@@ -200,9 +200,9 @@ def replay(
         robot-runtime replay logs/real --into habitat --twin-arg scene=lab.glb
         robot-runtime replay logs/real --into sim --into habitat
     """
-    from robot_runtime.common.console import error_console, print_retry, progress_bar
+    from robot_runtime.common.console import console, error_console, print_retry, progress_bar
     from robot_runtime.recording.log_files import find_logs
-    from sim_bridge.replay.batch import named, replay_logs, write_summaries
+    from sim_bridge.replay.batch import named, replay_logs, write_comparison, write_summaries
 
     simulator.check()
     chosen = _replay_options(simulator, parts, policy, comparison, result.out)
@@ -223,8 +223,11 @@ def replay(
     _print_summaries(worlds, result.out)
     if result.json is not None:
         write_summaries(result.json, worlds)
-    for one in chosen:
-        _print_page(worlds[one.into], one.out, result.pages)
+    if len(chosen) > 1 and result.pages:
+        write_comparison(result.out / "index.html", worlds)
+        console.print(f"page: {result.out / 'index.html'}", soft_wrap=True, markup=False)
+    else:
+        _print_page(worlds[chosen[0].into], result.out, result.pages)
     if all(each.empty for summaries in worlds.values() for each in summaries):
         raise typer.Exit(1)
 
@@ -262,7 +265,7 @@ def _print_summaries(worlds: Mapping[str, Sequence[ReplaySummary]], out: Path) -
 
     summaries = next(iter(worlds.values()))
     if len(worlds) > 1:
-        console.print(tables.side_by_side(worlds), crop=False)
+        console.print(tables.several(worlds), crop=False)
     elif len(summaries) > 1:
         console.print(tables.many(summaries), crop=False)
     elif not summaries[0].reason:

@@ -183,8 +183,8 @@ def _note_lines(summaries: Sequence[ReplaySummary]) -> list[str]:
 GOOD_NDTW = 0.99
 
 
-def side_by_side(worlds: Mapping[str, Sequence[ReplaySummary]]) -> Group:
-    """A column per simulator, in each all logs in one order, and one of the recording."""
+def side_by_side(worlds: Mapping[str, Sequence[ReplaySummary]]) -> Worlds:
+    """The logs in several simulators, by ``--into``, each with all logs in one order, and as recorded."""
     rows = []
     for of_log in zip(*worlds.values(), strict=True):
         known = [summary.recorded for summary in of_log if summary.recorded is not None]
@@ -195,14 +195,24 @@ def side_by_side(worlds: Mapping[str, Sequence[ReplaySummary]]) -> Group:
     for summaries in worlds.values():
         for label, value in _quality(summaries).items():
             more.setdefault(label, []).append(value)
-    names = [next((summary.twin for summary in summaries if summary.twin), into) for into, summaries in worlds.items()]
-    noted = [
-        _line(f"{name}: {line}", style="yellow")
-        for name, summaries in zip(names, worlds.values(), strict=True)
-        for line in _note_lines(summaries)
-    ]
-    compared = Worlds((*names, "recorded"), tuple(rows))
-    return Group(table(compared, {label: [*texts, ""] for label, texts in more.items()}), *noted)
+    names = world_names(worlds)
+    return Worlds((*names, "recorded"), tuple(rows), {label: [*texts, ""] for label, texts in more.items()})
+
+
+def world_names(worlds: Mapping[str, Sequence[ReplaySummary]]) -> list[str]:
+    """The simulators' own names, with their versions."""
+    return [next((summary.twin for summary in summaries if summary.twin), into) for into, summaries in worlds.items()]
+
+
+def several(worlds: Mapping[str, Sequence[ReplaySummary]]) -> Group:
+    """A column per simulator, and notes that begin with its name."""
+    return Group(table(side_by_side(worlds)), *(_line(line, style="yellow") for line in world_notes(worlds)))
+
+
+def world_notes(worlds: Mapping[str, Sequence[ReplaySummary]]) -> list[str]:
+    """The notes on several simulators, each beginning with its simulator's name."""
+    names = zip(world_names(worlds), worlds.values(), strict=True)
+    return [f"{name}: {line}" for name, summaries in names for line in _note_lines(summaries)]
 
 
 def _quality(summaries: Sequence[ReplaySummary]) -> dict[str, str]:

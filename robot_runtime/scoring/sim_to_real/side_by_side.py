@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from rich.table import Table
@@ -76,14 +76,16 @@ class Worlds:
     Attributes:
         names: names of the worlds, the reference last.
         rows: the episodes.
+        more: further totals, a text per world by label.
     """
 
     names: tuple[str, ...]
     rows: tuple[Row, ...] = ()
+    more: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
-    def totals(self) -> dict[str, list[str]]:
+    def totals(self) -> dict[str, Sequence[str]]:
         """Means of each policy over the episodes of all worlds that have any, and where runs part, by label."""
-        found: dict[str, list[str]] = {}
+        found: dict[str, Sequence[str]] = {}
         worlds = {index for row in self.rows for index, run in enumerate(row.runs) if run is not None}
         for agent in dict.fromkeys(row.agent for row in self.rows):
             runs = [row.runs for row in self.rows if row.agent == agent]
@@ -97,7 +99,7 @@ class Worlds:
                     texts = [cell(name, sum(values) / len(values)) if values else "–" for values in known]
                     found[f"{agent}: {definition(name).title}"] = texts
         partings = [_partings(row.runs[index] for row in self.rows) for index in range(len(self.names) - 1)]
-        return {**found, "first parted by": [*partings, ""]}
+        return {**found, "first parted by": [*partings, ""], **self.more}
 
 
 def compare_worlds(names: Sequence[str], worlds: Sequence[Sequence[EpisodeScore]]) -> Worlds:
@@ -163,8 +165,8 @@ def _partings(runs: Iterable[Run | None]) -> str:
     return ", ".join(f"{name} {count}" for name, count in kinds.most_common())
 
 
-def table(worlds: Worlds, more: Mapping[str, Sequence[str]] | None = None) -> Table:
-    """A column per world, a row per episode, then totals; ``more`` has further rows, a text per world by label."""
+def table(worlds: Worlds) -> Table:
+    """A column per world, a row per episode, then totals."""
     shown = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     shown.add_column("log", no_wrap=True, style="bold")
     for name in worlds.names:
@@ -172,6 +174,6 @@ def table(worlds: Worlds, more: Mapping[str, Sequence[str]] | None = None) -> Ta
     for row in worlds.rows:
         shown.add_row(row.name, *map("\n".join, row.cells()))
     shown.add_section()
-    for label, texts in {**worlds.totals(), **(more or {})}.items():
+    for label, texts in worlds.totals().items():
         shown.add_row(label, *texts)
     return shown

@@ -39,7 +39,7 @@ def run(log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callab
     """Replays it: exit code, and everything that was said, in one line."""
 
     def run_it(*arguments: str) -> tuple[int, str]:
-        code = run_command(["replay", str(log), *arguments, "--no-pages", "--out", str(tmp_path / "out")])
+        code = run_command(["replay", str(log), *arguments, "--out", str(tmp_path / "out")])
         said = capsys.readouterr()
         return code, " ".join((said.out + said.err).split())
 
@@ -54,6 +54,10 @@ def test_two_simulators_and_the_recording_are_three_columns(
     rows = tmp_path / "rows.json"
     policy = ("--agent", "forward-only", "--json", str(rows))
     code, said = run("--into", "sim", "--into", "habitat", "--twin-arg", "habitat.allow_sliding=true", *policy)
+    page = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
+    assert "move_forward instead of turn_left" in page
+    assert f'href="sim/{log.stem}.html"' in page
+    assert (tmp_path / "out" / "sim" / f"{log.stem}.html").is_file()
     assert code == 0
     for expected in ("habitat-sim", "recorded", f"{log.parent.name}/{log.stem}", "SSIM, mean", "action 1"):
         assert expected in said, expected
@@ -67,7 +71,7 @@ def test_two_simulators_and_the_recording_are_three_columns(
 
 
 def test_a_simulator_that_is_not_installed_leaves_its_column_empty_and_says_so(
-    run, monkeypatch: pytest.MonkeyPatch
+    run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "habitat_sim", None)
     code, said = run("--into", "sim", "--into", "habitat", "--actions")
@@ -75,14 +79,17 @@ def test_a_simulator_that_is_not_installed_leaves_its_column_empty_and_says_so(
     assert "its actions not run" in said
     assert "no parting 1" in said
     assert "habitat: 1 log: --into habitat: cannot import habitat_sim" in said
+    assert "cannot import habitat_sim" in (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
 
 
-def test_actions_that_lead_elsewhere_part_there(run) -> None:
-    code, said = run("--into", "sim", "--into", "recorded", "--actions", "--twin-arg", "sim.body.radius_m=0.2")
+@pytest.mark.slow
+def test_an_option_is_of_its_simulator_whose_actions_part_by_themselves(run) -> None:
+    noise = "sim.action_noise={model: robothor, multiplier: 3.0}"
+    arguments = ("--actions", "--within-m", "0.001", "--no-pages", "--twin-arg", noise)
+    code, said = run("--into", "sim", "--into", "recorded", *arguments)
     assert code == 0
-    assert "no parting 1 no parting 1" in said
-    turned = run("--into", "sim", "--into", "recorded", "--actions", "--within-m", "0.001", "--overwrite")
-    assert turned[0] == 0
+    assert "first parted by position 1 no parting 1" in said
+    assert "step 1: position" in said
 
 
 @pytest.mark.parametrize(
