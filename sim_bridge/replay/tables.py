@@ -173,7 +173,7 @@ def many(summaries: Sequence[ReplaySummary]) -> Group:
 
 def _note_lines(summaries: Sequence[ReplaySummary]) -> list[str]:
     """The logs that failed, and the notes of the others, each once with its count."""
-    counts = Counter(note.removeprefix(f"{each.log}: ") for each in summaries for note in each.notes)
+    counts = Counter(note.removeprefix(f"{each.log}: ") for each in summaries for note in dict.fromkeys(each.notes))
     noted = [f"{count} log{'' if count == 1 else 's'}: {note}" for note, count in counts.most_common()]
     return [*(summary.failure for summary in summaries if summary.reason), *noted]
 
