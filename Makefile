@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 FRAMEWORKS := .venv-frameworks
 DEMO := logs/demo
 
-.PHONY: help demo test test-all test-fast bench check docs format clean
+.PHONY: help demo test test-all test-fast newcomer bench check docs format clean
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -33,6 +33,9 @@ test-all: $(VENV)/.dev $(FRAMEWORKS)/.installed ## Run every variant of every te
 
 test-fast: $(VENV)/.dev ## Run the tests without those marked slow or exhaustive: most of them, in four minutes on two cores
 	$(BIN)/pytest -n logical -m "not slow and not exhaustive"
+
+newcomer: $(VENV)/.dev ## Run every command of README, first page and tutorials as it is copied from them, in full
+	$(BIN)/pytest -n 0 -m "" tests/newcomer
 
 bench: $(VENV)/.dev ## Measure, and print a table: make bench NAME=sim ARGS="--count 10"
 	$(BIN)/python -m tests.benchmarks $(NAME) $(ARGS)

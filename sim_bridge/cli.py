@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -227,17 +226,11 @@ def action_noise(
     console.print(f"{out}: errors of actions", soft_wrap=True)
 
 
-_LINE_PERIOD_S = 10.0
-
-
 @contextmanager
 def shown_progress() -> Iterator[Progress]:
     """A progress bar per stage with the time that is left; where stderr is not a terminal, a line now and then."""
-    from robot_runtime.common.console import error_console, progress_bar
+    from robot_runtime.common.console import progress_bar
 
-    if not error_console.is_terminal:
-        yield progress_lines(lambda line: error_console.print(line, soft_wrap=True, markup=False), time.monotonic)
-        return
     with progress_bar() as bar:
         tasks = {}
 
@@ -247,20 +240,3 @@ def shown_progress() -> Iterator[Progress]:
             bar.update(tasks[what], completed=done)
 
         yield report
-
-
-def progress_lines(write: Callable[[str], None], now_s: Callable[[], float]) -> Progress:
-    """Progress as lines: where a stage begins, where it ends, and every ten seconds between.
-
-    Args:
-        write: receives each line.
-        now_s: the time in seconds.
-    """
-    written: dict[str, float] = {}
-
-    def report(what: str, done: int, total: int) -> None:
-        if what not in written or done == total or now_s() - written[what] >= _LINE_PERIOD_S:
-            written[what] = now_s()
-            write(f"{what}: {done} of {total}")
-
-    return report

@@ -50,8 +50,9 @@ def test_commands_of_a_page_run(page: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_program_in_the_readme_runs(tmp_path: Path) -> None:
-    (code,) = re.findall(r"^```python\n(.*?)^```$", (ROOT / "README.md").read_text(encoding="utf-8"), re.M | re.S)
+def test_the_program_on_the_first_page_runs(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S)
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

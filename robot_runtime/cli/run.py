@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
@@ -346,6 +347,7 @@ def _print_outcome(folder: Path, begun: int, failures: Sequence[RuntimeFault], l
     found = sum(1 for _ in folder.glob("*.mcap"))
     if found:
         print_scores([folder], console)
+        error_console.print(f"next: robot-runtime report {shlex.quote(str(folder))}", soft_wrap=True, markup=False)
     for failure in failures:
         error_console.print(f"not run: {failure.message}", style="yellow", soft_wrap=True, markup=False)
     if found != begun:

@@ -7,7 +7,8 @@ terminal.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import (
@@ -39,6 +40,9 @@ class PlainTextConsole(Console):
             else:
                 yield segment
 
+
+LINE_PERIOD_S = 10.0
+"""Time between lines of progress where there is no terminal."""
 
 console = PlainTextConsole(highlight=False)
 error_console = PlainTextConsole(stderr=True, highlight=False)
@@ -78,9 +82,48 @@ def print_retry(log: object, how: str) -> None:
     error_console.print(f"{log}: its worker {how}; done again", style="yellow", soft_wrap=True, markup=False)
 
 
-def progress_bar() -> Progress:
-    """Count, elapsed and remaining time; on stderr, so that stdout stays data, and only where that is a terminal."""
-    return Progress(
+class _ProgressLines(Progress):
+    """Progress as a line now and then, for a stream that is no terminal: silence looks like a program that hangs."""
+
+    def __init__(self, *columns: ProgressColumn, **options: Any) -> None:
+        super().__init__(*columns, disable=True, **options)
+        self._told_s: dict[TaskID, float] = {}
+
+    @override
+    def add_task(self, description: str, *args: Any, **fields: Any) -> TaskID:
+        task = super().add_task(description, *args, **fields)
+        self._told_s[task] = self.get_time()
+        return task
+
+    @override
+    def update(self, task_id: TaskID, **fields: Any) -> None:
+        super().update(task_id, **fields)
+        self._tell(task_id)
+
+    @override
+    def advance(self, task_id: TaskID, advance: float = 1) -> None:
+        super().advance(task_id, advance)
+        self._tell(task_id)
+
+    def _tell(self, task_id: TaskID) -> None:
+        now_s = self.get_time()
+        if now_s - self._told_s[task_id] < LINE_PERIOD_S:
+            return
+        self._told_s[task_id] = now_s
+        task = self._tasks[task_id]
+        of = "" if task.total is None else f" of {task.total:g}"
+        note = task.fields.get("note") or ""
+        tell(f"{task.description}: {int(task.completed)}{of}{note and f' · {note}'}")
+
+
+def progress_bar(now_s: Callable[[], float] | None = None) -> Progress:
+    """Count and times of work, on stderr, so that stdout stays data; what is no terminal gets a line every ten seconds.
+
+    Args:
+        now_s: the time in seconds; None: that of the system.
+    """
+    made = Progress if error_console.is_terminal else _ProgressLines
+    return made(
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
@@ -90,5 +133,5 @@ def progress_bar() -> Progress:
         TextColumn("{task.fields[note]}"),
         console=error_console,
         transient=True,
-        disable=not error_console.is_terminal,
+        get_time=now_s,
     )

@@ -199,8 +199,8 @@ def known_values(values: Iterable[float | bool | int | None]) -> list[float]:
 def metric_interval(
     name: str, values: Sequence[float], resamples: int = RESAMPLES, clusters: Sequence[str] | None = None
 ) -> Interval:
-    """Mean and interval of a metric's values, at least one; see :class:`GroupSummary`."""
-    if clusters is not None and len(set(clusters)) < 2:
+    """Mean and interval of a metric's values, at least one; see :class:`GroupSummary`. One value has no interval."""
+    if len(values) < 2 or (clusters is not None and len(set(clusters)) < 2):
         return Interval(math.fsum(values) / len(values), math.nan, math.nan)
     if clusters is not None:
         return bootstrap_mean(values, CONFIDENCE, resamples, SEED, clusters)

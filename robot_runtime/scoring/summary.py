@@ -64,7 +64,8 @@ class RobotSetting:
         return cls(header.robot, localizer, referee)
 
     def __str__(self) -> str:
-        return " · ".join(f"{role} {name}" for role, name in asdict(self).items() if name)
+        said = {"robot": "robot", "localizer": "poses by", "referee": "judged by"}
+        return " · ".join(f"{said[role]} {name}" for role, name in asdict(self).items() if name)
 
 
 @dataclass(frozen=True)

@@ -45,8 +45,8 @@ class Tab:
             self._next()
 
     def run(self, script: str) -> Any:
-        """The value of an expression."""
-        said = self._call("Runtime.evaluate", expression=script, returnByValue=True)
+        """The value of an expression, or what its promise comes to."""
+        said = self._call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in said, said["exceptionDetails"]
         return said["result"].get("value")
 
@@ -94,6 +94,12 @@ class Tab:
     def picture(self, path: Path) -> None:
         """Save what is shown."""
         path.write_bytes(base64.b64decode(self._call("Page.captureScreenshot")["data"]))
+
+    def clipboard(self) -> str:
+        """What a click has copied; the page may read it from now on."""
+        self._call("Browser.grantPermissions", permissions=["clipboardReadWrite", "clipboardSanitizedWrite"])
+        text: str = self.run("navigator.clipboard.readText()")
+        return text
 
     def press(self, key: str, **modifiers: bool) -> None:
         """A key, wherever the focus is."""

@@ -28,8 +28,8 @@ def table(comparison: Comparison) -> Group:
     units = "" if comparison.cluster == "none" else f", both by {comparison.cluster}"
     notes = Text(
         f"difference: B - A with its {CONFIDENCE:.0%} bootstrap interval; p: paired permutation test, each metric by "
-        f"itself{units}; more: episodes still needed to tell, with {POWER:.0%} power, if the difference is what it "
-        "seems",
+        f"itself{units}; more: the fewest further episodes that tell with {POWER:.0%} power, if the difference is "
+        "what it seems",
         style="dim",
     )
     return Group(*blocks, notes, *_unpaired(comparison))
@@ -62,7 +62,7 @@ def _block(group: GroupComparison) -> Group:
             cell(metric.metric, metric.mean_a),
             cell(metric.metric, metric.mean_b),
             Text(sign(metric.difference.mean), style="bold" if metric.differs else ""),
-            Text(f"[{low}, {high}]"),
+            Text(f"[{low}, {high}]" if metric.difference.known else "–"),
             p_text(metric.p_value),
             more_text(metric.further),
         )
@@ -105,7 +105,7 @@ def significance(metric: MetricComparison) -> str:
     told = f"{label}: no significant difference between A and B (p = {p_text(metric.p_value)})"
     if metric.further is None:
         return f"{told}; no difference was seen."
-    return f"{told}; about {more_text(metric.further)} more episodes would be needed."
+    return f"{told}; at least {more_text(metric.further)} more episodes would be needed."
 
 
 def p_text(p_value: float) -> str:

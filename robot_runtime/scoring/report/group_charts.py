@@ -33,12 +33,13 @@ def success_by_distance(episodes: Sequence[tuple[float, bool]]) -> Markup:
     for number, outcomes in sorted(bins.items()):
         rate = wilson(sum(outcomes), len(outcomes), CONFIDENCE)
         low, middle, high = number * step, (number + 0.5) * step, (number + 1) * step
-        tip = (
-            f"{low:g} to {high:g} m: {sum(outcomes)} of {len(outcomes)}, {100 * rate.mean:.0f} %, "
-            f"{CONFIDENCE:.0%} interval {100 * rate.low:.0f} to {100 * rate.high:.0f} %"
-        )
+        tip = f"{low:g} to {high:g} m: {sum(outcomes)} of {len(outcomes)}, {100 * rate.mean:.0f} %"
+        several = len(outcomes) > 1
+        if several:
+            tip += f", {CONFIDENCE:.0%} interval {100 * rate.low:.0f} to {100 * rate.high:.0f} %"
         chart.bar("bar", low, high, rate.mean, tip)
-        chart.line("whisker", middle, rate.low, middle, rate.high)
+        if several:
+            chart.line("whisker", middle, rate.low, middle, rate.high)
         chart.text(chart.x(middle), chart.top - 5, str(len(outcomes)))
     return chart.svg()
 
@@ -66,10 +67,11 @@ def distribution(title: str, values: Sequence[float], interval: Interval, high: 
         chart.bar("bar", low, top, count, f"{low:.3g} to {top:.3g}: {_episodes(count)}")
     mean = interval.mean
     if math.isfinite(mean) and mean <= end:
-        low, top = (value if math.isfinite(value) else mean for value in (interval.low, min(interval.high, end)))
-        tip = f"mean {mean:.3g}, {CONFIDENCE:.0%} interval {low:.3g} to {top:.3g}"
-        left, wide, tall = chart.x(low), max(1.0, chart.x(top) - chart.x(low)), chart.bottom - chart.top
-        chart.parts.append(element("rect", "interval", tip=tip, x=left, y=chart.top, width=wide, height=tall))
+        if interval.known and math.isfinite(interval.low):
+            low, top = interval.low, min(interval.high, end)
+            tip = f"mean {mean:.3g}, {CONFIDENCE:.0%} interval {low:.3g} to {top:.3g}"
+            left, wide, tall = chart.x(low), max(1.0, chart.x(top) - chart.x(low)), chart.bottom - chart.top
+            chart.parts.append(element("rect", "interval", tip=tip, x=left, y=chart.top, width=wide, height=tall))
         chart.line("mean", mean, 0, mean, chart.y_range[1])
     return chart.svg()
 

@@ -29,6 +29,7 @@ _LISTED = 30
 REFERENCE = "_reference"
 """End of the names of choices that name what a path is compared with."""
 
+FEW_EPISODES = 10
 FEW_CLUSTERS = 20
 """Clusters below which tables warn that intervals are too narrow."""
 
@@ -229,7 +230,11 @@ def intervals_text(groups: Sequence[GroupSummary]) -> str:
     if by == "none":
         repeated = any(1 < group.clusters < group.episodes for group in groups)
         runs = "; runs of one episode count as one draw of the bootstrap" if repeated else ""
-        return f"{CONFIDENCE:.0%} intervals: Wilson for what is in %, bootstrap for the others{runs}"
+        few = min((group.episodes for group in groups), default=FEW_EPISODES)
+        warning = (
+            f"; of fewer than {FEW_EPISODES} episodes, the bootstrap's are too narrow" if few < FEW_EPISODES else ""
+        )
+        return f"{CONFIDENCE:.0%} intervals: Wilson score for success, percentile bootstrap for means{runs}{warning}"
     many = f"{by}s" if by == "scene" else "trajectories"
     few = min(group.clusters for group in groups)
     warning = f"; of fewer than {FEW_CLUSTERS}, too narrow" if few < FEW_CLUSTERS else ""
@@ -252,7 +257,7 @@ def episode_cell(name: str, value: float | bool | int | None) -> str:
 
 def interval_text(name: str, interval: Interval) -> str:
     """The ends of a metric's interval as tables print them; a dash where there is none."""
-    if math.isnan(interval.low):
+    if not interval.known:
         return "–"
     return f"[{cell(name, interval.low)}, {cell(name, interval.high)}]"
 

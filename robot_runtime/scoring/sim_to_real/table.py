@@ -12,7 +12,7 @@ from rich.text import Text
 
 from robot_runtime.metrics.measures import definition
 from robot_runtime.scoring.report.comparison_table import p_text, robots_text
-from robot_runtime.scoring.report.terminal_table import cell
+from robot_runtime.scoring.report.terminal_table import cell, interval_text
 from robot_runtime.scoring.sim_to_real.gap import METRICS, Correlation, Gap, PolicyGap
 from robot_runtime.scoring.statistics.intervals import CONFIDENCE
 
@@ -45,7 +45,7 @@ def rows(policy: PolicyGap) -> Iterator[Row]:
             cell(name, metric.mean_a),
             cell(name, metric.mean_b),
             cell(name, found.mean),
-            f"[{cell(name, found.low)}, {cell(name, found.high)}]",
+            interval_text(name, found),
             p_text(metric.p_value),
             str(metric.pairs),
             metric.differs,

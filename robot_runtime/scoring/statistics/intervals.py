@@ -25,11 +25,16 @@ _BLOCK = 1 << 22  # numbers drawn at once, to bound memory
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A mean and the ends of its interval."""
+    """A mean and the ends of its interval; both ends are NaN where the data do not determine one."""
 
     mean: float
     low: float
     high: float
+
+    @property
+    def known(self) -> bool:
+        """Whether there is an interval to show: equal values give the bootstrap nothing to resample."""
+        return self.low < self.high
 
 
 def bootstrap_mean(

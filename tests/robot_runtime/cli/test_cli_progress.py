@@ -41,7 +41,22 @@ def test_the_rest_takes_as_long_as_the_items_that_were_done(progress: list[tuple
     assert text == shown
 
 
-def test_what_is_no_terminal_gets_no_bar(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_no_terminal_gets_a_line_every_ten_seconds(capsys: pytest.CaptureFixture[str]) -> None:
+    now_s = 0.0
+    with progress_bar(lambda: now_s) as progress:
+        meshes, starts = progress.add_task("meshes", total=9, note=""), progress.add_task("starts", total=None, note="")
+        for done in range(9):
+            now_s = 6.0 * done
+            progress.update(meshes, completed=done)
+        progress.update(starts, note="battery 0.9")
+        progress.advance(starts)
+    out, err = capsys.readouterr()
+    assert out == ""
+    told = ["meshes: 2 of 9", "meshes: 4 of 9", "meshes: 6 of 9", "meshes: 8 of 9", "starts: 0 · battery 0.9"]
+    assert err.splitlines() == told
+
+
+def test_what_is_soon_done_tells_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     with progress_bar() as progress:
         progress.advance(progress.add_task("episodes", total=1, note=""))
     assert capsys.readouterr() == ("", "")

@@ -95,7 +95,7 @@ def test_compare(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shown = " ".join(capsys.readouterr().out.split())
     assert "pointnav_test · 2 episodes run by both" in shown
     assert "A one, B two" in shown
-    assert "success: no significant difference between A and B (p = 1.0000); about" in shown
+    assert "success: no significant difference between A and B (p = 1.0000); at least" in shown
     assert "episode '9': not scored: interrupted: Ctrl-C" in shown
     assert json.loads((runs / "c.json").read_text())["groups"][0]["episodes"] == 2
 

@@ -15,7 +15,6 @@ from robot_runtime.cli.main import INTERRUPTED_EXIT_CODE, run_command
 from robot_runtime.common.signals import interrupted_by_signals
 from robot_runtime.scenes.occupancy_map import Cell
 from robot_runtime.scenes.scene import Scene, load_scene
-from sim_bridge.cli import progress_lines
 from sim_bridge.scenes import importer
 from sim_bridge.scenes.decompose import DecompositionSettings
 from sim_bridge.scenes.importer import ImportOptions, import_scene
@@ -125,19 +124,6 @@ def test_an_import_that_is_ended_leaves_nothing(tmp_path: Path, monkeypatch: pyt
         code = run_command(["scene", "import", str(world), "--out", str(tmp_path / "scene")])
     assert code == INTERRUPTED_EXIT_CODE
     assert [path.name for path in tmp_path.iterdir()] == ["test.world"]
-
-
-def test_progress_is_lines_where_there_is_no_terminal(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    lines: list[str] = []
-    now_s = 0.0
-    report = progress_lines(lines.append, lambda: now_s)
-    for done in range(5):
-        report("meshes", done, 4)
-        now_s += 6.0
-    assert lines == ["meshes: 0 of 4", "meshes: 2 of 4", "meshes: 4 of 4"]
-    world = room(tmp_path)
-    assert run_command(["scene", "import", str(world), "--out", str(tmp_path / "s"), "--no-view-points"]) == 0
-    assert "meshes and contact shapes: 2 of 2" in capfd.readouterr().err
 
 
 def published(shared_data: Path, name: str, into: Path) -> tuple[Scene, list[str]]:

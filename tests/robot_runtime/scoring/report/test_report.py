@@ -130,7 +130,7 @@ def test_robots_are_named_and_times_of_the_machine_come_after_the_episodes(recor
     assert recorder.path is not None
     write_report([recorder.path], tmp_path / "report.html")
     html = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert "robot synthetic · localizer odometry · referee truth" in html
+    assert "robot synthetic · poses by odometry · judged by truth" in html
     assert html.index('<div class="list">') < html.index("host milliseconds per step") < html.index("<h2>Episodes")
 
 
