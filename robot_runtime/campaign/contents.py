@@ -21,7 +21,7 @@ from robot_runtime.errors import ConfigError
 from robot_runtime.policies import source_digest
 from robot_runtime.robots.calibration_file import calibrations_in
 from robot_runtime.robots.loader import DeviceOverrides, read_robot_file
-from robot_runtime.scenes.scene import find_scene, load_scene
+from robot_runtime.scenes.scene import Scene, find_scene, load_scene
 from robot_runtime.tasks.task import Task
 
 FIELD = "contents"
@@ -53,7 +53,7 @@ class Contents:
         episodes: SHA-256 of the file of episodes.
         starts: SHA-256 of the episodes' ids, scenes and keys, in order.
         task: task with the plan's limits.
-        scenes: digest of each scene, by the episodes' scene name.
+        scenes: SHA-256 of each scene's content, by the episodes' scene name; see :func:`scene_sha256`.
         robots: robots in the plan's order.
         policies: SHA-256 of each policy's files, where it names any and is not sealed.
         software: versions of this program and of its libraries.
@@ -96,7 +96,7 @@ def contents_of(plan: Plan, names: Iterable[EpisodeName]) -> Contents:
     """
     listed = [[name.id, name.scene, name.key] for name in names]
     scenes = {str(scene): plan.scene(str(scene)) for _, scene, _ in listed}
-    loaded = {folder: load_scene(find_scene(folder)).digest for folder in set(scenes.values())}
+    loaded = {folder: scene_sha256(load_scene(find_scene(folder))) for folder in set(scenes.values())}
     return Contents(
         episodes=episodes_sha256(plan),
         starts=digest(listed),
@@ -110,6 +110,13 @@ def contents_of(plan: Plan, names: Iterable[EpisodeName]) -> Contents:
         },
         software=software(),
     )
+
+
+def scene_sha256(scene: Scene) -> str:
+    """SHA-256 of what a scene holds: the same for its folder and for a log that it was attached to."""
+    area, points = scene.map, {name: config.unparse(list(poses)) for name, poses in scene.view_points.items()}
+    layout = [area.digest.hex(), area.resolution_m, area.origin_x_m, area.origin_y_m]
+    return digest([config.unparse(scene.file), layout, points])
 
 
 def episodes_sha256(plan: Plan) -> str:

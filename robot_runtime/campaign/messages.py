@@ -24,7 +24,7 @@ from pydantic import Field
 from robot_runtime.campaign.counting import Kind
 from robot_runtime.campaign.ledger import LOGS, Entry, Ledger, is_running, read_ledger, sha256_of
 from robot_runtime.campaign.lines import RULES
-from robot_runtime.campaign.plan import Help
+from robot_runtime.campaign.plan import JUDGES, Help
 from robot_runtime.campaign.state import Attempt, State, read_state
 from robot_runtime.common import config
 from robot_runtime.common.clock import unix_now_ns
@@ -280,8 +280,9 @@ def _verdict(message: VerdictMessage, attempt: Attempt, name: str, folder: Path,
     if log is None:
         raise ConfigError(f"attempt {attempt.name} has no log to judge", "judge a run that has ended")
     others = {by for by, said in attempt.judges.items() if said.success is not None} - {message.by}
-    if len(others) >= 2:
-        raise ConfigError(f"attempt {attempt.name} has its two judges: {', '.join(sorted(others))}", "ask one of them")
+    if len(others) >= JUDGES:
+        names = ", ".join(sorted(others))
+        raise ConfigError(f"attempt {attempt.name} has its {JUDGES} judges: {names}", "ask one of them")
     judgment: EpisodeVerdict | None = "invalid" if message.invalid else None
     if judgment is None and message.success is not None:
         judgment = "success" if message.success else "fail"

@@ -26,6 +26,9 @@ Metric = Literal["success", "spl", "soft_spl"]
 Fraction = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1, le=100_000)]
 
+JUDGES = 2
+"""People who may judge the success of a run."""
+
 
 @dataclass(frozen=True)
 class PlannedPolicy:
@@ -178,7 +181,7 @@ class Judging:
             the lenient one success.
     """
 
-    judges: Annotated[int, Field(ge=0, le=2)] = 0
+    judges: Annotated[int, Field(ge=0, le=JUDGES)] = 0
 
     __pydantic_config__ = config.STRICT
 

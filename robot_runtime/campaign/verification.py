@@ -319,11 +319,13 @@ class Verification:
     def _replay(self, entry: Entry) -> None:
         where = f"line {entry.n + 1}"
         proved = entry
+        if self._told.closed is not None and entry.kind in ("event", "verdict"):
+            self._find("re-judged", where, f"{entry.kind} after the campaign had ended")
         try:
             if entry.kind == "begun":
                 self._check_begun(entry, where)
             elif entry.kind == "session":
-                self._logs.begin_session(entry)
+                self._logs.session = entry
             elif entry.kind == "ended":
                 attempt = self._told.attempts.get(entry["attempt"])
                 begun = entry.n if attempt is None else attempt.begun.n
@@ -331,7 +333,7 @@ class Verification:
                 facts = self._logs.check_run(entry, attempt, where, slack_s)
                 proved = replace(entry, content={**entry.content, "facts": facts.document()})
             elif entry.kind == "verdict":
-                self._logs.check_verdict(entry)
+                self._logs.check_verdict(entry, self._told.attempts.get(entry["attempt"]), where)
             elif entry.kind == "event":
                 self._check_event(entry, where)
             elif entry.kind == "decision":
@@ -350,6 +352,8 @@ class Verification:
 
     def _check_begun(self, entry: Entry, where: str) -> None:
         state = self._told
+        if self._logs.session is None:
+            self._find("left out", where, "a run before any session")
         if state.closed is not None:
             self._find("re-run", where, "a run after the campaign had ended")
         if state.unblinded is not None:

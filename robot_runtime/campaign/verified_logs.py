@@ -9,16 +9,16 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from robot_runtime.campaign.contents import Contents
+from robot_runtime.campaign.contents import Contents, scene_sha256
 from robot_runtime.campaign.counting import changed
 from robot_runtime.campaign.facts import Facts, facts_of
 from robot_runtime.campaign.ledger import CLOCK_TOLERANCE_S, LOGS, Entry, sha256_of
 from robot_runtime.campaign.outcomes import same
-from robot_runtime.campaign.plan import Plan
+from robot_runtime.campaign.plan import JUDGES, Plan
 from robot_runtime.campaign.state import Attempt, State
 from robot_runtime.campaign.verified_clock import What
 from robot_runtime.common import config
-from robot_runtime.errors import ConfigError, RuntimeFault
+from robot_runtime.errors import ConfigError, RecordingError, RuntimeFault
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.recording.verdict_files import read_verdicts, verdicts_path
 from robot_runtime.records import EpisodeHeader
@@ -28,7 +28,8 @@ from robot_runtime.scoring.summary import Maps
 VERSIONS = ("python", "robot_runtime", "libraries")
 """Fields of a provenance that name software."""
 
-_TIMED_STEPS = 50
+_SEEN_STEPS = 20
+"""Steps of a log whose times are compared with those of other logs; and about as many whose images are checked."""
 
 
 class LogCheck:
@@ -39,6 +40,9 @@ class LogCheck:
         plan: plan of the campaign.
         contents: contents of what the plan names; None for an older campaign's, which holds none.
         find: gets kind, place and detail of each finding.
+
+    Attributes:
+        session: line of the present session; None before the first.
     """
 
     def __init__(
@@ -50,11 +54,7 @@ class LogCheck:
         self._seen: dict[str, str] = {}
         self._first: dict[str, str] = {}
         self._verdicts: dict[str, list[Entry]] = {}
-        self._session: Entry | None = None
-
-    def begin_session(self, entry: Entry) -> None:
-        """Take note of a session's line."""
-        self._session = entry
+        self.session: Entry | None = None
 
     def check_run(self, entry: Entry, attempt: Attempt | None, where: str, slack_s: float) -> Facts:
         """Check the log of an ``ended`` line, and return what is proved: nothing without a log.
@@ -101,18 +101,38 @@ class LogCheck:
         with LogReader(path) as log:
             self._check_header(log.header, attempt, stated)
             self._check_time(log.header, attempt, entry, stated, slack_s)
-            times = [record.phase_s for _, record in zip(range(_TIMED_STEPS), log.steps(images=False), strict=False)]
+            times = self._check_steps(log, stated)
         if len(times) > 1 and any(times):
             # Host times are never the same twice, not even where a simulator repeats a run.
             self._check_once(hashlib.sha256(json.dumps(times, sort_keys=True).encode()).hexdigest(), stated)
         return facts
 
+    def _check_steps(self, log: LogReader, stated: str) -> list[dict[str, float]]:
+        """Check the chain, and the images of steps all over the log; returns the host times of the first steps."""
+        if self._contents is not None and not log.chained:
+            self._find("changed", stated, "has no chain, although its version writes one")
+        apart = 1 + (0 if log.end is None else log.end.steps) // _SEEN_STEPS
+        times: list[dict[str, float]] = []
+        try:
+            for record in log.steps(images=False):
+                if len(times) < _SEEN_STEPS:
+                    times.append(dict(record.phase_s))
+                if log.end is not None and record.index % apart == 0:
+                    log.with_images(record)
+        except RecordingError as error:
+            self._find("changed", stated, error.message.replace(f"{log.path}: ", ""))
+        return times
+
     def _check_once(self, evidence: str, stated: str) -> None:
         if self._seen.setdefault(evidence, stated) != stated:
             self._find("re-run", stated, f"is the same run as {self._seen[evidence]}")
 
-    def check_verdict(self, entry: Entry) -> None:
-        """Take note of a judge's line."""
+    def check_verdict(self, entry: Entry, attempt: Attempt | None, where: str) -> None:
+        """Check a judge's line; arguments as for :meth:`check_run`."""
+        if attempt is None or attempt.ended is None:
+            self._find("re-judged", where, f"{entry['attempt']} was judged before it had ended")
+        elif len({by for by, said in attempt.judges.items() if said.success is not None} - {entry["by"]}) >= JUDGES:
+            self._find("re-judged", where, f"{entry['attempt']} had its {JUDGES} judges")
         self._verdicts.setdefault(entry["attempt"], []).append(entry)
 
     def check_files(self, state: State) -> None:
@@ -152,7 +172,7 @@ class LogCheck:
         if self._task is not None and header.task != self._task:
             own, planned = config.unparse(header.task), config.unparse(self._task)
             self._find("changed", where, f"the task is not the plan's: {', '.join(changed(own, planned))}")
-        if self._contents is not None and header.scene.digest != self._contents.scenes.get(header.episode.scene):
+        if self._contents is not None and scene_sha256(header.scene) != self._contents.scenes.get(header.episode.scene):
             self._find("changed", where, "the scene is not the plan's")
         self._check_robot(header, attempt.robot, where)
         self._same_as_first("task", repr(header.task), "the task is not that of the runs before", where)
@@ -178,6 +198,8 @@ class LogCheck:
                 self._find("identity", where, "is not of the sealed policy")
             return
         if source is None:
+            if self._contents is not None:
+                self._find("identity", where, f"does not name the source of policy {name}")
             return
         expected = planned.source
         for what, own, stated in (
@@ -220,7 +242,7 @@ class LogCheck:
     def _check_time(self, header: EpisodeHeader, attempt: Attempt, ended: Entry, where: str, slack_s: float) -> None:
         """Check that the log was recorded between the lines of its attempt, with the software of its session."""
         stated = header.provenance.get("recorded")
-        earliest = attempt.begun.at if stated else self._session.at if self._session else None
+        earliest = attempt.begun.at if stated else self.session.at if self.session else None
         stated = stated or header.provenance.get("created")
         try:
             recorded = datetime.fromisoformat(str(stated))
@@ -232,9 +254,9 @@ class LogCheck:
                     self._find("time", where, f"was recorded at {stated}, not between the lines of {attempt.name}")
         except (TypeError, ValueError):
             self._find("time", where, f"was recorded at {stated!s:.40}, which is no time")
-        if self._session is None:
+        if self.session is None:
             return
-        own, of_session = versions(header.provenance), versions(self._session["provenance"])
+        own, of_session = versions(header.provenance), versions(self.session["provenance"])
         if own and of_session and not same(own, of_session):
             self._find("changed", where, f"was recorded with other software: {', '.join(changed(own, of_session))}")
 
@@ -261,10 +283,15 @@ class LogCheck:
             text = error.message if isinstance(error, RuntimeFault) else str(error)
             self._find("re-judged", where, text.replace(str(self._folder), ""))
             return
-        written = [(verdict.who, _judgment(verdict.judgment)) for verdict in verdicts]
+        written = [(one.who, _judgment(one.judgment), one.visible, one.note) for one in verdicts]
         stated = [
-            (verdict["by"], (verdict["success"] if not verdict["invalid"] else None, verdict["invalid"]))
-            for verdict in said
+            (
+                one["by"],
+                (None if one["invalid"] else one["success"], one["invalid"]),
+                one.get("visible"),
+                one.get("note", ""),
+            )
+            for one in said
         ]
         if any(verdict not in written for verdict in stated) or len(written) < len(stated):
             self._find("re-judged", where, "does not say what the ledger says")

@@ -14,7 +14,7 @@ WINDOW_S = 300.0
 LEAST_S = 20.0
 """Duration of the observation before a forecast is made."""
 
-EVERY_S = 1.0
+EVERY_S = 5.0
 
 
 def alerts(state: Mapping[str, Any]) -> dict[str, str]:

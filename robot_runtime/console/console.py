@@ -383,14 +383,14 @@ class RunVerdicts:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._logs: dict[str, Path] = {}
+        self._logs: dict[str, str] = {}
         self._judges: dict[str, list[str]] = {}
 
     def offer(self, log: Path) -> str:
         """Add the log of an episode that has ended; return its name for pages."""
         with self._lock:
             name = f"episode {len(self._logs) + 1}"
-            self._logs[name], self._judges[name] = log.resolve(), []
+            self._logs[name], self._judges[name] = str(log.resolve()), []
         return name
 
     @property
@@ -414,7 +414,7 @@ class RunVerdicts:
             if message.judgment is not None and message.by in judges:
                 raise ConfigError(f"{message.by} has judged this episode", "let somebody else be the second judge")
             helped: Literal["help"] | None = "help" if message.helped else None
-            give_verdict(log, message.by, message.visible, None, message.note, message.judgment, helped)
+            give_verdict(Path(log), message.by, message.visible, None, message.note, message.judgment, helped)
             if message.judgment is not None:
                 judges.append(message.by)
         return f"{message.log}: {message.judgment or ('helped' if message.helped else 'noted')}"

@@ -18,6 +18,7 @@ def campaign(
         bool, typer.Option(help="Run, kill, forge and verify simulated campaigns, too; takes some six minutes.")
     ] = True,
     honest: Annotated[int, typer.Option(min=1, help="Honest campaigns that are verified.")] = 100,
+    ledgers: Annotated[int, typer.Option(min=1, help="Altered ledgers that are verified.")] = 500,
     json: JsonFile = None,
 ) -> None:
     """Measure the statistics of test campaigns on simulated ones."""
@@ -28,8 +29,9 @@ def campaign(
 
     rows = [*sequential_rows(seed), *simulation_rows(seed), *planner_rows(seed), *cause_rows(seed)]
     if runs:
-        from tests.benchmarks.runtime.campaign_evidence import fraud_row, honest_row
+        from tests.benchmarks.runtime.campaign_evidence import foreign_row, fraud_row
+        from tests.benchmarks.runtime.campaign_honest import honest_row
         from tests.benchmarks.runtime.campaign_kills import kill_rows
 
-        rows += [*kill_rows(EPISODES, KILLS, seed), fraud_row(), honest_row(honest, seed)]
+        rows += [*kill_rows(EPISODES, KILLS, seed), fraud_row(), honest_row(honest, seed), foreign_row(ledgers, seed)]
     report("campaign", rows, json, console)

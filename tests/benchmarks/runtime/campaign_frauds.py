@@ -16,7 +16,7 @@ from typing import Any
 from robot_runtime.campaign.contents import FIELD, parse_contents
 from robot_runtime.campaign.facts import facts_of
 from robot_runtime.campaign.ledger import Entry, sha256_of
-from robot_runtime.campaign.outcomes import VIEWS, answer, values
+from robot_runtime.campaign.outcomes import VIEWS, answer, closing, values
 from robot_runtime.campaign.plan import Plan
 from robot_runtime.campaign.state import State, stored_plan
 from robot_runtime.campaign.verification import Verification
@@ -81,6 +81,9 @@ class Forger:
                 for view in VIEWS:
                     line[view] = answer(plan, values(state, view)).document()
             state.add(entry_of(line))
+            if line["kind"] == "closed":
+                final = closing(state, answer(plan, values(state, plan.test.counts)))[1]
+                line["answer"] = final.document()
 
     def edit(self, ended: Line, change: Callable[[LogEdit], None]) -> None:
         """Change a log, with a chain that holds."""

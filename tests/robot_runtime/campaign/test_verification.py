@@ -15,6 +15,7 @@ from robot_runtime.campaign.verification import Verification, read_heads
 from robot_runtime.errors import ConfigError
 from tests.benchmarks.runtime.campaign_conditions import CONDITIONS
 from tests.benchmarks.runtime.campaign_frauds import FRAUDS, Fraud, is_found
+from tests.benchmarks.runtime.campaign_log_frauds import EXCHANGES, INSIDE, Exchange
 from tests.benchmarks.runtime.simulated_campaigns import InlineRobot, run_campaign, run_judged_campaign, write_plan
 
 pytestmark = pytest.mark.slow
@@ -34,9 +35,14 @@ def test_an_honest_campaign_is_not_accused_and_its_copy_scores_the_same(honest: 
     assert str(honest.parent) not in json.dumps(here.document())
 
 
-@pytest.mark.parametrize("fraud", FRAUDS + CONDITIONS, ids=lambda fraud: fraud.name)
+@pytest.mark.parametrize("fraud", FRAUDS + CONDITIONS + INSIDE, ids=lambda fraud: fraud.name)
 def test_a_fraud_is_found(honest: Path, tmp_path: Path, fraud: Fraud) -> None:
     assert is_found(fraud, honest, tmp_path / "copy")
+
+
+@pytest.mark.parametrize("exchange", EXCHANGES, ids=lambda exchange: exchange.name)
+def test_a_file_that_was_exchanged_meanwhile_is_found(tmp_path: Path, exchange: Exchange) -> None:
+    assert exchange.is_found(tmp_path / "campaign")
 
 
 def test_a_forged_history_is_found_by_its_signatures(tmp_path: Path) -> None:

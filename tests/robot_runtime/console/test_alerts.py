@@ -41,7 +41,7 @@ def test_an_even_fall_is_carried_on_to_the_limit() -> None:
     forecast = Forecast(limit=0.1)
     for second in range(60):
         forecast.add(float(second), 0.9 - 0.001 * second)
-    assert forecast.left_s() == pytest.approx((0.9 - 0.059 - 0.1) / 0.001, rel=1e-6)
+    assert forecast.left_s() == pytest.approx((0.9 - 0.055 - 0.1) / 0.001, rel=1e-6)
 
 
 def test_nothing_is_forecast_of_what_is_new_rises_or_is_unknown() -> None:
