@@ -168,6 +168,7 @@ def export(
     """
     from robot_runtime.common.console import console
     from robot_runtime.datasets.files import load_episodes, save_episodes
+    from robot_runtime.errors import EpisodeError
     from robot_runtime.scenes.scene import find_scene, load_scene
     from robot_runtime.tasks.task import load_task
     from sim_bridge.scenes.habitat_export import at_height, export_scene, navmesh_height_m
@@ -176,9 +177,14 @@ def export(
     for written in export_scene(loaded, out):
         console.print(f"stage: {written}", soft_wrap=True, markup=False)
     if episodes is not None:
-        height_m = navmesh_height_m(loaded, cell_height_m)
+        height_m, chosen = navmesh_height_m(loaded, cell_height_m), load_task(task)
         raised = at_height(load_episodes(episodes), height_m, f"{loaded.name}.glb")
-        save_episodes(out / "episodes.json.gz", raised, load_task(task))
+        foreign = next((one.category for one in raised if one.category not in (None, *chosen.categories)), None)
+        if foreign is not None:
+            raise EpisodeError(
+                f"{episodes}: task {task!r} has no category {foreign!r}", "name the task of the episodes with --task"
+            )
+        save_episodes(out / "episodes.json.gz", raised, chosen)
         console.print(
             f"{len(raised)} episodes at a height of {height_m:.2f} m: {out / 'episodes.json.gz'}", soft_wrap=True
         )

@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from robot_runtime.errors import EpisodeError
 from robot_runtime.scenes.scene import Scene
-from robot_runtime.tasks.episode import Episode
+from robot_runtime.task_kinds.vln.task import Route
+from robot_runtime.tasks.episode import Episode, EpisodeDetails
 from sim_bridge.scenes.glb import is_transparent, write_glb
 from sim_bridge.scenes.habitat_navmesh import Effective
 from sim_bridge.scenes.habitat_stage import CONFIG_SUFFIX, write_config
@@ -51,7 +53,7 @@ def navmesh_height_m(scene: Scene, cell_height_m: float = CELL_HEIGHT_M) -> floa
 
 
 def at_height(episodes: Sequence[Episode], height_m: float, scene_id: str) -> list[Episode]:
-    """The episodes with starts and plain goals at a height; goals that are objects keep theirs.
+    """The episodes at a height: starts, view points, plain goals, paths; goals that are objects keep theirs.
 
     Raises:
         EpisodeError: there are none.
@@ -64,6 +66,28 @@ def at_height(episodes: Sequence[Episode], height_m: float, scene_id: str) -> li
             scene=scene_id,
             start_z_m=height_m,
             goals=tuple(goal if goal.object_id else replace(goal, z_m=height_m) for goal in episode.goals),
+            info=_at_height(episode.info, height_m),
+            details=_lifted(episode.details, height_m),
         )
         for episode in episodes
     ]
+
+
+def _at_height(value: Any, height_m: float) -> Any:
+    """A data set's other content with the places of agents, in Habitat's axes, at a height; objects keep theirs."""
+    if isinstance(value, list):
+        return [_at_height(item, height_m) for item in value]
+    if not isinstance(value, dict):
+        return value
+    lifted = {name: _at_height(item, height_m) for name, item in value.items()}
+    if value.get("position") is not None and "object_id" not in value:
+        lifted["position"] = [value["position"][0], height_m, value["position"][2]]
+    if "locations" in value:
+        lifted["locations"] = [[x, height_m, z] for x, _, z in value["locations"]]
+    return lifted
+
+
+def _lifted(details: EpisodeDetails | None, height_m: float) -> EpisodeDetails | None:
+    if not isinstance(details, Route):
+        return details
+    return replace(details, reference_path=tuple((x_m, y_m, height_m) for x_m, y_m, _ in details.reference_path))

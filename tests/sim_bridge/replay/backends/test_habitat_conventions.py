@@ -27,11 +27,14 @@ from same_view import assert_same_view
 from robot_runtime.actions.continuous import Control, VelocityCommand, VelocityControl
 from robot_runtime.cli.main import run_command
 from robot_runtime.common.geometry import SE2, ros_to_habitat_position, yaw_to_habitat_quaternion
-from robot_runtime.datasets.files import load_episodes
-from robot_runtime.errors import InvalidStart, SceneError
+from robot_runtime.datasets.files import load_episodes, save_episodes
+from robot_runtime.datasets.generate import generate_episodes
+from robot_runtime.datasets.io import read_json, write_json
+from robot_runtime.errors import EpisodeError, InvalidStart, SceneError
 from robot_runtime.hal.lens import Lens
 from robot_runtime.records import Outcome
 from robot_runtime.scenes.scene import Scene, find_scene, load_scene
+from robot_runtime.tasks.task import load_task
 from sim_bridge.replay.backends.base import SimulatorFailed
 from sim_bridge.replay.backends.habitat import HabitatBackend, make_backend
 from sim_bridge.replay.camera_pose import logged_camera
@@ -267,6 +270,43 @@ def test_the_command_exports_scene_and_episodes(tmp_path: Path):
     ):
         assert (after.start_z_m, after.goals[0].z_m) == pytest.approx((0.15, 0.15), abs=1e-6)
         assert (after.scene, after.start) == ("arena.glb", before.start)
+
+
+def heights_m(record: object) -> set[float]:
+    """The heights of all positions in a JSON value, but for those of objects."""
+    if isinstance(record, list):
+        return set().union(*map(heights_m, record))
+    if not isinstance(record, dict):
+        return set()
+    found = set().union(*(heights_m(value) for value in record.values()))
+    points = [record[name] for name in ("position", "start_position") if name in record and "object_id" not in record]
+    points += [*(record.get("reference_path") or ()), *(record.get("locations") or ())]
+    return found | {point[1] for point in points}
+
+
+def test_view_points_and_paths_are_at_that_height_too(
+    apartment: Scene, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    """habitat-lab measures to view points, and VLN-CE to a path, in three dimensions: both would be 0.2 m off."""
+    objects, routes = tmp_path / "objects.json.gz", tmp_path / "val.json.gz"
+    task = load_task("objectnav_hm3d2022")
+    save_episodes(objects, generate_episodes(apartment, task, 1, 0), task)
+    route = [[-1.0, 0.0, -4.0], [-1.0, 0.0, -3.0]]
+    turned = [0.0, 0.0, 0.0, 1.0]
+    common = {"episode_id": "1", "scene_id": "apartment", "start_position": route[0], "start_rotation": turned}
+    said = {"instruction": {"instruction_text": "Go."}, "reference_path": route, "goals": [{"position": route[1]}]}
+    write_json(routes, {"instruction_vocab": {"word_list": []}, "episodes": [{**common, **said}]})
+    write_json(tmp_path / "val_gt.json.gz", {"1": {"locations": route}})
+    for file, chosen in ((objects, task), (routes, load_task("vln_r2r_ce"))):
+        out = tmp_path / chosen.kind / "val.json.gz"
+        out.parent.mkdir()
+        save_episodes(out, at_height(load_episodes(file), 0.2, "apartment.glb"), chosen)
+        written = [read_json(made) for made in out.parent.iterdir()]
+        assert len(written) == (2 if file == routes else 1)
+        assert heights_m(written) == {0.2}
+    command = ["scene", "export", "arena", "--out", str(tmp_path / "habitat"), "--episodes", str(objects)]
+    assert run_command(command) == EpisodeError.exit_code, "PointNav's file would have no categories"
+    assert "has no category" in capsys.readouterr().err
 
 
 # --- steps ----------------------------------------------------------------------------------------------------------
