@@ -21,7 +21,7 @@ def check() -> Sequence[Finding]:
         paths = find_libraries()
         sdk = load_sdk()
     except DriverMissing as missing:
-        return [Finding("Kinect SDK", Status.FAIL, missing.message, INSTALL)]
+        return [Finding("Kinect SDK", Status.FAIL, missing.message, INSTALL, absent=True)]
     found = [Finding("Kinect SDK", Status.OK, f"libk4a and libk4arecord in {sdk.folder}")]
     try:
         ctypes.CDLL(str(paths[DEPTH_ENGINE]))
@@ -58,7 +58,8 @@ def _devices(sdk: Sdk) -> list[Finding]:
     sdk.last_error()
     files = usb_devices(VENDOR, CAMERAS)
     if not files and not count:
-        return [Finding("device", Status.WARN, "none is connected", "plug it into USB 3 and its own power supply")]
+        remedy = "plug it into USB 3 and its own power supply"
+        return [Finding("device", Status.WARN, "none is connected", remedy, absent=True)]
     locked = [str(file) for file in files if not os.access(file, os.W_OK)]
     if locked:
         return [Finding("device", Status.FAIL, f"no permission for {', '.join(locked)}", RULES)]

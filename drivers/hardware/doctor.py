@@ -15,10 +15,11 @@ def check() -> Sequence[Finding]:
     try:
         from drivers.hardware.ports import usb_ports
     except ImportError as missing:
-        return [Finding("pyserial", Status.FAIL, str(missing), "pip install 'robot-runtime[marvelmind]'")]
+        return [Finding("pyserial", Status.FAIL, str(missing), "pip install 'robot-runtime[marvelmind]'", absent=True)]
     ports = usb_ports().values()
     found = [*_rules(), *(finding for port in ports for finding in port_findings(port.path, str(port)))]
-    return found if ports else [*found, Finding("serial ports", Status.WARN, "none is connected", "plug the robot in")]
+    none = Finding("serial ports", Status.WARN, "none is connected", "plug the robot in", absent=True)
+    return found if ports else [*found, none]
 
 
 def _rules() -> Iterator[Finding]:

@@ -19,7 +19,9 @@ def check() -> Sequence[Finding]:
     try:
         from drivers.realsense import sdk
     except ImportError as missing:
-        return [Finding("RealSense SDK", Status.FAIL, str(missing), "pip install 'robot-runtime[realsense]'")]
+        return [
+            Finding("RealSense SDK", Status.FAIL, str(missing), "pip install 'robot-runtime[realsense]'", absent=True)
+        ]
     rs = sdk.rs
     detail = f"pyrealsense2 {rs.__version__}, libusb from {sdk.load_libusb()}"
     found = [Finding("RealSense SDK", Status.OK, detail)]
@@ -29,7 +31,7 @@ def check() -> Sequence[Finding]:
         return [*found, Finding("device", Status.FAIL, f"no permission for {', '.join(locked)}", RULES)]
     devices = list(rs.context().query_devices())
     if not devices:
-        return [*found, Finding("device", Status.WARN, "none is connected", "plug it into a USB 3 port")]
+        return [*found, Finding("device", Status.WARN, "none is connected", "plug it into a USB 3 port", absent=True)]
     return [*found, *(finding for device in devices for finding in device_findings(device))]
 
 

@@ -26,7 +26,7 @@ def _library() -> Finding:
         remedy = (
             "apt install python3-rospy (Debian, Ubuntu), or source ROS's setup.bash; then start robot-runtime again"
         )
-        return Finding("rospy", Status.FAIL, str(missing), remedy)
+        return Finding("rospy", Status.FAIL, str(missing), remedy, absent=True)
     return Finding("rospy", Status.OK, os.path.dirname(rospy.__file__))
 
 
@@ -53,5 +53,6 @@ def _master() -> Finding:
         socket.create_connection((host, port), CONNECT_S).close()
     except OSError as error:
         remedy = "start the robot's launch file, or set ROS_MASTER_URI to the robot's computer"
-        return Finding(what, Status.WARN, f"nothing answers at {uri}: {error.strerror or error}", remedy)
+        detail = f"nothing answers at {uri}: {error.strerror or error}"
+        return Finding(what, Status.WARN, detail, remedy, absent=True)
     return Finding(what, Status.OK, f"answers at {uri}")

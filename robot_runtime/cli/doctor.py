@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import asdict
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -37,28 +37,44 @@ def doctor(
     localizer: options.Localizer = None,
     referee: options.Referee = None,
     scene: options.Scene = "apartment",
+    json: options.Json = None,
 ) -> None:
     """Check driver dependencies and suggest fixes, or check a complete robot with --robot.
 
     With --robot it connects every device and reads it: rates, battery, servos, images, poses, age of calibrations.
-    Nothing moves. Exits with 7 if the robot, or a subject that was named, fails; without names, it only tells.
+    Nothing moves. Exits with 7 if the robot, or a subject that was named, fails; without names, it only tells, and
+    absent devices are one line.
 
     Examples:
         robot-runtime doctor
         robot-runtime doctor computer hardware
         robot-runtime doctor --robot my_robot.yaml --localizer fused-marvelmind
     """
-    from robot_runtime.common.host_checks import Status, examine
+    from robot_runtime.common.console import console
+    from robot_runtime.common.host_checks import NO_DEVICES, Status, examine
     from robot_runtime.errors import DeviceFault
+    from robot_runtime.recording.json_records import write_json
     from robot_runtime.robots.loader import DeviceOverrides
 
-    failed = []
+    everything: dict[str, Sequence[Finding]] = {}
     if robot is not None:
         found = robot_findings(robot, DeviceOverrides(camera, localizer, referee), scene)
-        failed += [finding.what for finding in show(f"robot {robot}", found) if finding.status is Status.FAIL]
+        everything[f"robot {robot}"] = show(f"robot {robot}", found)
+    absent = []
     if robot is None or subjects:
         for subject, results in examine(subjects or ()).items():
-            failed += [finding.what for finding in show(subject, results) if finding.status is Status.FAIL]
+            if not subjects and subject not in NO_DEVICES:
+                if any(finding.absent for finding in results):
+                    absent.append(subject)
+                    continue
+                results = [replace(one, status=Status.WARN) if one.status is Status.FAIL else one for one in results]
+            everything[subject] = show(subject, results)
+    if absent:
+        why = f"[bold]not here[/]\n  {', '.join(absent)}; `robot-runtime doctor {absent[0]}` says what it needs"
+        console.print(why, soft_wrap=True)
+    if json is not None:
+        write_json(json, {**everything, "not here": absent})
+    failed = [one.what for findings in everything.values() for one in findings if one.status is Status.FAIL]
     if failed and (robot or subjects):
         raise DeviceFault(f"doctor: failed: {', '.join(failed)}", "follow the remedies above")
 

@@ -55,6 +55,7 @@ def generate(
 
 def info(
     path: Annotated[Path, typer.Argument(help="Episode file or folder, of any format that the runtime reads.")],
+    json: options.Json = None,
 ) -> None:
     """Say what is in an episode file.
 
@@ -63,10 +64,10 @@ def info(
     """
     from collections import Counter
 
-    from rich.table import Table
-
     from robot_runtime.common.console import console
+    from robot_runtime.common.tables import facts_table
     from robot_runtime.datasets.files import iter_episodes
+    from robot_runtime.recording.json_records import write_json
 
     lengths: list[float] = []
     ids, scenes, categories = Counter[str](), Counter[str](), Counter[str]()
@@ -79,15 +80,19 @@ def info(
             lengths.append(episode.shortest_path_m)
     lengths.sort()
 
-    table = Table(show_header=False, box=None)
-    table.add_row("episodes", f"{ids.total()}, {ids.total() - len(ids)} with an id that another has too")
-    table.add_row("scenes", ", ".join(f"{name} {count}" for name, count in sorted(scenes.items())))
+    facts: dict[str, object] = {
+        "episodes": f"{ids.total()}, {ids.total() - len(ids)} with an id that another has too",
+        "scenes": dict(sorted(scenes.items())),
+    }
     if categories:
-        table.add_row("categories", ", ".join(f"{name} {count}" for name, count in sorted(categories.items())))
+        facts["categories"] = dict(sorted(categories.items()))
     if lengths:
         middle = lengths[len(lengths) // 2]
-        table.add_row("shortest path", f"{lengths[0]:.2f} .. {middle:.2f} (median) .. {lengths[-1]:.2f} m")
-    console.print(table)
+        facts["shortest path"] = f"{lengths[0]:.2f} .. {middle:.2f} (median) .. {lengths[-1]:.2f} m"
+    console.print(facts_table(facts))
+    if json is not None:
+        numbers = {"episodes": ids.total(), "repeated_ids": ids.total() - len(ids), "shortest_paths_m": lengths}
+        write_json(json, {**facts, **numbers})
 
 
 def validate(
@@ -96,7 +101,7 @@ def validate(
     task: Annotated[str | None, typer.Option(help="Task preset or YAML file: check categories, robot size.")] = None,
     min_ratio: Annotated[float | None, typer.Option(min=1, help="Geodesic over Euclidean, ObjectNav: 1.05.")] = None,
     examples: Annotated[int, typer.Option(min=1, help="How many to show of each finding.")] = 3,
-    json: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the findings to this file.")] = None,
+    json: options.Json = None,
     strict: Annotated[bool, typer.Option(help="Exit with 5 if there is a problem.")] = False,
 ) -> None:
     """Validate an episode file: zero length, repeated ids, goals off the map, and more.
@@ -110,6 +115,7 @@ def validate(
     from robot_runtime.datasets.validate import MIN_RATIO
     from robot_runtime.datasets.validate import validate as check
     from robot_runtime.errors import EpisodeError
+    from robot_runtime.recording.json_records import write_json
     from robot_runtime.scenes.scene import find_scene, load_scene
     from robot_runtime.tasks.task import load_task
 
@@ -128,7 +134,7 @@ def validate(
     if report.findings:
         console.print(_findings(report))
     if json is not None:
-        options.write_json(json, report.to_document())
+        write_json(json, report.to_document())
     if strict and is_odd:
         raise typer.Exit(EpisodeError.exit_code)
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 import typer
+from typer import TyperException
 from typer.core import TyperCommand, TyperGroup
 from typing_extensions import override
 
@@ -47,7 +49,31 @@ MOVED = {
 """Old spelling -> present one; the old ones still run."""
 
 
-class HeadedGroup(TyperGroup):
+UNMOVING = ("doctor", "fit", "import", "tune")
+"""Commands with a robot that move none."""
+
+
+class SafeGroup(TyperGroup):
+    """A group that suggests, for a misspelt command, none that moves the robot."""
+
+    @override
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        try:
+            return super().resolve_command(ctx, args)
+        except TyperException as error:
+            near = get_close_matches(args[0], [name for name, command in self.commands.items() if not moves(command)])
+            suggestions = f" Did you mean {', '.join(map(repr, near))}?" if near else ""
+            error.message = error.format_message() + suggestions
+            raise
+
+
+def moves(command: Any) -> bool:
+    """Whether a command may move a robot: it takes one or, as ``campaign run``, its plan names one."""
+    has_robot = any(parameter.name == "robot" for parameter in command.params)
+    return command.name == "run" or (has_robot and command.name not in UNMOVING)
+
+
+class HeadedGroup(SafeGroup):
     """The commands of ``robot-runtime``, listed under headings."""
 
     @override
@@ -57,12 +83,12 @@ class HeadedGroup(TyperGroup):
             _write_section(formatter, heading, [(f"{name:{width}}", self.commands[name].short_help) for name in names])
 
 
-class DefaultGroup(TyperGroup):
+class DefaultGroup(SafeGroup):
     """A group with a default command, see :data:`DEFAULT_COMMANDS`."""
 
     @override
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        if args and args[0] != "--help" and args[0] not in self.commands:
+        if args and args[0] not in ("--help", "-h") and args[0] not in self.commands:
             args = [DEFAULT_COMMANDS[str(self.name)], *args]
         return super().parse_args(ctx, args)
 
@@ -90,7 +116,8 @@ def make_groups() -> dict[str, typer.Typer]:
     return {
         name: typer.Typer(
             name=name,
-            cls=DefaultGroup if name in DEFAULT_COMMANDS else TyperGroup,
+            cls=DefaultGroup if name in DEFAULT_COMMANDS else SafeGroup,
+            suggest_commands=False,
             help=text,
             no_args_is_help=True,
             rich_markup_mode=None,

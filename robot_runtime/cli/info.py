@@ -8,6 +8,8 @@ from importlib import metadata
 
 import typer
 
+from robot_runtime.cli_options import options
+
 _LIBRARIES = (
     "numpy",
     "scipy",
@@ -28,36 +30,42 @@ def register(groups: dict[str, typer.Typer]) -> None:
     groups["root"].command("info")(info)
 
 
-def info() -> None:
+def info(json: options.Json = None) -> None:
     """List versions, robots, tasks, scenes, agents, schemes of policies and formats of episodes.
 
     Example:
         robot-runtime info
+        robot-runtime info --json - | jq .libraries
     """
-    from rich.table import Table
-
     from robot_runtime.common import config
     from robot_runtime.common.console import console
     from robot_runtime.common.provenance import git_commit
+    from robot_runtime.common.tables import facts_table
     from robot_runtime.common.version import VERSION
     from robot_runtime.datasets.formats import FORMATS
     from robot_runtime.policies import AGENTS
     from robot_runtime.policies.openers import OPENERS
+    from robot_runtime.recording.json_records import write_json
     from robot_runtime.scenes.scene import SCENES
 
-    table = Table(show_header=False, box=None)
-    table.add_row("robot-runtime", f"{VERSION} {git_commit() or ''}")
-    table.add_row("python", f"{platform.python_version()} on {platform.platform()}")
-    table.add_row("libraries", ", ".join(f"{name} {_version(name)}" for name in _LIBRARIES))
-    for folder in ("robots", "cameras", "localizers", "tasks"):
-        table.add_row(folder, ", ".join(name for name, _ in config.presets(folder)))
-    table.add_row("scenes", ", ".join(sorted(SCENES)))
-    table.add_row("agents", ", ".join(AGENTS.names()) + ", module:Class")
-    table.add_row("policies", ", ".join(f"{scheme}:" for scheme in OPENERS.names()))
-    table.add_row("episodes", ", ".join(FORMATS.names()))
-    table.add_row("presets from", ", ".join(str(root) for root in config.preset_roots()))
-    table.add_row("ROS 1", "rospy found" if importlib.util.find_spec("rospy") else "rospy not installed")
-    console.print(table, soft_wrap=True)
+    facts: dict[str, object] = {
+        "robot-runtime": f"{VERSION} {git_commit() or ''}",
+        "python": f"{platform.python_version()} on {platform.platform()}",
+        "libraries": {name: _version(name) for name in _LIBRARIES},
+        **{
+            folder: [name for name, _ in config.presets(folder)]
+            for folder in ("robots", "cameras", "localizers", "tasks")
+        },
+        "scenes": sorted(SCENES),
+        "agents": [*AGENTS.names(), "module:Class"],
+        "policies": [f"{scheme}:" for scheme in OPENERS.names()],
+        "episodes": list(FORMATS.names()),
+        "presets from": list(map(str, config.preset_roots())),
+        "ROS 1": "rospy found" if importlib.util.find_spec("rospy") else "rospy not installed",
+    }
+    console.print(facts_table(facts))
+    if json is not None:
+        write_json(json, facts)
 
 
 def _version(distribution: str) -> str:

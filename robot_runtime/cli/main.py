@@ -15,7 +15,7 @@ from typer.main import get_command_name
 
 from robot_runtime.cli import old_spellings
 from robot_runtime.cli.groups import DEFAULT_COMMANDS, GROUPS, MOVED, HeadedGroup, make_groups
-from robot_runtime.common.console import error_console
+from robot_runtime.common.console import console, error_console
 from robot_runtime.common.plugins import Registry
 from robot_runtime.common.signals import interrupted_by_signals
 from robot_runtime.common.version import VERSION
@@ -57,7 +57,13 @@ def build_app(arguments: Sequence[str] = ()) -> TyperGroup:
     """
     groups = make_groups()
     app = typer.Typer(
-        cls=HeadedGroup, help=_HELP, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False
+        cls=HeadedGroup,
+        help=_HELP,
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        suggest_commands=False,
+        context_settings={"help_option_names": ["--help", "-h"]},
     )
     app.callback()(_global_options)
     failures = _register_commands({**groups, "root": app}, arguments)
@@ -194,6 +200,8 @@ def run_command(arguments: list[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         error_console.print("interrupted")
         return INTERRUPTED_EXIT_CODE
+    finally:
+        console.stderr = False  # --json - sets it
 
 
 def _check_packages() -> None:

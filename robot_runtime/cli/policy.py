@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,8 +15,6 @@ from robot_runtime.cli_options import completion, options
 from robot_runtime.cli_options.option_groups import grouped_options
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from robot_runtime.imaging.preprocess import Operation
     from robot_runtime.policies.package.manifest import Manifest, Recurrent
     from robot_runtime.policies.package.policy import Package
@@ -53,7 +51,7 @@ def register(groups: dict[str, typer.Typer]) -> None:
 
 def inspect(
     package: _Package,
-    json: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the complete manifest to this file.")] = None,
+    json: options.Json = None,
 ) -> None:
     """Say what a package is, without running anything in it. Hashes are checked.
 
@@ -62,12 +60,14 @@ def inspect(
     """
     from robot_runtime.common import config
     from robot_runtime.common.console import console
+    from robot_runtime.common.tables import facts_table
     from robot_runtime.policies.package.files import read_package
+    from robot_runtime.recording.json_records import write_json
 
     manifest = read_package(package).manifest
-    console.print(_about(manifest))
+    console.print(facts_table(_about(manifest)))
     if json is not None:
-        options.write_json(json, config.unparse(manifest))
+        write_json(json, config.unparse(manifest))
 
 
 @grouped_options
@@ -79,6 +79,7 @@ def validate(
         typer.Option(help="Also check that it fits this task preset or YAML file.", autocompletion=completion.tasks),
     ] = None,
     execution: ExecutionOptions,
+    json: options.Json = None,
 ) -> None:
     """Run a package over its golden rollout, as every load does, and say how nearly it repeats it.
 
@@ -88,6 +89,7 @@ def validate(
     """
     from robot_runtime.common.console import console
     from robot_runtime.policies.package.policy import PackagePolicy
+    from robot_runtime.recording.json_records import write_json
 
     loaded = execution.load(package)
     found = loaded.agreement
@@ -104,6 +106,8 @@ def validate(
 
         check_policy(PackagePolicy(loaded), load_task(task))
         console.print(f"it fits task {task}", soft_wrap=True, markup=False)
+    if json is not None:
+        write_json(json, {"policy": loaded.manifest.name, "runtime": loaded.network.runtime, **asdict(found)})
 
 
 @grouped_options
@@ -112,6 +116,7 @@ def bench(
     package: _Package,
     steps: Annotated[int, typer.Option(min=10, help="Decisions to time.")] = 100,
     execution: ExecutionOptions,
+    json: options.Json = None,
 ) -> None:
     """Time a package's decisions on this machine, on noise in the shapes of its task's observations.
 
@@ -124,6 +129,7 @@ def bench(
     from robot_runtime.common.clock import Stopwatch
     from robot_runtime.common.console import console
     from robot_runtime.policies.package.speed import time_package
+    from robot_runtime.recording.json_records import write_json
 
     timer = Stopwatch()
     loaded = execution.load(package)
@@ -132,10 +138,14 @@ def bench(
     table = Table(title=f"{loaded.manifest.name}: {loaded.network.runtime}", title_justify="left", box=None)
     for heading in ("ms per step", "p50", "p95", "p99"):
         table.add_column(heading, justify="left" if heading == "ms per step" else "right")
-    for name, values in (("preprocess", times.preprocess), ("network", times.network), ("decide", times.decide)):
-        table.add_row(name, *(f"{value:.2f}" for value in np.percentile(values, (50, 95, 99))))
+    parts = {"preprocess": times.preprocess, "network": times.network, "decide": times.decide}
+    rows = {name: np.percentile(values, (50, 95, 99)) for name, values in parts.items()}
+    for name, values in rows.items():
+        table.add_row(name, *(f"{value:.2f}" for value in values))
     console.print(table)
     console.print(f"{steps} decisions; loading and proving the package took {ready_s:.2f} s", soft_wrap=True)
+    if json is not None:
+        write_json(json, {"steps": steps, "ready_s": ready_s, "p50_p95_p99_ms": rows})
 
 
 @grouped_options
@@ -146,6 +156,7 @@ def diff(
         list[Path], typer.Argument(help="Logs or folders of them to decide again; or one other package.")
     ],
     agent: options.AgentOptions,
+    json: options.Json = None,
 ) -> None:
     """Decide again what a log saw and compare actions and logits; or say in what two packages differ.
 
@@ -158,18 +169,21 @@ def diff(
         robot-runtime policy diff my_policy.zip retrained.zip
     """
     from robot_runtime.policies.package.files import is_package
+    from robot_runtime.recording.json_records import write_json
 
     if len(others) == 1 and is_package(others[0]):
-        same = _diff_packages(Path(policy), others[0])
+        found = _diff_packages(Path(policy), others[0])
     else:
         with closing(agent.load(policy)) as loaded:
             chosen = options.agent_arguments(agent.agent_arg).keys() & {"selection", "temperature", "seed"}
-            same = _diff_logs(loaded, others, as_logged=not chosen)
-    if not same:
+            found = _diff_logs(loaded, others, as_logged=not chosen)
+    if json is not None:
+        write_json(json, found)
+    if found["differences"] or found["same_actions"] < found["steps"]:
         raise typer.Exit(1)
 
 
-def _diff_logs(policy: Policy, paths: list[Path], as_logged: bool) -> bool:
+def _diff_logs(policy: Policy, paths: list[Path], as_logged: bool) -> dict[str, Any]:
     from robot_runtime.common.console import console, progress_bar
     from robot_runtime.policies.package.policy import PackagePolicy
     from robot_runtime.recording.log_files import find_logs
@@ -196,7 +210,7 @@ def _diff_logs(policy: Policy, paths: list[Path], as_logged: bool) -> bool:
         console.print(f"... and {len(lines) - _MOST_DIFFERENCES} more")
     share = f"{100 * same / steps:.4g} %" if steps else "nothing to compare"
     console.print(f"{policy.name}: the same action at {same} of {steps} steps: {share}", soft_wrap=True, markup=False)
-    return not lines
+    return {"steps": steps, "same_actions": same, "differences": lines}
 
 
 def _describe_differences(name: str, again: OpenLoop) -> Iterator[str]:
@@ -219,7 +233,7 @@ def _describe_differences(name: str, again: OpenLoop) -> Iterator[str]:
         yield f"{name}: asked a second time with the same seed, its decisions differ again: it is not deterministic"
 
 
-def _diff_packages(first: Path, second: Path) -> bool:
+def _diff_packages(first: Path, second: Path) -> dict[str, Any]:
     from robot_runtime.common.console import console
     from robot_runtime.policies.package.files import read_package
     from robot_runtime.policies.package.policy import load_package
@@ -227,12 +241,12 @@ def _diff_packages(first: Path, second: Path) -> bool:
 
     a = read_package(first)
     b = load_package(second)
-    differences = list(manifest_differences(a, read_package(second)))
-    for name, left, right in differences:
-        console.print(f"{name}: {left} | {right}", soft_wrap=True, markup=False)
+    lines = [f"{name}: {left} | {right}" for name, left, right in manifest_differences(a, read_package(second))]
+    for line in lines:
+        console.print(line, soft_wrap=True, markup=False)
     if a.manifest.inputs != b.manifest.inputs or a.manifest.outputs != b.manifest.outputs:
         console.print("the networks have different inputs or outputs: not compared")
-        return False
+        return {"steps": 0, "same_actions": 0, "differences": [*lines, "the networks have different inputs or outputs"]}
     found = network_difference(a, b)
     console.print(
         f"{second} on the golden rollout of {first}: the same action at {found.same_actions} of {found.steps} steps, "
@@ -240,20 +254,17 @@ def _diff_packages(first: Path, second: Path) -> bool:
         soft_wrap=True,
         markup=False,
     )
-    return not differences and found.same_actions == found.steps
+    return {"steps": found.steps, "same_actions": found.same_actions, "differences": lines}
 
 
-def _about(manifest: Manifest) -> Table:
-    from rich.markup import escape
-    from rich.table import Table
-
+def _about(manifest: Manifest) -> dict[str, str]:
     task, camera, model = manifest.task, manifest.task.camera, manifest.model
     tilt = f", tilted {camera.tilt_deg:g}°" if camera.tilt_deg else ""
     depth = f"{camera.depth_min_m:g} to {camera.depth_max_m:g} m{', normalized' if camera.depth_normalized else ''}"
     magnitudes = task.magnitudes
     selection = manifest.selection
     opset = "" if model.opset is None else f", opset {model.opset}"
-    rows = {
+    return {
         "policy": manifest.name,
         "task": f"{task.name} ({task.kind}), {task.max_steps} steps",
         "actions": ", ".join(
@@ -279,10 +290,6 @@ def _about(manifest: Manifest) -> Table:
         "`policy validate` does",
         "golden": f"{manifest.golden.steps} steps, logits within {manifest.golden.logit_atol:g}",
     }
-    table = Table(show_header=False, box=None)
-    for name, text in rows.items():
-        table.add_row(name, escape(text))
-    return table
 
 
 def _operation(operation: Operation) -> str:

@@ -50,18 +50,18 @@ Examples:
 HEADINGS = {
     "Task and episodes": ("task", "sensor", "scene", "episodes", "count", "episode", "seed"),
     "Policy": (
-        *("agent", "policy", "name", "agent_arg", "agent_python", "agent_timeout_s"),
+        *("policy", "agent", "name", "agent_arg", "agent_python", "agent_timeout_s"),
         *("detector", "answerer", "answerer_model", "answerer_timeout_s"),
     ),
     "Robot": (
-        *("robot", "camera", "camera_arg", "localizer", "referee"),
+        *("robot", "robot_arg", "camera", "camera_arg", "localizer", "referee"),
         *("real_time", "localization_patience_s"),
     ),
     "Operator": (
         *("attended", "gamepad", "console", "console_token", "console_certificate", "console_key"),
         *("console_silence_s", "notify_desktop", "notify_hook"),
     ),
-    "Logs": ("out", "overwrite", "resume", "keep_going"),
+    "Logs": ("out", "overwrite", "resume", "json", "print_config", "keep_going"),
 }
 """Headings of the help text, each with the names of its parameters."""
 
@@ -208,8 +208,10 @@ def run_policy(
         RuntimeFault: as ``run``.
     """
     from robot_runtime.campaign.single_run import RunLedger
+    from robot_runtime.common.yaml_text import dump_yaml
     from robot_runtime.env import Env
     from robot_runtime.policies.stepping import check_policy
+    from robot_runtime.recording.json_records import plain
     from robot_runtime.robots.loader import RobotContext
     from robot_runtime.scenes.scene import find_scene, load_scene
 
@@ -221,7 +223,6 @@ def run_policy(
         place = load_scene(find_scene(scene))
         check_policy(loaded, run_in)
         chosen = episodes.choose(seed, run_in, place, failures)
-        folder = output.folder(label or loaded.name, run_in.name)
         context = RobotContext.of(run_in, place, chosen, seed, real_time)
         settings = {
             "task": run_in,
@@ -232,9 +233,13 @@ def run_policy(
             "seed": seed,
             "real_time": real_time,
         }
+        if output.print_config:
+            typer.echo(dump_yaml(plain({**settings, "episodes": [one.id for one in chosen]})), nl=False)
+            return
+        folder = output.folder(label or loaded.name, run_in.name)
         ledger = stack.enter_context(RunLedger(folder, settings, [one.key for one in chosen], tell))
         if not ledger.left:
-            _print_outcome(folder, len(chosen), failures or [], 0)
+            _print_outcome(folder, len(chosen), failures or [], 0, output.json)
             return
         connected, recorder = stack.enter_context(recorded_robot(robot, context, folder, press_key(loaded)))
         operation = stack.enter_context(operator.operated(connected, loaded, recorder))
@@ -250,7 +255,7 @@ def run_policy(
             localization_patience_s=localization_patience_s,
         )
         _run_episodes(stack.enter_context(env), loaded, chosen, ledger, seed, name, bar, failures, operation)
-    _print_outcome(folder, bar.begun, failures or [], len(ledger.left))
+    _print_outcome(folder, bar.begun, failures or [], len(ledger.left), output.json)
 
 
 class _EpisodeBar:
@@ -332,7 +337,7 @@ def _run_episodes(
         bar.finish_episode()
 
 
-def _print_outcome(folder: Path, begun: int, failures: Sequence[RuntimeFault], left: int) -> None:
+def _print_outcome(folder: Path, begun: int, failures: Sequence[RuntimeFault], left: int, json: Path | None) -> None:
     """Print the scores and the failures; raise the first failure, or an error if not every episode counts.
 
     Args:
@@ -340,13 +345,14 @@ def _print_outcome(folder: Path, begun: int, failures: Sequence[RuntimeFault], l
         begun: number of episodes that have begun.
         failures: failures of episodes that could not be read or run.
         left: number of episodes without a log that counts.
+        json: file for the scores.
     """
-    from robot_runtime.common.console import console, error_console
+    from robot_runtime.common.console import error_console
     from robot_runtime.scoring.cli.score import print_scores
 
     found = sum(1 for _ in folder.glob("*.mcap"))
     if found:
-        print_scores([folder], console)
+        print_scores([folder], json)
         error_console.print(f"next: robot-runtime report {shlex.quote(str(folder))}", soft_wrap=True, markup=False)
     for failure in failures:
         error_console.print(f"not run: {failure.message}", style="yellow", soft_wrap=True, markup=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,7 +15,7 @@ from typing_extensions import override
 
 from robot_runtime.cli_options import completion
 from robot_runtime.common.clock import utc_now_iso
-from robot_runtime.errors import ConfigError, EpisodeError, RuntimeFault, writing
+from robot_runtime.errors import ConfigError, EpisodeError, RuntimeFault
 
 if TYPE_CHECKING:
     from robot_runtime.hal import Robot as ConnectedRobot
@@ -39,6 +38,10 @@ Scene = Annotated[
     str, typer.Option(help="Scene folder, or the name of a bundled scene.", autocompletion=completion.scenes)
 ]
 Task = Annotated[str, typer.Option(help="Task preset (launch/tasks) or YAML file.", autocompletion=completion.tasks)]
+RobotArg = Annotated[
+    list[str] | None,
+    typer.Option(metavar="KEY=VALUE", help="Option over those in the robot's file; repeatable; contact.behaviour=..."),
+]
 Camera = Annotated[
     str | None,
     typer.Option(
@@ -79,11 +82,30 @@ AgentPython = Annotated[
 Logs = Annotated[list[Path], typer.Argument(help="Log files, or folders of them.")]
 
 
+def _tables_beside_json(json: Path | None) -> Path | None:
+    """Move all other output of the command to standard error if JSON goes to standard output."""
+    from robot_runtime.common.console import console
+
+    console.stderr = str(json) == "-"  # run_command resets it
+    return json
+
+
+Json = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        callback=_tables_beside_json,
+        help="Write the results to this file as JSON; -: to standard output, and tables to standard error.",
+    ),
+]
+
+
 @dataclass(frozen=True)
 class RobotOption:
     """A robot; subclasses add the parts that can replace its own."""
 
     robot: Robot = "sim"
+    robot_arg: RobotArg = None
 
     @property
     def parts(self) -> DeviceOverrides:
@@ -92,7 +114,11 @@ class RobotOption:
 
         given = vars(self)
         return DeviceOverrides(
-            given.get("camera"), given.get("localizer"), given.get("referee"), tuple(given.get("camera_arg") or ())
+            given.get("camera"),
+            given.get("localizer"),
+            given.get("referee"),
+            tuple(given.get("camera_arg") or ()),
+            tuple(self.robot_arg or ()),
         )
 
     @contextmanager
@@ -185,41 +211,27 @@ def agent_arguments(pairs: Sequence[str] | None) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class PolicyOptions:
-    """An agent that ships, or another policy."""
+    """A policy under either of two spellings."""
 
-    agent: Annotated[
-        str | None,
-        typer.Option(
-            help="Name of an agent that `robot-runtime info` lists, module:Class or file.py:Class. Default: "
-            "pointnav-depth, a learned policy, in the default task; classical in any other.",
-            autocompletion=completion.agents,
-        ),
-    ] = None
     policy: Annotated[
         str | None,
         typer.Option(
-            help="Instead of an agent that ships: a policy package (folder or zip); an unmodified agent in a process "
-            "of its own, SCHEME:module:Class or SCHEME:file.py:Class, with a scheme that `robot-runtime info` lists; "
-            "or a policy server, ws://HOST:PORT.",
+            help="Name of an agent that `robot-runtime info` lists; module:Class or file.py:Class; a policy package "
+            "(folder or zip); an unmodified agent in a process of its own, SCHEME:module:Class or "
+            "SCHEME:file.py:Class, with a scheme that `robot-runtime info` lists; or a policy server, ws://HOST:PORT. "
+            "Default: pointnav-depth, a learned policy, in the default task; classical in any other.",
             metavar="POLICY",
+            autocompletion=completion.agents,
         ),
+    ] = None
+    agent: Annotated[
+        str | None, typer.Option(help="The same as --policy.", metavar="POLICY", autocompletion=completion.agents)
     ] = None
 
     def load(self, options: AgentOptions, task: str) -> Policy:
         """Load the policy, by default the task's; the caller closes it. Raises ``RuntimeFault``."""
-        from robot_runtime.policies import AGENTS
-        from robot_runtime.policies.openers import opener_of
-
         if self.agent is not None and self.policy is not None:
             raise ConfigError("--agent and --policy are two policies", "give one of them")
-        if self.policy in AGENTS:
-            raise ConfigError(f"--policy {self.policy} is an agent that ships", f"write --agent {self.policy}")
-        own_process = options.agent_python is not None or options.agent_timeout_s is not None
-        if self.policy is not None and not own_process and opener_of(self.policy) is None:
-            from robot_runtime.policies.package.files import read_manifest
-
-            options.source(self.policy)  # first, because it checks the options
-            read_manifest(Path(self.policy))  # raises for a path that is not a package
         return options.load(self.policy or self.agent or default_agent(task))
 
 
@@ -335,6 +347,10 @@ class ResumableLogOptions(LogOptions):
     resume: Annotated[
         bool, typer.Option("--resume", help="Resume the run in --out: its episodes without a log that counts.")
     ] = False
+    json: Json = None
+    print_config: Annotated[
+        bool, typer.Option("--print-config", help="Print task, robot, policy and episodes as YAML, and run nothing.")
+    ] = False
     _remedy: ClassVar[str] = "add --resume to continue, or --overwrite to restart, or choose another --out"
 
     @override
@@ -378,12 +394,6 @@ class JournalOptions(WorkerOptions):
         typer.Option(metavar="FILE", help="Keep each result here as it is made; the same command resumes from it."),
     ] = None
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Restart --ledger.")] = False
-
-
-def write_json(path: Path, document: Any) -> None:
-    """Write what ``--json`` asks for. Raises ``RecordingError``."""
-    with writing(path):
-        path.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def resumed(journal: ResultJournal[T, Any], items: Sequence[T]) -> str:

@@ -22,6 +22,7 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 from rich.segment import Segment
+from rich.table import Table
 from rich.text import Text
 from typing_extensions import override
 
@@ -30,10 +31,18 @@ _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
 
 
 class PlainTextConsole(Console):
-    """Console that shows the control characters of texts as escapes; only its own styles control the terminal."""
+    """Console that cuts no table, and shows the control characters of texts as escapes.
+
+    Only its own styles control the terminal. A table that is too wide wraps between words; where its longest words do
+    not fit side by side, each row becomes a block with a line per column.
+    """
 
     @override
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        if isinstance(renderable, Table):
+            from robot_runtime.common.tables import fitted
+
+            renderable = fitted(renderable, self, options or self.options)
         for segment in super().render(renderable, options):
             if segment.control is None and _CONTROLS.search(segment.text):
                 yield Segment(_CONTROLS.sub(lambda match: ascii(match[0])[1:-1], segment.text), segment.style)

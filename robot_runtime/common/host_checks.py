@@ -30,16 +30,21 @@ class Finding:
         status: status of the thing.
         detail: the observation.
         remedy: fix for the user; empty where all is well.
+        absent: whether the device, or the library that reaches it, is not there: no fault unless it was asked for.
     """
 
     what: str
     status: Status
     detail: str
     remedy: str = ""
+    absent: bool = False
 
 
 Check = Callable[[], Sequence[Finding]]
 """Check of a subject; takes a few seconds at most, changes nothing and never raises for a missing thing."""
+
+NO_DEVICES = ("sim", "computer")
+"""Subjects that are no devices, which come first."""
 
 CHECKS: Registry[Check] = Registry("robot_runtime.doctor", "subject of doctor")
 """Checks by the name of their subject (``azure-kinect``)."""
@@ -51,7 +56,7 @@ def examine(names: Sequence[str] = ()) -> dict[str, Sequence[Finding]]:
     Raises:
         ConfigError: nobody offers a subject of that name.
     """
-    return {name: _findings(name) for name in names or sorted(CHECKS)}
+    return {name: _findings(name) for name in names or [*NO_DEVICES, *sorted(set(CHECKS) - {*NO_DEVICES})]}
 
 
 def _findings(name: str) -> Sequence[Finding]:

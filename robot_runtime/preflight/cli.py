@@ -43,6 +43,7 @@ class OutputOptions:
     picture: Annotated[
         Path | None, typer.Option(help="PNG to write: what the policy expects next to what the robot sees.")
     ] = None
+    json: options.Json = None
     modes: Annotated[
         bool, typer.Option("--modes", help="Also list what each mode of the camera fills of the policy's image.")
     ] = False
@@ -96,7 +97,8 @@ def preflight(
         view = look_around(connected, trained, place) if needs_images(loaded.needs) else None
         steps = load_actuation(actuation) if actuation is not None else None
         found = checks.findings(loaded.needs, trained, run_in, connected, view, steps)
-        print_findings(loaded.name, connected, [*found, checks.after_contact(connected), checks.battery(connected)])
+        shown = [*found, checks.after_contact(connected), checks.battery(connected)]
+        print_findings(loaded.name, connected, shown, output.json)
         if output.modes:
             print_modes(connected.camera)
         if output.picture is not None and view is not None:
@@ -159,11 +161,15 @@ def print_modes(camera: Camera) -> None:
     console.print(table)
 
 
-def print_findings(policy: str, robot: Robot, found: Sequence[Finding]) -> None:
-    """The table, and under it what each difference is expected to cost."""
+def print_findings(policy: str, robot: Robot, found: Sequence[Finding], json: Path | None) -> None:
+    """The table, and under it what each difference is expected to cost; the findings as JSON if a file is given."""
     from rich.table import Table
 
     from robot_runtime.common.console import console
+    from robot_runtime.recording.json_records import write_json
+
+    if json is not None:
+        write_json(json, {"policy": policy, "robot": robot.name, "findings": found})
 
     marks = {"ok": "[green]ok[/]", "note": "[yellow]note[/]", "refused": "[red]refused[/]"}
     table = Table(title=f"{policy} on {robot.name}", title_justify="left", box=None, pad_edge=False)

@@ -9,12 +9,14 @@ from __future__ import annotations
 import functools
 import json
 import math
+import sys
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import fields, is_dataclass, replace
 from enum import Enum, Flag
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,10 +56,24 @@ def plain(value: Any) -> Any:
     return _conversion(type(value))(value)
 
 
+STANDARD_OUTPUT = Path("-")
+"""Path that stands for standard output."""
+
+
+@contextmanager
+def results_file(path: Path) -> Iterator[TextIO]:
+    """A file for results, or standard output. Raises ``RecordingError`` if the file cannot be written."""
+    if path == STANDARD_OUTPUT:
+        yield sys.stdout
+        return
+    with writing(path), path.open("w", encoding="utf-8") as file:
+        yield file
+
+
 def write_json(path: Path, value: Any) -> None:
-    """Write a value as :func:`plain` converts it, indented. Raises ``RecordingError`` if the file cannot be written."""
-    with writing(path):
-        path.write_text(json.dumps(plain(value), indent=2) + "\n", encoding="utf-8")
+    """Write a value as :func:`plain` converts it, indented, to :func:`results_file`. Raises ``RecordingError``."""
+    with results_file(path) as file:
+        file.write(json.dumps(plain(value), indent=2) + "\n")
 
 
 def _find_conversion(kind: type) -> Callable[[Any], Any]:

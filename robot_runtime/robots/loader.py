@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -153,12 +153,14 @@ class DeviceOverrides:
         referee: referee for scores.
         camera_options: ``KEY=VALUE`` changes of the options in the camera's file: dots in the key select nested options
             (``imaging.mount=interbotix``), the value is read as YAML.
+        robot_options: the same for the options in the robot's file.
     """
 
     camera: str | None = None
     localizer: str | None = None
     referee: str | None = None
     camera_options: tuple[str, ...] = ()
+    robot_options: tuple[str, ...] = ()
 
 
 class DeviceFactory(Protocol):
@@ -246,7 +248,7 @@ def read_robot_file(name_or_path: str, chosen: DeviceOverrides | None = None) ->
     file = config.load(path, RobotFile)
     chosen = chosen or DeviceOverrides()
     devices: dict[str, Any] = {role: config.load(at, DeviceConfig) for role, at in _chosen_paths(chosen).items()}
-    file = replace(file, **devices)
+    file = replace(file, options=changed_options(file.options, chosen.robot_options), **devices)
     if not chosen.camera_options:
         return path, file
     if file.camera is None:
@@ -303,7 +305,8 @@ def build_robot(file: RobotFile, path: str, context: RobotContext, chosen: Devic
             f"{where}: {file.driver!r} is not a function", "name the driver's factory function, not one of its parts"
         )
     _check_takes(factory, file.driver, where, "context", "name", "options", "where")
-    robot = factory(context, file.name, file.options, f"{path}: options")
+    with _naming_arguments("--robot-arg", chosen.robot_options if chosen is not None else ()):
+        robot = factory(context, file.name, file.options, f"{path}: options")
     if not isinstance(robot, Robot):
         raise ConfigError(
             f"{where}: {file.driver!r} made a {type(robot).__name__}, not a Robot",
@@ -327,7 +330,7 @@ def build_robot(file: RobotFile, path: str, context: RobotContext, chosen: Devic
             at = str(chosen_paths.get(role, f"{path}: {role}"))
             # One source for both is one device: a port opens once.
             shared = role == "referee" and device == file.localizer
-            with _naming_arguments(chosen if role == "camera" else None):
+            with _naming_arguments("--camera-arg", chosen.camera_options if chosen and role == "camera" else ()):
                 made: dict[str, Any] = {
                     role: robot.localizer if shared else make_device(device, kind, robot, context, at)
                 }
@@ -343,12 +346,11 @@ def build_robot(file: RobotFile, path: str, context: RobotContext, chosen: Devic
 
 
 @contextmanager
-def _naming_arguments(chosen: DeviceOverrides | None) -> Iterator[None]:
+def _naming_arguments(option: str, changes: Sequence[str]) -> Iterator[None]:
     """Errors of fields that the command line gave name it in place of the preset's file, and others name both."""
     try:
         yield
     except ConfigError as error:
-        changes = chosen.camera_options if chosen is not None else ()
         if not changes:
             raise
         if isinstance(error, config.FieldError):
@@ -356,9 +358,9 @@ def _naming_arguments(chosen: DeviceOverrides | None) -> Iterator[None]:
             given = [change for change in changes if _overlap(change.partition("=")[0], field)]
             if not given:
                 raise
-            arguments = " ".join(f"--camera-arg {change}" for change in given)
+            arguments = " ".join(f"{option} {change}" for change in given)
             raise ConfigError(f"{arguments}: field {field!r}: {error.problem}", error.remedy) from error
-        arguments = " ".join(f"--camera-arg {change}" for change in changes)
+        arguments = " ".join(f"{option} {change}" for change in changes)
         raise type(error)(f"{error.message} (with {arguments})", error.remedy) from error
 
 

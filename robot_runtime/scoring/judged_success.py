@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from robot_runtime.scoring.statistics.intervals import Interval
-from robot_runtime.scoring.statistics.judge import corrected_success
 from robot_runtime.scoring.summary import EpisodeScore
 from robot_runtime.verdicts import Judge, Verdict
 
@@ -39,6 +38,8 @@ def judged_successes(scores: Iterable[EpisodeScore]) -> tuple[JudgedSuccess, ...
     successes = []
     judges = dict.fromkeys((verdict.who, verdict.judge) for _, verdict in last if verdict and verdict.judge)
     for who, judge in judges:
+        from robot_runtime.scoring.statistics.judge import corrected_success  # most runs have no judge
+
         own = [(score, given) for score, given in last if given and (given.who, given.judge) == (who, judge)]
         decided = [score for score, verdict in own if verdict.visible is not None]
         near = [score for score in decided if _may_succeed(score)]

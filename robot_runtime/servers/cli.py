@@ -146,7 +146,7 @@ def robothor(
         controller = f'Controller(host=f"{user}:{shown}@{reached_as(client.host)}", port={server.port})'
         console.print(f"client: {controller}", soft_wrap=True)
         server.serve()
-    print_scores([folder], console)
+    print_scores([folder])
 
 
 @grouped_options

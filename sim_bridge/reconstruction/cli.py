@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from robot_runtime.cli_options import completion
+from robot_runtime.cli_options import completion, options
 from robot_runtime.errors import ConfigError
 from sim_bridge.cli import next_steps, shown_progress
 
@@ -127,7 +126,7 @@ def align(
 def diff(
     scene: Annotated[str, typer.Argument(help="Scene with meshes.", autocompletion=completion.scenes)],
     logs: Annotated[list[Path], typer.Argument(help="Logs, or folders of logs, of the same place.")],
-    json_out: Annotated[Path | None, typer.Option("--json", help="Write the report as JSON.")] = None,
+    json: options.Json = None,
     html: Annotated[Path | None, typer.Option(help="Write the report as one page.")] = None,
     picture: Annotated[Path | None, typer.Option(help="Write the map of the changes as PNG.")] = None,
     min_size_m: Annotated[float, typer.Option(min=0.05, help="Longest edge of the smallest change.")] = 0.15,
@@ -144,6 +143,7 @@ def diff(
     from rich.table import Table
 
     from robot_runtime.common.console import console
+    from robot_runtime.recording.json_records import write_json
     from robot_runtime.recording.log_files import find_logs
     from robot_runtime.scenes.scene import find_scene, load_scene
     from sim_bridge.reconstruction.change_detection import find_changes
@@ -170,9 +170,8 @@ def diff(
         console.print("nothing has changed in what was seen")
     if found.unseen:
         console.print(f"not seen, so not known: {', '.join(found.unseen)}", soft_wrap=True)
-    if json_out is not None:
-        json_out.write_text(json.dumps(found.to_json(), indent=1), encoding="utf-8")
-        console.print(f"{json_out}: the report", soft_wrap=True)
+    if json is not None:
+        write_json(json, found.to_json())
     if html is not None:
         write_changes_page(html, known, found)
         console.print(f"{html}: the page", soft_wrap=True)

@@ -135,7 +135,7 @@ def write_summaries(path: Path, worlds: Mapping[str, Sequence[ReplaySummary]]) -
         "schema": SCHEMA,
         "replays": [{"into": into, **json_records.plain(one)} for into, each in worlds.items() for one in each],
     }
-    write_text(path, json.dumps(document, indent=1, allow_nan=False) + "\n")
+    json_records.write_json(path, document)
 
 
 def write_comparison(path: Path, worlds: Mapping[str, Sequence[ReplaySummary]]) -> None:

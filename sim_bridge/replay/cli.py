@@ -172,7 +172,7 @@ class ResultOptions:
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replay finished logs again; by default they are skipped.")
     ] = False
-    json: Annotated[Path | None, typer.Option(help="Write a row of numbers per log to this file.")] = None
+    json: options.Json = None
 
 
 @grouped_options

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from robot_runtime.cli_options import completion
+from robot_runtime.cli_options import completion, options
 
 
 def register(groups: dict[str, typer.Typer]) -> None:
@@ -20,6 +20,7 @@ def info(
         str, typer.Argument(help="Scene folder, or the name of a bundled scene.", autocompletion=completion.scenes)
     ] = "apartment",
     radius_m: Annotated[float, typer.Option(help="Robot radius for the navigable area.")] = 0.18,
+    json: options.Json = None,
 ) -> None:
     """Check a scene and say what is in it.
 
@@ -27,9 +28,9 @@ def info(
         robot-runtime scene info
         robot-runtime scene info scenes/house --radius-m 0.2
     """
-    from rich.table import Table
-
     from robot_runtime.common.console import console
+    from robot_runtime.common.tables import facts_table
+    from robot_runtime.recording.json_records import write_json
     from robot_runtime.scenes.occupancy_map import Cell
     from robot_runtime.scenes.scene import find_scene, load_scene
     from robot_runtime.scenes.scene_notes import scene_notes
@@ -42,22 +43,26 @@ def info(
     seen = sum(1 for item in loaded.objects if loaded.view_points.get(item.id))
     counts = Counter(item.category for item in loaded.objects)
 
-    table = Table(show_header=False, box=None)
-    table.add_row("name", loaded.name)
-    table.add_row("folder", str(loaded.folder))
-    table.add_row("digest", loaded.digest[:16])
-    table.add_row("source", ", ".join(f"{key} {value}" for key, value in loaded.file.source.items()) or "-")
-    table.add_row("map", f"{width_m:.1f} x {depth_m:.1f} m at {loaded.map.resolution_m * 100:g} cm")
-    table.add_row("free", f"{free_m2:.1f} m², of which a robot of radius {radius_m:g} m reaches {navigable_m2:.1f} m²")
-    table.add_row("occupied", f"{occupied_m2:.1f} m²")
-    table.add_row("unknown", f"{unknown_m2:.1f} m²")
-    table.add_row("rooms", ", ".join(room.id for room in loaded.rooms) or "-")
-    table.add_row("objects", f"{len(loaded.objects)}, {seen} with view points")
-    table.add_row("categories", ", ".join(f"{name} {count}" for name, count in sorted(counts.items())) or "-")
-    table.add_row("meshes", f"{len(loaded.file.assets)} assets" if loaded.file.assets else "none: cannot be simulated")
+    facts: dict[str, object] = {
+        "name": loaded.name,
+        "folder": str(loaded.folder),
+        "digest": loaded.digest[:16],
+        "source": loaded.file.source,
+        "map": f"{width_m:.1f} x {depth_m:.1f} m at {loaded.map.resolution_m * 100:g} cm",
+        "free": f"{free_m2:.1f} m², of which a robot of radius {radius_m:g} m reaches {navigable_m2:.1f} m²",
+        "occupied": f"{occupied_m2:.1f} m²",
+        "unknown": f"{unknown_m2:.1f} m²",
+        "rooms": [room.id for room in loaded.rooms],
+        "objects": f"{len(loaded.objects)}, {seen} with view points",
+        "categories": dict(sorted(counts.items())),
+        "meshes": f"{len(loaded.file.assets)} assets" if loaded.file.assets else "none: cannot be simulated",
+    }
     if loaded.file.assets:
-        table.add_row("colliders", excess_sentence(collider_excess_m(loaded)))
-    console.print(table)
+        facts["colliders"] = excess_sentence(collider_excess_m(loaded))
+    console.print(facts_table(facts))
+    if json is not None:
+        areas = {"free_m2": free_m2, "navigable_m2": navigable_m2, "occupied_m2": occupied_m2, "unknown_m2": unknown_m2}
+        write_json(json, {**facts, **areas})
     if not unknown_m2:
         console.print("[yellow]warning:[/] nothing in the map is unknown: space that no robot has seen counts as free")
     for note in scene_notes(loaded):

@@ -67,6 +67,7 @@ class ResultOptions:
     out: Annotated[
         Path, typer.Option(help="Folder for tuning.json, tuning.png, and finished work, to resume from.")
     ] = Path("tuning")
+    json: options.Json = None
     keep_logs: Annotated[bool, typer.Option("--keep-logs", help="Keep the logs of all runs in OUT/logs.")] = False
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Discard the finished work in --out.")] = False
 
@@ -135,6 +136,8 @@ def tune(
     console.print(table(tuning))
     document, picture = result.out / "tuning.json", result.out / "tuning.png"
     write_tuning(document, tuning)
+    if result.json is not None:
+        write_tuning(result.json, tuning)
     write_plot(picture, tuning)
     console.print(f"{document}, {picture}", style="dim", soft_wrap=True)
 

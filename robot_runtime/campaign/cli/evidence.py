@@ -110,7 +110,7 @@ def verify(
         list[str] | None,
         typer.Option(metavar="LINE:HEAD", help="Head of the ledger that was kept elsewhere; repeatable."),
     ] = None,
-    json: Annotated[Path | None, typer.Option(metavar="FILE", help="Write result and scores to this file.")] = None,
+    json: options.Json = None,
 ) -> None:
     """Verify a campaign from its folder, or a copy: what was changed, left out, run again or judged again.
 
@@ -126,6 +126,7 @@ def verify(
     from robot_runtime.campaign.verification import Verification, read_heads
     from robot_runtime.common.console import console
     from robot_runtime.errors import RecordingError
+    from robot_runtime.recording.json_records import write_json
 
     published, contents = (None, None) if plan is None else read_published(plan)
     found = Verification(located(campaign), published, read_heads(head or ()), contents)
@@ -139,7 +140,7 @@ def verify(
         words = f"with runs of starts that were given up as {name}: {result['decision']}"
         console.print(words, soft_wrap=True, markup=False)
     if json is not None:
-        options.write_json(json, document)
+        write_json(json, document)
     ended = f"ended: {document['ended']}" if document["ended"] else "not ended yet"
     console.print(f"answer: {sentence(found.plan, found.ending[1])}", soft_wrap=True, markup=False)
     console.print(

@@ -38,7 +38,7 @@ def forecast(
     placing_s: Annotated[float, typer.Option(min=0, help="Seconds between two episodes for placing.")] = 60.0,
     judging_s: Annotated[float, typer.Option(min=0, help="Seconds of judging for which the robot waits.")] = 0.0,
     charging_min: Annotated[float, typer.Option(min=0, help="Minutes of a charge, by default from 15 to 80 %.")] = 60.0,
-    json: Annotated[Path | None, typer.Option(help="Write the forecasts to this file.")] = None,
+    json: options.Json = None,
     parallel: options.JournalOptions,
 ) -> None:
     """Say how many episodes and robot-hours it takes to find a difference, from the scatter of pilot runs.
@@ -51,6 +51,7 @@ def forecast(
 
     from robot_runtime.campaign.plan import load_plan
     from robot_runtime.common.console import console
+    from robot_runtime.recording.json_records import write_json
     from robot_runtime.recording.log_files import find_logs
     from robot_runtime.scoring.cli.score import score_with_progress
     from robot_runtime.scoring.pilot import paired_differences, work_times
@@ -72,4 +73,4 @@ def forecast(
     console.print(table(found, work, len(pilot), metric, max_pairs))
     if json is not None:
         settings = {"metric": metric, "alpha": alpha, "sides": sides, "max_pairs": max_pairs, "pilot": pilot}
-        options.write_json(json, {**settings, "times": asdict(work), "forecasts": [asdict(one) for one in found]})
+        write_json(json, {**settings, "times": asdict(work), "forecasts": [asdict(one) for one in found]})

@@ -25,6 +25,7 @@ def plan(
     publish: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the plan with hashes and values of all it names.")
     ] = None,
+    json: options.Json = None,
 ) -> None:
     """Check a plan, and print its runs in order: nothing moves.
 
@@ -44,6 +45,7 @@ def plan(
     from robot_runtime.common.console import console
     from robot_runtime.common.yaml_text import dump_yaml
     from robot_runtime.errors import writing
+    from robot_runtime.recording.json_records import write_json
 
     read = load_plan(plan)
     names = episode_names(read)
@@ -60,6 +62,8 @@ def plan(
     for name, value in contents.document().items():
         shown = value if isinstance(value, str) else digest(value)
         console.print(f"{name}, SHA-256: {shown}", soft_wrap=True)
+    if json is not None:
+        write_json(json, {"plan": read.digest, **contents.document(), "starts": starts})
     if publish is not None:
         with writing(publish):
             text = dump_yaml(published(read, contents))
@@ -69,7 +73,7 @@ def plan(
 
 def status(
     plan: Campaign,
-    json: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the status to this file.")] = None,
+    json: options.Json = None,
 ) -> None:
     """Print how far a campaign is, what it waits for, and the answer so far; also while it runs.
 
@@ -79,12 +83,13 @@ def status(
     from robot_runtime.campaign.opening import located
     from robot_runtime.campaign.status import read_status
     from robot_runtime.common.console import console
+    from robot_runtime.recording.json_records import write_json
 
     found = read_status(located(plan))
     for line in _lines(found):
         console.print(line, soft_wrap=True, markup=False)
     if json is not None:
-        options.write_json(json, found.to_json())
+        write_json(json, found.to_json())
 
 
 def judge(

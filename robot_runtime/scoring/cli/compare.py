@@ -22,7 +22,7 @@ def compare(
     *,
     a: Annotated[Path, typer.Argument(help="Logs of a policy: a folder, or a log.", metavar="A")],
     b: Annotated[Path, typer.Argument(help="Logs of the other, on the same episodes.", metavar="B")],
-    json: Annotated[Path | None, typer.Option(help="Write the comparison to this file.")] = None,
+    json: options.Json = None,
     cluster: Annotated[
         ClusterBy, typer.Option(help="What interval and test take as independent: episodes, scenes or trajectories.")
     ] = ClusterBy.NONE,

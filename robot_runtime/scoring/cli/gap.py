@@ -21,7 +21,7 @@ def compare(
     *,
     simulated: Annotated[Path, typer.Argument(help="Logs of simulated episodes, of any number of policies.")],
     real: Annotated[Path, typer.Argument(help="Logs of the same policies and episodes on the robot.")],
-    json: Annotated[Path | None, typer.Option(help="Write everything to this file.")] = None,
+    json: options.Json = None,
     picture: Annotated[Path | None, typer.Option(help="Draw the correlation and the differences to this PNG.")] = None,
     beside: Annotated[
         list[Path] | None,

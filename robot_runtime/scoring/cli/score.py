@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
-from rich.console import Console
 
 from robot_runtime.cli_options import options
 from robot_runtime.cli_options.option_groups import grouped_options
@@ -146,9 +145,9 @@ class SimulationOptions:
         int | None,
         typer.Option(min=1, help="Largest number of real episodes of a policy, if this is not the last look."),
     ] = None
-    simulation_json: Annotated[Path | None, typer.Option(help="Write what --with-simulation gives to this file.")] = (
-        None
-    )
+    simulation_json: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write what --with-simulation gives to this file.")
+    ] = None
 
     def check(self) -> None:
         """Raise ``ConfigError`` if an option lacks the logs that it is about."""
@@ -178,7 +177,7 @@ def register(groups: dict[str, typer.Typer]) -> None:
 def score(
     *,
     logs: Annotated[list[Path] | None, typer.Argument(help="Log files, or folders of them.")] = None,
-    json: Annotated[Path | None, typer.Option(help="Write scores, choices and versions to this file.")] = None,
+    json: options.Json = None,
     parquet: Annotated[Path | None, typer.Option(help="Write a row per log to this file; needs [parquet].")] = None,
     parallel: options.JournalOptions,
     challenge: SubmissionOptions,
@@ -237,22 +236,23 @@ def _print_and_write(
     by: Sequence[str],
 ) -> None:
     from robot_runtime.common.console import console
-    from robot_runtime.scoring.report.export import write_json, write_parquet
     from robot_runtime.scoring.report.terminal_table import table
 
     console.print(table(scores, cluster.value, by))
     if json is not None:
+        from robot_runtime.scoring.report.export import write_json
+
         write_json(json, scores, cluster.value, by)
     if parquet is not None:
+        from robot_runtime.scoring.report.export import write_parquet
+
         write_parquet(parquet, scores)
 
 
-def print_scores(logs: Sequence[Path], console: Console) -> None:
-    """Score logs and print the table."""
-    from robot_runtime.scoring.report.terminal_table import table
-
+def print_scores(logs: Sequence[Path], json: Path | None = None) -> None:
+    """Score logs, print the table, and write the JSON that ``score`` writes."""
     (scores,) = score_with_progress([logs], options.JournalOptions())
-    console.print(table(scores))
+    _print_and_write(scores, ClusterBy.NONE, json, None, ())
 
 
 def score_with_progress(

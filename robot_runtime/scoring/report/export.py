@@ -12,7 +12,7 @@ from robot_runtime.common.version import VERSION
 from robot_runtime.errors import ConfigError, writing
 from robot_runtime.metrics.episode_metrics import SCORER_VERSION
 from robot_runtime.metrics.measures import all_metrics
-from robot_runtime.recording.json_records import plain
+from robot_runtime.recording.json_records import plain, results_file
 from robot_runtime.scoring.groups import summarize_groups
 from robot_runtime.scoring.statistics.agreement import agreements
 from robot_runtime.scoring.statistics.intervals import CONFIDENCE, SEED
@@ -50,7 +50,7 @@ def write_json(path: Path, scores: Sequence[EpisodeScore], cluster: Cluster = "n
         "runs": runs.values,
     }
     head = json.dumps(plain(document), indent=2).removesuffix("\n}")
-    with writing(path), path.open("w", encoding="utf-8") as file:
+    with results_file(path) as file:
         # A line per episode, so that a long file can be read by eye and by line.
         file.write(f'{head},\n  "episodes": [')
         for index, episode in enumerate(episodes):

@@ -399,10 +399,6 @@ def test_remedies_of_the_doctor_keep_the_extra_that_they_name(
     assert "remedy: pip install 'robot-runtime[sim]'" in printed
 
 
-def test_an_agent_given_as_a_policy_points_to_the_option_for_agents(capsys: pytest.CaptureFixture[str]) -> None:
-    fails(capsys, ["run", "--policy", "pointnav-depth"], 2, "is an agent that ships", "write --agent pointnav-depth")
-
-
 def test_a_package_that_is_not_there_is_no_agent(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     for missing in ("nothing.zip", str(tmp_path / "folder")):
         message = fails(capsys, ["preflight", "--policy", missing], 9, missing, "package")
