@@ -74,7 +74,28 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         ("reference/yaml-files.md", "\n".join(_yaml_files())),
     ):
         files.append(File.generated(config, path, content=text))
+    files.append(File.generated(config, "llms.txt", content="\n".join(_llms(config)) + "\n"))
     return files
+
+
+def _llms(config: MkDocsConfig) -> Iterator[str]:
+    """The index that language models read (llmstxt.org): every page with its first sentence."""
+    yield f"# {config.site_name}\n\n> {config.site_description}"
+    yield from _sections(config.nav or [], Path(config.docs_dir), 2)
+
+
+def _sections(entries: list[Any], folder: Path, level: int) -> Iterator[str]:
+    for entry in entries:
+        ((title, target),) = entry.items()
+        if isinstance(target, list):
+            yield f"\n{'#' * level} {title}\n"
+            yield from _sections(target, folder, level + 1)
+        else:
+            page = folder / target
+            text = page.read_text(encoding="utf-8") if page.is_file() else ""
+            first = re.search(r"^(?!#|!\[|```|\|)\S[^\n]*(?:\n\S[^\n]*)*", text, re.MULTILINE)
+            words = _LINK.sub(r"\g<text>", " ".join(first[0].split())) if first else "Generated from the code."
+            yield f"- [{title}]({Path(target).with_suffix('.html')}): {words.split('. ')[0].rstrip('.')}."
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import threading
+import urllib.request
 from collections.abc import Iterator
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -105,6 +106,14 @@ def test_what_was_copied_runs(page: Path, site: str, tab: Tab, tmp_path: Path) -
         if not commands.isdisjoint(text.splitlines()):
             done = _pasted(text, tmp_path)
             assert done.returncode == 0, f"{text}\n{done.stdout}\n{done.stderr}"
+
+
+def test_the_index_for_language_models_names_every_page(site: str) -> None:
+    with urllib.request.urlopen(f"{site}/llms.txt", timeout=10) as answer:
+        text = answer.read().decode()
+    assert text.startswith("# robot_runtime\n\n> ")
+    for page in PAGES:
+        assert f"({page.relative_to(ROOT / 'docs').with_suffix('.html')}): " in text, page
 
 
 def _readme_blocks() -> list[str]:

@@ -30,6 +30,7 @@ def distance_plot(data: EpisodeData) -> Markup:
     chart.x_ticks(whole=True, title="step")
     if success.rule == "distance":
         chart.level("limit", success.distance_m)
+        chart.text(chart.x(0) + 4, chart.y(success.distance_m) - 4, f"success radius {success.distance_m:g} m", "start")
     for step in data.contacts:
         chart.mark("contact", step, f"contact in step {step}", 8)
     chart.curve("curve", range(len(data.distances_m)), data.distances_m)

@@ -43,7 +43,21 @@ def scene_shapes(scene: Scene) -> Markup:
     for room in scene.rooms:
         x, y = (sum(point[axis] for point in room.polygon) / len(room.polygon) for axis in (0, 1))
         labels.append(element("text", "room", room.category.replace("_", " "), x=x, y=-y, font_size=size))
-    return Markup("").join([*cells, *things, *labels])
+    return Markup("").join([*cells, *things, *labels, _scale_bar(map_box(scene.map))])
+
+
+def scale_m(box: Box) -> float:
+    """A round length of about a sixth of the drawing's longer side, for its scale bar."""
+    longest = max(box[2], box[3]) / 6
+    return max((length for length in (0.2, 0.5, 1.0, 2.0, 5.0, 10.0) if length <= longest), default=0.2)
+
+
+def _scale_bar(box: Box) -> Markup:
+    unit, length = unit_of(box), scale_m(box)
+    left, foot = box[0] + 1.5 * unit, box[1] + box[3] - 1.2 * unit
+    bar = element("path", "scale", d=f"M{n(left)} {n(foot - unit)}v{n(unit)}h{n(length)}v{n(-unit)}")
+    text = element("text", "room", f"{length:g} m", x=left + length / 2, y=foot - 0.8 * unit, font_size=unit * 2.4)
+    return bar + text
 
 
 _CELLS = (("floor", Cell.FREE), ("wall", Cell.OCCUPIED))

@@ -15,7 +15,7 @@ from robot_runtime.errors import RecordingError, writing
 from robot_runtime.scenes.occupancy_map import OccupancyMap
 from robot_runtime.scenes.scene import SceneObject
 from robot_runtime.scoring.report.episode_data import EpisodeData, load_episode_data
-from robot_runtime.scoring.report.map_drawing import furniture, map_box
+from robot_runtime.scoring.report.map_drawing import furniture, map_box, scale_m
 
 INK, MUTED, TRACK, GOAL, LOST, CONTACT = "#1c2430", "#667085", "#2563eb", "#15803d", "#c2410c", "#dc2626"
 _WALL, _THING, _LINE = "#56606e", "#c9cfd8", "#dfe3ea"
@@ -102,8 +102,11 @@ def _draw_map(axes: Axes, data: EpisodeData) -> None:
     axes.plot(start.x_m, start.y_m, "o", markersize=10, markerfacecolor="white", color=TRACK, markeredgewidth=2)
     color = {True: GOAL, False: LOST, None: MUTED}[data.succeeded]
     axes.plot(end.x_m, end.y_m, "o", markersize=9, color=color, markeredgecolor="white")
+    length_m, foot = scale_m((x0, top, width, height)), -top - height - 0.02 * height
+    axes.plot((x0 + 0.02 * width, x0 + 0.02 * width + length_m), (foot, foot), color=INK, linewidth=2.5)
+    axes.text(x0 + 0.02 * width + length_m * 1.1, foot, f"{length_m:g} m", color=INK, fontsize=9, va="center")
     axes.set_xlim(x0, x0 + width)
-    axes.set_ylim(-top - height, -top)
+    axes.set_ylim(-top - height - 0.04 * height, -top)
     axes.set_aspect("equal")
     axes.set_axis_off()
 
@@ -112,7 +115,11 @@ def _draw_distance(axes: Axes, data: EpisodeData) -> None:
     distances = np.array(data.distances_m)
     axes.plot(np.where(np.isfinite(distances), distances, np.nan), color=TRACK, linewidth=2)
     if data.header.task.success.rule == "distance":
-        axes.axhline(data.header.task.success.distance_m, color=GOAL, linestyle="--", linewidth=1.2)
+        radius_m = data.header.task.success.distance_m
+        axes.axhline(radius_m, color=GOAL, linestyle="--", linewidth=1.2)
+        axes.annotate(
+            f"success radius {radius_m:g} m", (0, radius_m), (4, 3), textcoords="offset points", color=GOAL, fontsize=9
+        )
     axes.plot(data.contacts, np.zeros(len(data.contacts)), "|", color=CONTACT, markersize=9, markeredgewidth=1.6)
     axes.set_ylim(bottom=0)
     axes.set_xlabel("step", color=MUTED)
