@@ -206,7 +206,7 @@ def test_every_file_is_in_a_table(cases: Path) -> None:
 
 @pytest.mark.parametrize("name", EPISODES)
 def test_episodes(name: str, cases: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    scene = ["--scene", (cases / name).parent] if name.startswith("u_scenes") else []
+    scene: list[str | Path] = ["--scene", (cases / name).parent] if name.startswith("u_scenes") else []
     report = tmp_path / "report.json"
     said = command_says(capsys, "episodes", "validate", cases / name, *scene, "--json", report)
     if report.is_file():

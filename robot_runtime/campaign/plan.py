@@ -14,6 +14,7 @@ from pydantic import Field
 
 from robot_runtime.campaign.counting import Counting, digest
 from robot_runtime.common import config
+from robot_runtime.common.quantities import SmallMove, Timeout
 from robot_runtime.errors import ConfigError
 from robot_runtime.placement.offset import Tolerance
 from robot_runtime.policy import PolicySource
@@ -46,7 +47,7 @@ class PlannedPolicy:
     spec: str = ""
     arguments: dict[str, str | int | float | bool] = field(default_factory=dict)
     python: str | None = None
-    timeout_s: config.Positive | None = None
+    timeout_s: Timeout | None = None
     commitment: str = ""
     server: str = ""
 
@@ -166,7 +167,7 @@ class PairLimits:
     placement: Tolerance = field(default_factory=lambda: Tolerance(0.1, 10.0))
     battery: Fraction = 0.3
     light: config.Positive = 0.5
-    apart_m: config.Positive = 0.15
+    apart_m: SmallMove = 0.15
     rounds: Count = 2
 
     __pydantic_config__ = config.STRICT

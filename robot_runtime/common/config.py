@@ -93,9 +93,10 @@ def parse(data: Any, cls: type[T], where: str, recorded: bool = False) -> T:
         is_collection = isinstance(problem["input"], (dict, list))
         observed = "" if is_collection else f" (found {problem['input']!r:.200})"
         message = problem["msg"].removeprefix("Value error, ") + observed
-        place += field_errors.named_field(cls, place, message) if problem["type"] == "value_error" else []
+        is_check = problem["type"] == "value_error"
+        place += field_errors.named_field(cls, place, message) if is_check else []
         field = f"{'.'.join(map(str, place))!r:.200} there" if place else "the document"
-        remedy = f"correct {field}{field_errors.expectation(cls, place)}"
+        remedy = f"correct {field}{field_errors.expectation(cls, place) if place or not is_check else ' as it says'}"
         raise FieldError(where, place, f"{message:.1000}", remedy) from error
     impossible = None if recorded else quantities.problem(document)
     if impossible is not None:

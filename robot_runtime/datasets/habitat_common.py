@@ -21,6 +21,7 @@ Source: habitat-lab, ``datasets/pointnav/pointnav_dataset.py``, ``datasets/objec
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -38,6 +39,7 @@ from robot_runtime.common.geometry import (
 from robot_runtime.datasets.io import OPEN, Finite, Id, Quaternion, Vector3
 from robot_runtime.errors import EpisodeError
 from robot_runtime.tasks.episode import Episode
+from robot_runtime.tasks.floors import STEP_M, STOREY_M
 
 
 class AgentState(TypedDict):
@@ -185,14 +187,27 @@ def goal_records(episode: Episode, extras: Iterable[Mapping[str, Any]]) -> list[
     ]
 
 
-def agent_pose(state: AgentState, where: Callable[[], str]) -> SE2:
-    """A view point in ``map``. Raises ``EpisodeError`` naming ``where()``."""
-    x_m, y_m, _ = to_ros(state["position"])
-    return SE2(x_m, y_m, to_heading(state["rotation"], where))
+def agent_poses(states: Iterable[AgentState], object_z_m: float, where: Callable[[int], str]) -> tuple[SE2, ...]:
+    """The view points of an object in ``map``, without those on another floor than the object's.
+
+    Args:
+        states: view points of the file.
+        object_z_m: height of the object's center in ``map``, meters.
+        where: function from a view point's index to its place, for messages.
+
+    Raises:
+        EpisodeError: a rotation is none about the vertical.
+    """
+    poses = []
+    for index, state in enumerate(states):
+        x_m, y_m, z_m = to_ros(state["position"])
+        if -STEP_M < object_z_m - z_m < STOREY_M:
+            poses.append(SE2(x_m, y_m, to_heading(state["rotation"], functools.partial(where, index))))
+    return tuple(poses)
 
 
 def agent_state(pose: SE2, floor_m: float) -> dict[str, list[float]]:
-    """The reverse of :func:`agent_pose`, at the height of the floor."""
+    """The reverse of :func:`agent_poses` for one, at the height of the floor."""
     return {
         "position": list(ros_to_habitat_position(pose.x_m, pose.y_m, floor_m)),
         "rotation": list(yaw_to_habitat_quaternion(pose.yaw_rad)),

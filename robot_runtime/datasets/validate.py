@@ -18,6 +18,7 @@ from robot_runtime.datasets.validate_scene import SceneChecks
 from robot_runtime.errors import EpisodeError
 from robot_runtime.scenes.scene import Scene
 from robot_runtime.tasks.episode import Episode, EpisodeDetails
+from robot_runtime.tasks.floors import STOREY_M
 from robot_runtime.tasks.task import Task
 
 MIN_RATIO = 1.05
@@ -31,9 +32,6 @@ LENGTH_FRACTION = 0.01
 """A stated length may differ from its polyline's by the sum of both tolerances: files mix planar and spatial lengths,
 and lengths that were solved on a map are a little shorter than the path that was traced through it.
 """
-
-STOREY_M = 2.5
-"""Height above the start that no object of a room has."""
 
 EXAMPLES = 3
 
@@ -50,6 +48,7 @@ CHECKS: dict[str, str] = {
     "start is not the path's": "starts elsewhere than its own path",
     "no goal": "has no goal, and nothing that a scene could fill one in from",
     "no view points": "has a goal object that is seen from nowhere",
+    "view points on another floor": "has view points a storey above or below their object, which are left out",
     "iou above 1": "a view point's iou, a fraction of the image, is above 1",
     "best view point is the start": "its info names the start as the best view point, which says nothing",
     "goal on another floor": "its goals are a storey above or below its start: no map of one floor has both",
@@ -253,6 +252,12 @@ def _goals(episode: Episode) -> Iterator[Problem]:
         unseen = [goal.object_id for goal in episode.goals if with_views and not goal.view_points]
         if unseen:
             yield "no view points", f"object {unseen[0]}"
+    lost = sum(
+        len(sequence(extra.get("view_points"))) - len(goal.view_points)
+        for extra, goal in zip(_extras(episode), episode.goals, strict=False)
+    )
+    if lost > 0:
+        yield "view points on another floor", f"{lost} view points"
     ious = [mapping(view).get("iou") for goal in _extras(episode) for view in sequence(goal.get("view_points"))]
     worst = max((iou for iou in ious if isinstance(iou, (int, float))), default=0.0)
     if worst > 1:

@@ -15,6 +15,10 @@ STEP_M = 1.5
 """Height above or below the floor at which a place to stand belongs to another one; floors are 2.2 m apart or more."""
 
 
+STOREY_M = 2.5
+"""Height above the floor of whoever sees it that no object of a room has."""
+
+
 def stands_on_floor(z_m: float, floor_z_m: float) -> bool:
     """Whether a place to stand is on the floor."""
     return abs(z_m - floor_z_m) <= STEP_M

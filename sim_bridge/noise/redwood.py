@@ -8,6 +8,7 @@ of its unit and is rounded to eighths of it. What is 10 m away or farther is not
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -91,7 +92,9 @@ class RedwoodNoise(DepthNoise):
 def read_table(path: Path) -> NDArray[np.float32]:
     """The distortion table, float32 (rows, columns, depths). Raises ``ConfigError``."""
     try:
-        numbers = np.loadtxt(path, comments="%", skiprows=5, dtype=np.float64).ravel()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # an empty file is an error below
+            numbers = np.loadtxt(path, comments="%", skiprows=5, dtype=np.float64).ravel()
     except (OSError, ValueError) as error:
         raise ConfigError(
             f"noise model redwood: distortion: {path}: {error}", "name the authors' dist-model.txt"

@@ -15,19 +15,20 @@ from rich.text import Text
 
 from robot_runtime.metrics.measures import COMMON, MetricDefinition, definition, definitions
 from robot_runtime.metrics.step_times import PhaseTime
+from robot_runtime.recording.verdict_files import SUFFIX
 from robot_runtime.scoring.failure_causes import cause_text
 from robot_runtime.scoring.groups import GroupSummary, grouped, metric_interval, summarize_groups
 from robot_runtime.scoring.judged_success import JudgedSuccess, judge_text, judged_successes
 from robot_runtime.scoring.statistics.agreement import agreement_lines
 from robot_runtime.scoring.statistics.intervals import CONFIDENCE, Interval
-from robot_runtime.scoring.summary import Cluster, EpisodeScore
+from robot_runtime.scoring.summary import Cluster, EpisodeScore, named
 from robot_runtime.verdicts import success_by_person
 
 _LISTED = 30
 """Logs without a score that are listed; the JSON lists all."""
 
-REFERENCE = "_reference"
-"""End of the names of choices that name what a path is compared with."""
+REFERENCES = ("_reference", "_vocabulary")
+"""Ends of the names of choices that name what a path or answer is compared with."""
 
 FEW_EPISODES = 10
 FEW_CLUSTERS = 20
@@ -87,12 +88,12 @@ def _positions(scores: Sequence[EpisodeScore]) -> list[Text]:
 
 
 def reference_lines(scores: Sequence[EpisodeScore]) -> list[str]:
-    """The references that metrics of paths are measured against, with the number of episodes that have each."""
+    """The references that paths and answers are compared with, with the number of episodes that have each."""
     counts = Counter(
         (name, str(value))
         for score in scores
         for name, value in score.choices.items()
-        if name.endswith(REFERENCE) and score.scorable
+        if name.endswith(REFERENCES) and score.scorable
     )
     named = [(name.replace("_", " "), value, count) for (name, value), count in counts.items()]
     return [f"{name}: {value} ({count} of {len(scores)} episodes)" for name, value, count in named]
@@ -167,8 +168,10 @@ def _verdict_authors(scores: Sequence[EpisodeScore]) -> list[Text]:
 
 
 def verdict_lines(scores: Sequence[EpisodeScore]) -> list[str]:
-    """Corrected success of judges with known errors, strict and lenient success, and how far people agree."""
-    lines = []
+    """Verdicts without a log, corrected success of judges with known errors, strict and lenient success, agreement."""
+    files = {path for folder in {score.path.parent for score in scores} for path in folder.glob(f"*{SUFFIX}")}
+    alone = sorted(path for path in files if not path.with_name(f"{path.name.removesuffix(SUFFIX)}.mcap").exists())
+    lines = [f"verdicts without a log, not counted: {named(alone)}"] if alone else []
     for key, members in grouped(scores).items():
         lines += [f"{key.task} · {key.agent or 'no agent'}: {_judged(one)}" for one in judged_successes(members)]
         scored = [(one.views, bool(one.metrics["success"])) for one in members if one.scorable]

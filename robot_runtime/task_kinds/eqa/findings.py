@@ -8,6 +8,7 @@ from typing import ClassVar
 from typing_extensions import override
 
 from robot_runtime.datasets.findings import Findings, Problem, mapping, sequence
+from robot_runtime.datasets.habitat_common import from_habitat
 from robot_runtime.task_kinds.eqa.task import Inquiry
 from robot_runtime.tasks.episode import Episode
 
@@ -16,7 +17,9 @@ class QuestionFindings(Findings):
     """Findings about episodes with questions."""
 
     checks: ClassVar[Mapping[str, str]] = {
+        "no answer vocabulary": "its file lists no answers: a rank is among the answers that have scores",
         "answer not in vocabulary": "its answer is not among the file's answers",
+        "answer token of another word": "its answer's token is another word of the file's answers",
     }
     rank = 20
 
@@ -25,5 +28,9 @@ class QuestionFindings(Findings):
         question = Inquiry.of(episode).question
         if question is not None:
             words = sequence(mapping(mapping(episode.info.get("dataset")).get("answer_vocab")).get("word_list"))
+            if not words and from_habitat(episode):
+                yield "no answer vocabulary", "answer_vocab has no word_list"
             if words and question.answer not in words:
                 yield "answer not in vocabulary", question.answer
+            elif words and question.answer_token not in (None, words.index(question.answer)):
+                yield "answer token of another word", f"{question.answer_token} for {question.answer!r}"

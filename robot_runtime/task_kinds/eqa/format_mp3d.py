@@ -114,9 +114,10 @@ def _episode(record: EpisodeRecord, rest: Mapping[str, Any], path: Path, index: 
 
 def _goal(record: GoalRecord, where: str) -> Goal:
     object_id = record.get("object_id")
-    states = enumerate(record.get("view_points") or ())
-    poses = [habitat_common.agent_pose(state, f"{where}.{number}.rotation".__str__) for number, state in states]
-    return Goal(*habitat_common.to_ros(record["position"]), None if object_id is None else str(object_id), tuple(poses))
+    x_m, y_m, z_m = habitat_common.to_ros(record["position"])
+    states = record.get("view_points") or ()
+    poses = habitat_common.agent_poses(states, z_m, lambda number: f"{where}.{number}.rotation")
+    return Goal(x_m, y_m, z_m, None if object_id is None else str(object_id), poses)
 
 
 def _question(record: QuestionRecord) -> Question:

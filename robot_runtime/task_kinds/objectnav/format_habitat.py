@@ -7,6 +7,7 @@ The document's ``goals_by_category`` has the key ``<file name of scene_id>_<obje
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -160,14 +161,11 @@ def _goal_set(records: Sequence[GoalRecord], where: str) -> _GoalSet:
     """Goals and their other fields; shared by all episodes of a scene and category."""
     goals = []
     for index, record in enumerate(records):
-        poses = tuple(
-            habitat_common.agent_pose(
-                view["agent_state"], f"{where}: goal {index}: view point {number}: field 'rotation'".__str__
-            )
-            for number, view in enumerate(record["view_points"])
-        )
         object_id = record["object_id"]
         x_m, y_m, z_m = habitat_common.to_ros(record["position"])
+        states = [view["agent_state"] for view in record["view_points"]]
+        place = partial("{}: goal {}: view point {}: field 'rotation'".format, where, index)
+        poses = habitat_common.agent_poses(states, z_m, place)
         goals.append(Goal(x_m, y_m, z_m, None if object_id is None else str(object_id), poses))
     return tuple(goals), [habitat_common.unmodeled(record, ("position",)) for record in records]
 

@@ -298,7 +298,7 @@ def test_any_pointnav_episode_survives_writing_and_reading(
 
 
 VIEWED_GOALS = st.builds(
-    Goal, METRES, METRES, METRES, object_id=TEXTS, view_points=st.lists(POSES, max_size=3).map(tuple)
+    Goal, METRES, METRES, st.floats(0, 2.4), object_id=TEXTS, view_points=st.lists(POSES, max_size=3).map(tuple)
 )
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from robot_runtime.campaign.plan import parse_plan
 from robot_runtime.common import config, quantities
 from robot_runtime.errors import ConfigError, RuntimeFault
 from robot_runtime.robots.action_errors import ActionError
@@ -45,6 +46,13 @@ PLAUSIBLE = {
 }
 """Numbers that are as plausible after the slip: class, field, and number."""
 
+PLAN = {
+    **{"name": "mine", "task": "objectnav_robothor2021", "scenes": {"*": "arena"}, "episodes": "e.json.gz"},
+    "policies": {name: {"commitment": "0" * 64, "server": f"ws://{name}:8000"} for name in ("P1", "P2")},
+    **{"robots": [{"robot": "sim"}], "order": {"seed": 1}},
+}
+"""What a plan adds to each preset of campaigns."""
+
 Path = tuple[int | str, ...]
 
 
@@ -65,6 +73,8 @@ def documents() -> dict[str, tuple[type, Any]]:
         load_task(name)
     for _, path in config.presets("mounts"):
         load_mount(path)
+    for name, _ in config.presets("campaigns"):
+        parse_plan({"preset": name, **PLAN}, name)
     context = RobotContext(load_scene("apartment"), load_task("pointnav_quick").camera, 0)
     robots = [(name, DeviceOverrides()) for name, _ in config.presets("robots")]
     robots += [("fake", DeviceOverrides(camera=name)) for name, _ in config.presets("cameras")]
