@@ -182,7 +182,7 @@ def fit_contact(
             f"{MIN_CONTACTS} are needed"
         )
     elif abs(total) < DECISIVE_NATS:
-        reason = f"{len(contacts)} contacts do not agree whether it stops or slides ({total:+.1f} nats)"
+        reason = f"{len(contacts)} contacts do not agree whether it stops or slides (log likelihood {total:+.1f})"
     else:
         behaviour = "slide" if total > 0 else "stop"
     return ContactFit(behaviour, reason, tuple(contacts), total, felt, shortfall_m, travel_m, radius_m)

@@ -158,7 +158,7 @@ def likelihood(fit: RobotFit) -> Figure:
     axis.set_xlim(min(-1.0, *(rival.gain.low for rival in rivals)), None)
     axis.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axis.set_yticks(range(len(rivals)), [rival.name for rival in rivals])
-    axis.set_xlabel("gain of the fitted model, nats per held-out action (linear up to 1)")
+    axis.set_xlabel("gain of the fitted model in log likelihood per held-out action (linear up to 1)")
     axis.grid(alpha=0.25, axis="x")
     return figure
 
@@ -176,7 +176,7 @@ def contacts(fit: RobotFit) -> Figure:
     dots = plane.scatter(
         -side * ends_mm[:, 1], ends_mm[:, 0], c=ratios, cmap="coolwarm", vmin=-far, vmax=far, s=16, edgecolor="none"
     )
-    figure.colorbar(dots, ax=plane, label="slides over stops, nats")
+    figure.colorbar(dots, ax=plane, label="log likelihood, sliding over stopping")
     plane.axhline(1e3 * fit.selection.size.forward_m, color="tab:gray", linewidth=0.8, linestyle="--")
     plane.plot(0, 0, "k^", markersize=8)
     way_mm = 1e3 * fit.selection.size.forward_m
@@ -187,7 +187,9 @@ def contacts(fit: RobotFit) -> Figure:
     bars.axvline(0, color="black", linewidth=0.8)
     verdict = fit.contact.behaviour or "not known"
     bars.set(
-        xlabel="slides over stops, nats", ylabel="contacts", title=f"sum {fit.contact.log_ratio:+.0f} nats: {verdict}"
+        xlabel="log likelihood, sliding over stopping",
+        ylabel="contacts",
+        title=f"sum {fit.contact.log_ratio:+.0f}: {verdict}",
     )
     return figure
 

@@ -89,7 +89,8 @@ def _contact(fit: RobotFit) -> Iterator[Setting]:
     if contact.behaviour is None:
         yield Setting("at a wall", "not known", "contact.behaviour", None, contact.reason)
     else:
-        ratio = f"{contact.log_ratio:+.0f} nats for sliding by {contact.telling} of {len(contact.contacts)} contacts"
+        of = f"{contact.telling} of {len(contact.contacts)} contacts"
+        ratio = f"log likelihood {contact.log_ratio:+.0f} for sliding by {of}"
         yield Setting("at a wall", f"{contact.behaviour}s: {ratio}", "contact.behaviour", contact.behaviour)
     if contact.travel_m is not None:
         yield Setting("travel after touch", text(contact.travel_m, "mm", 1, 1e3))

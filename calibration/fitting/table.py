@@ -97,12 +97,12 @@ def _rivals(fit: RobotFit) -> RenderableType:
     validation = fit.validation
     if validation.nats is None:
         return Text(f"fitted and published models compared: {validation.reason}")
-    title = f"held-out actions: {validation.nats:.2f} nats each by the fitted model, of {validation.actions}"
+    title = f"fitted model, {validation.actions} held-out actions: log likelihood {validation.nats:.2f} each"
     shown = Table(title=title, title_justify="left", box=None)
     shown.add_column("published", no_wrap=True)
-    for heading in ("nats", "the fitted gains"):
+    for heading in ("likelihood", "fitted gains"):
         shown.add_column(heading, justify="right", no_wrap=True)
-    shown.add_column("it is", no_wrap=True)
+    shown.add_column("the fitted model is", no_wrap=True)
     for rival in validation.rivals:
         digits = 2 if abs(rival.gain.mean) < 10 else 1
         gain = text(rival.gain, digits=digits)

@@ -60,7 +60,7 @@ def write_plot(path: Path, tuning: Tuning) -> None:
 def _draw_likelihoods(axes: Axes, shown: Sequence[Candidate]) -> None:
     """Draw a bar for the sum and a mark for each part; a logarithmic axis cannot stack them."""
     best = shown[0].parts
-    axes.set_title("how much less likely the robot's logs are than under the best, nats", fontsize=9, loc="left")
+    axes.set_title("log likelihood of the robot's logs, below the best setting's", fontsize=9, loc="left")
     totals = [best.total - candidate.parts.total for candidate in shown]
     axes.barh(range(len(shown)), totals, color=_SUM, height=0.62, label="sum")
     for row, candidate in enumerate(shown):

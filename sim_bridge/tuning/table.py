@@ -26,7 +26,7 @@ def table(tuning: Tuning) -> Group:
         parts += [_correlations(ranked), Text()]
     parts += [Text(line) for line in verdict(tuning)]
     interval = f"[ ] is a {CONFIDENCE:.0%} interval"
-    parts.append(Text(f"nats: natural logarithm of a ratio of likelihoods; {interval} over episodes", style="dim"))
+    parts.append(Text(f"log likelihood: natural, less the best setting's; {interval} over episodes", style="dim"))
     reasons = Counter(reason for candidate in ranked for reason in _missing_reasons(candidate))
     failed = sum((Counter(candidate.failed) for candidate in ranked), Counter[str]())
     for reason, count in reasons.items():
@@ -79,7 +79,7 @@ def _likelihoods(tuning: Tuning, ranked: list[Candidate]) -> Table:
     rows = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), title=f"How well settings explain {logs}")
     rows.title_justify, rows.title_style = "left", "bold"
     rows.add_column("setting", min_width=20)
-    rows.add_column("nats behind", justify="right", no_wrap=True)
+    rows.add_column("log likelihood", justify="right", no_wrap=True)
     best = ranked[0].parts
     off = {candidate.name: _less(candidate.parts, best) for candidate in ranked}
     telling = [name for name in PARTS if any(each[name] for each in off.values())]
