@@ -19,6 +19,7 @@ from robot_runtime.recording import json_records
 from robot_runtime.records import StepRecord
 from robot_runtime.robots.loader import read_robot_file
 from robot_runtime.scoring.report.rendering import render
+from robot_runtime.scoring.sim_to_real.side_by_side import row_name
 from sim_bridge.replay import tables
 from sim_bridge.replay.backends.mujoco import RECORDED
 from sim_bridge.replay.log_replay import ReplayCache, replay_log
@@ -187,6 +188,6 @@ def _index(summaries: Sequence[ReplaySummary], options: ReplayOptions) -> str:
         into=options.into,
         headings=tables.HEADINGS,
         medians=tables.medians(replayed),
-        replayed=[(summary, tables.cells(summary)) for summary in replayed],
+        replayed=[(summary, row_name(Path(summary.log)), tables.cells(summary)) for summary in replayed],
         failed=[summary for summary in summaries if summary.reason],
     )

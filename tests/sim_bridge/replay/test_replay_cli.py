@@ -94,6 +94,7 @@ def test_many_are_a_line_each_and_go_on_where_they_were_ended(logs: list[Path], 
     index = (out / "index.html").read_text()
     assert all(f'href="{log.stem}.html"' in index for log in logs)
     assert "is not a log" in index
+    assert all(f"logs/{log.stem}" in page for log in logs for page in (said, index)), "named by folder and log"
     written = {file.name: file.stat().st_mtime_ns for file in out.glob("0*")}
     shutil.copyfile(logs[1], folder / "broken.mcap")  # mended
     assert run(*arguments)[0] == 0
