@@ -12,8 +12,9 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -36,6 +37,9 @@ START, OVERLAY = "start.png", "overlay.png"
 
 MAX_BYTES = 1 << 25
 """Largest ledger that is read: some 3,000 runs. Parsed, 32 MB may take hundreds."""
+
+MAX_PARTS = 1 << 20
+"""Lists, objects and their parts in a line that is read: empty ones take twenty times as much memory as text."""
 
 CLOCK_TOLERANCE_S = 2.0
 """Largest step back of the computer's clock between two lines: time servers correct less than that."""
@@ -225,7 +229,9 @@ def parse_ledger(path: Path, data: bytes) -> tuple[list[Entry], Chain]:
 
 
 def parse_line(raw: bytes) -> Entry | None:
-    """A line's content, its fields unchecked; None for what is not JSON, or has NaN or repeated keys."""
+    """A line's content, its fields unchecked; None for what is not JSON, has NaN, repeated keys, or too many parts."""
+    if sum(map(raw.count, (b",", b"[", b"{"))) > MAX_PARTS:
+        return None
     try:
         content = json.loads(raw, parse_constant=_refuse, object_pairs_hook=unique_keys)
         number, kind = content["n"], content["kind"]
@@ -252,6 +258,17 @@ def read_ledger(folder: Path) -> list[Entry]:
         raise ConfigError(f"no campaign in {folder}", "give the folder in which a campaign was run, or its plan")
     data = read_bytes(path)
     return parse_ledger(path, data[: data.rfind(b"\n") + 1])[0]
+
+
+def read_heads(texts: Iterable[str]) -> dict[int, str]:
+    """Heads as ``LINE:HEAD``, where LINE counts from 0 as in the ledger's ``n``. Raises ``ConfigError``."""
+    heads = {}
+    for text in texts:
+        number, colon, head = text.partition(":")
+        if not (colon and number.isdecimal() and re.fullmatch(r"[0-9a-f]{64}", head)):
+            raise ConfigError(f"{text!r} is not a head", "write it as LINE:HEAD, as the hook posted it")
+        heads[int(number)] = head
+    return heads
 
 
 def take_lock(file: int | IO[Any], limit_s: float) -> bool:

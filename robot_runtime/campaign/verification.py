@@ -9,7 +9,7 @@ kept (the plan's hook posts them).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -42,6 +42,9 @@ from robot_runtime.common.version import VERSION
 from robot_runtime.errors import ConfigError, RuntimeFault
 from robot_runtime.recording.chain import Chain, stated_digest
 from robot_runtime.recording.log_files import LEDGER_FILE
+
+MAX_FINDINGS = 1000
+"""Findings after which no more lines of a ledger are looked at."""
 
 _SIGNATURE = re.compile(rb',"signature":"([0-9a-f]*)"(,"chain":"[0-9a-f]{64}")?\}\Z')
 
@@ -105,6 +108,8 @@ class Verification:
         if self.plan.signer:
             self._check_signatures()
         for entry in self._entries:
+            if self._gives_up(f"line {entry.n + 1}"):
+                break
             self._replay(entry)
         self._check_end()
         self._logs.check_files(self._told)
@@ -195,6 +200,13 @@ class Verification:
     def _find(self, what: What, where: str, detail: str) -> None:
         self.findings.append(Finding(what, where, detail))
 
+    def _gives_up(self, where: str) -> bool:
+        """Whether there are too many findings to look at a line and those after it, which is the last finding."""
+        if len(self.findings) < MAX_FINDINGS:
+            return False
+        self._find("changed", where, "is not looked at, nor is anything after it: too many findings")
+        return True
+
     # --- the ledger -------------------------------------------------------------------------------------------------
 
     def _read_ledger(self) -> list[Entry]:
@@ -209,6 +221,8 @@ class Verification:
         chain = Chain()
         for number, raw in enumerate(data[: data.rfind(b"\n") + 1].split(b"\n")[:-1]):
             where = f"line {number + 1}"
+            if self._gives_up(where):
+                break
             entry = parse_line(raw)
             try:
                 if entry is None:
@@ -295,12 +309,11 @@ class Verification:
 
     def _check_heads(self) -> None:
         for number, head in sorted(self._heads.items()):
+            where = f"line {number + 1}"
             if number >= len(self._entries):
-                self._find("left out", f"line {number + 1}", "was seen by others and is not there")
+                self._find("left out", where, "was seen by others and is not there")
             elif stated_digest(self._entries[number].raw) != head:
-                self._find(
-                    "changed", f"line {number + 1}", "is not what others have seen: it or a line before was altered"
-                )
+                self._find("changed", where, "is not what others have seen: it or a line before was altered")
 
     def _check_signatures(self) -> None:
         before = ""
@@ -341,8 +354,7 @@ class Verification:
             elif entry.kind == "closed":
                 self._check_closed(entry, where)
             elif entry.kind == "unblinded":
-                problems = check_commitments(self.plan, sealed_policies(entry["policies"], where))
-                for problem in problems:
+                for problem in check_commitments(self.plan, sealed_policies(entry["policies"], where)):
                     self._find("identity", where, problem)
             self._told.add(entry)
             self.state.add(proved)
@@ -382,9 +394,8 @@ class Verification:
         attempt = self._told.attempts[entry["attempt"]]
         if attempt.ended is None or self.plan.counting.repeated([entry["what"]]) is None:
             return
-        text = (
-            f"{entry['what']} of {attempt.name} was reported after its end, by {entry['by']}, and makes it be run again"
-        )
+        what = f"{entry['what']} of {attempt.name}"
+        text = f"{what} was reported after its end, by {entry['by']}, and makes it be run again"
         if self._told.rules < RULES:
             self.notes.append(f"{where}: {text}")
         else:
@@ -428,14 +439,3 @@ class Verification:
         self.notes += differing
         for number in self.state.given_up:
             self.notes.append(f"start {number} was given up: {self.state.progress(number).given_up}")
-
-
-def read_heads(texts: Iterable[str]) -> dict[int, str]:
-    """Heads as ``LINE:HEAD``, where LINE counts from 0 as in the ledger's ``n``. Raises ``ConfigError``."""
-    heads = {}
-    for text in texts:
-        number, colon, head = text.partition(":")
-        if not (colon and number.isdecimal() and re.fullmatch(r"[0-9a-f]{64}", head)):
-            raise ConfigError(f"{text!r} is not a head", "write it as LINE:HEAD, as the hook posted it")
-        heads[int(number)] = head
-    return heads

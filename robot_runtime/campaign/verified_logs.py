@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -221,12 +222,11 @@ class LogCheck:
             self._find("changed", where, f"the plan has no robot {number}")
             return
         planned = self._plan.robots[number]
-        try:
-            named = read_robot_file(planned.robot)[1].name
-        except ConfigError:  # a file of the laboratory: what it held is in the contents
-            named = header.robot
-        if not planned.robot.endswith((".yaml", ".yml")) and named != header.robot:
-            self._find("identity", where, f"is of robot {header.robot!r}, the plan names {planned.robot!r}: {named!r}")
+        if not planned.robot.endswith((".yaml", ".yml")):  # else a file of the laboratory: the contents hold it
+            with suppress(ConfigError):
+                if (named := read_robot_file(planned.robot)[1].name) != header.robot:
+                    words = f"is of robot {header.robot!r}, the plan names {planned.robot!r}: {named!r}"
+                    self._find("identity", where, words)
         if self._contents is None:
             return
         if number >= len(self._contents.robots):

@@ -29,6 +29,9 @@ from robot_runtime.errors import RecordingError
 MAX_CHUNK_BYTES = 1 << 27
 """Of an unpacked chunk: a step with images of 3840x2160 pixels takes half of it."""
 
+MAX_RECORD_BYTES = MAX_CHUNK_BYTES + (1 << 20)
+"""Of a record as it is in the file: what does not shrink becomes a little larger by its compression."""
+
 MAX_CHUNK_RECORDS = 1 << 18
 
 _RECORD_HEADER = struct.Struct("<BQ")
@@ -109,7 +112,10 @@ class LogFile:
         self._file.close()
 
     def content(self, span: Span) -> bytes:
-        """The content of a record."""
+        """The content of a record. Raises ``Damaged``: it has more than ``MAX_RECORD_BYTES``."""
+        if span.length > MAX_RECORD_BYTES:
+            where = f"{self.path}: the record at byte {span.offset}"
+            raise Damaged(f"{where} has {span.length} bytes, at most {MAX_RECORD_BYTES} are read", _REMEDY)
         return self._read(span.offset, span.length)
 
     def record(self, span: Span, kind: Callable[[ReadDataStream], R]) -> R:

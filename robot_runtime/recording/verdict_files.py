@@ -23,6 +23,8 @@ from robot_runtime.tasks.registry import KINDS, kind_of
 from robot_runtime.verdicts import EpisodeVerdict, Judge, RunIdentity, Verdict, Verdicts
 
 SUFFIX = ".evidence.yaml"
+MAX_BYTES = 1 << 20
+"""Of a file of verdicts: parsed, a page of lists takes hundreds of times as much memory."""
 
 
 def verdicts_path(log: Path) -> Path:
@@ -39,6 +41,10 @@ def read_verdicts(log: Path, header: EpisodeHeader) -> Verdicts:
     path, run = verdicts_path(log), RunIdentity.of(header)
     if not path.exists():
         return Verdicts(1, run)
+    if not path.is_file() or path.stat().st_size > MAX_BYTES:  # opening a pipe would block
+        raise RecordingError(
+            f"{path}: is not a file of at most {MAX_BYTES >> 20} MB", "put the verdicts there that a person gave"
+        )
     try:
         verdicts = config.load(path, Verdicts)
     except ConfigError as error:

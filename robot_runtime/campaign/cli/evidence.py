@@ -121,9 +121,10 @@ def verify(
         robot-runtime campaign verify copy --plan published.yaml --json result.json
     """
     from robot_runtime.campaign.contents import read_published
+    from robot_runtime.campaign.ledger import read_heads
     from robot_runtime.campaign.opening import located
     from robot_runtime.campaign.outcomes import sentence
-    from robot_runtime.campaign.verification import Verification, read_heads
+    from robot_runtime.campaign.verification import Verification
     from robot_runtime.common.console import console
     from robot_runtime.errors import RecordingError
     from robot_runtime.recording.json_records import write_json

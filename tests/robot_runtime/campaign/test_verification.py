@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from robot_runtime.campaign.ledger import read_heads
 from robot_runtime.campaign.opening import open_campaign
 from robot_runtime.campaign.plan import load_plan
 from robot_runtime.campaign.robot_process import RunRequest
 from robot_runtime.campaign.runner import Runner
 from robot_runtime.campaign.signing import create_key, signer
-from robot_runtime.campaign.verification import Verification, read_heads
+from robot_runtime.campaign.verification import Verification
 from robot_runtime.errors import ConfigError
 from tests.benchmarks.runtime.campaign_conditions import CONDITIONS
 from tests.benchmarks.runtime.campaign_frauds import FRAUDS, Fraud, is_found
