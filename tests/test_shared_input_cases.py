@@ -103,7 +103,7 @@ ROBOTS = {
     "r_robots/ms.yaml": r"'camera.latency_s': 30 s is not .*\(line 4\).*0\.03 if 30 is in milliseconds",
     "r_robots/multidoc.yaml": r"line 3 begins a second document.*remove that line, or split the file there",
     "r_robots/nbsp.yaml": r"line 4: .* has the invisible character U\+00A0.*replace it by a plain space",
-    "r_robots/noname.yaml": r"'name': Field required.*it is text",
+    "r_robots/noname.yaml": r"'name': Field required.*name is text",
     "r_robots/octal.yaml": r"line 4, column 23 .*the number 010 means 8.*in decimal without leading zeros",
     "r_robots/oldkey.yaml": r"'camera.noise': there is no such field \(line 4\).*did you mean 'depth_noise'\?",
     "r_robots/onoff.yaml": r"'contact.behaviour': Input should be 'stop' or 'slide' \(found False\) \(line 4\)",

@@ -12,11 +12,11 @@ from robot_runtime.campaign.counting import Kind, kind_of
 from robot_runtime.campaign.plan import Plan
 from robot_runtime.common import config
 from robot_runtime.errors import RecordingError, RuntimeFault
+from robot_runtime.metrics.measures import definitions
 from robot_runtime.metrics.settings import Rules
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.scoring.summary import Maps, score_log
 
-METRICS = ("success", "spl", "soft_spl", "distance_to_goal", "collisions", "steps", "path_length_m", "shortest_path_m")
 RULES = Rules(policy_faults="failure", verdicts="ignore")
 """Rules of scoring: verdicts are counted afterwards, by judge, see :mod:`robot_runtime.campaign.outcomes`."""
 
@@ -29,7 +29,7 @@ class Facts:
         end: reason of the end; None for a log without an end.
         detail: description of the end.
         kind: kind of the intervention or fault that ended it or precluded it; None for none.
-        metrics: metrics by name, those of :data:`METRICS`; empty if the log cannot be scored. None where not finite.
+        metrics: metrics by name, those of a single episode; empty if the log cannot be scored. None where not finite.
         placement_m: error of the start; None if no source measured it.
         placement_deg: error of the start's heading; None if no source measured it.
         x_m, y_m: position of the start in ``map``, where it was measured.
@@ -91,7 +91,8 @@ def facts_of(
         if on_impossible is not None:
             for note in score.impossible:
                 on_impossible(note)
-        metrics = {name: finite(score.metrics.get(name)) for name in METRICS}
+        defined = definitions(score.metrics).values()
+        metrics = {one.name: finite(score.metrics[one.name]) for one in defined if not one.summary_only}
         limit, count = plan.limits.contacts, metrics["collisions"]
         over = facts.kind is None and limit is not None and count is not None and count >= limit
         return replace(facts, kind="contact_limit" if over else facts.kind, metrics=metrics)

@@ -15,12 +15,12 @@ from typing import Any
 
 from markupsafe import Markup
 
-from robot_runtime.campaign.facts import METRICS
 from robot_runtime.campaign.outcomes import VIEWS, Answer, RunningAnswer, answer, sentence, value, values
 from robot_runtime.campaign.state import Attempt, State
 from robot_runtime.campaign.verification import Verification
 from robot_runtime.common.yaml_text import dump_yaml
 from robot_runtime.errors import ConfigError, RecordingError, writing
+from robot_runtime.metrics.measures import definitions
 from robot_runtime.metrics.settings import Rules
 from robot_runtime.scoring.failure_causes import FailureCause, cause_text
 from robot_runtime.scoring.report.charts import Chart
@@ -96,7 +96,9 @@ def _csv(state: State) -> str:
     """A row per attempt."""
     text = io.StringIO()
     conditions = ("placement_m", "placement_deg", "battery", "battery_end", "light", "duration_s")
-    head = ["start", "episode", "policy", "attempt", "robot", "counts", "kinds", *VIEWS, *METRICS, *conditions, "log"]
+    of_runs = [attempt.facts.metrics for attempt in state.attempts.values() if attempt.facts is not None]
+    names = list(definitions(name for metrics in of_runs for name in metrics))
+    head = ["start", "episode", "policy", "attempt", "robot", "counts", "kinds", *VIEWS, *names, *conditions, "log"]
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(head)
     for attempt in state.attempts.values():
@@ -107,7 +109,7 @@ def _csv(state: State) -> str:
         row: list[Any] = [attempt.start, state.starts[attempt.start].episode.id, attempt.policy, attempt.name]
         row += [attempt.robot, counts, " ".join(attempt.kinds)]
         row += [value(state, attempt, view) if counts else None for view in VIEWS]
-        row += [metrics.get(name) for name in METRICS]
+        row += [metrics.get(name) for name in names]
         row += [None if facts is None else getattr(facts, name) for name in conditions]
         row += [None if attempt.ended is None else attempt.ended["log"]]
         writer.writerow(row)

@@ -6,9 +6,11 @@ import math
 import queue
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typing_extensions import override
 
 from robot_runtime.cli_options import options
 from robot_runtime.cli_options.option_groups import grouped_options
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from robot_runtime.actions.discrete import Displacement, Magnitudes
     from robot_runtime.hal import Robot
     from robot_runtime.records import ActionResult
+    from robot_runtime.robots.loader import DeviceOverrides
 
 BACKWARD = ("s", "down")
 END = "f"
@@ -29,10 +32,20 @@ def register(groups: dict[str, typer.Typer]) -> None:
     groups["root"].command("jog")(jog)
 
 
+@dataclass(frozen=True)
+class JoggedRobot(options.RobotOption):
+    """A robot of which only base and head are connected."""
+
+    @property
+    @override
+    def parts(self) -> DeviceOverrides:
+        return replace(super().parts, base_and_head=True)
+
+
 @grouped_options
 def jog(
     *,
-    robot: options.RobotOption,
+    robot: JoggedRobot,
     scene: options.Scene = "apartment",
     step_m: Annotated[float, typer.Option(min=0.01, max=0.5, help="Length of a step.")] = 0.1,
     turn_deg: Annotated[float, typer.Option(min=1, max=90, help="Angle of a turn.")] = 15.0,
@@ -44,7 +57,7 @@ def jog(
     """Move the robot by keys: one press, one motion, within its limits and stopped by contact.
 
     Keys that are pressed during a motion do nothing, so the robot never moves after the hand has left the keyboard.
-    The space bar is the emergency stop.
+    The space bar is the emergency stop. No camera is needed, and no localizer.
 
     Examples:
         robot-runtime jog --robot my_robot.yaml

@@ -60,6 +60,9 @@ class FieldError(ConfigError):
         return type(self), (self.where, self.place, self.problem, self.remedy)
 
 
+_MISSING = ("missing", "missing_argument")
+
+
 def parse(data: Any, cls: type[T], where: str, recorded: bool = False) -> T:
     """``data``, of mappings, sequences, strings and numbers, as an instance of the dataclass ``cls``.
 
@@ -97,6 +100,9 @@ def parse(data: Any, cls: type[T], where: str, recorded: bool = False) -> T:
         place += field_errors.named_field(cls, place, message) if is_check else []
         field = f"{'.'.join(map(str, place))!r:.200} there" if place else "the document"
         remedy = f"correct {field}{field_errors.expectation(cls, place) if place or not is_check else ' as it says'}"
+        if problem["type"] in _MISSING:
+            beside = [_place(e["loc"], cast(Hashable, cls)) for e in error.errors() if e["type"] in _MISSING]
+            remedy = field_errors.missing_block(cls, [other for other in beside if other[:-1] == place[:-1]])
         raise FieldError(where, place, f"{message:.1000}", remedy) from error
     impossible = None if recorded else quantities.problem(document)
     if impossible is not None:

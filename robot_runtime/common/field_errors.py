@@ -46,6 +46,14 @@ def expectation(cls: Any, place: Place) -> str:
     return f": it is {words}" + (f", for example `{name}: {example}`" if example else "")
 
 
+def missing_block(cls: Any, places: Sequence[Place]) -> str:
+    """The fields of one mapping that are missing, as lines to add to it."""
+    under = ".".join(map(str, places[0][:-1]))
+    lines = [f"{place[-1]}: {_described(_field(cls, place)[0], str(place[-1]))[1] or '{...}'}" for place in places]
+    words = ", ".join(f"{place[-1]} is {_described(_field(cls, place)[0], str(place[-1]))[0]}" for place in places)
+    return "\n".join([f"add what is missing{f' under {under!r}' if under else ''} ({words}):", *lines])
+
+
 def named_field(cls: Any, place: Place, message: str) -> list[str]:
     """The field of the mapping at a place that a check of the mapping as a whole names: first, or in quotes."""
     fields = [field for part in _options(_field(cls, place)[0]) for field in _fields(part)]

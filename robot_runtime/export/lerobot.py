@@ -183,6 +183,7 @@ class _Writer:
             "data_path": f"data/{_FILE}.parquet",
             "video_path": None,
             "features": self._features(),
+            "action_classes": list(ACTIONS),
         }
         (meta / "info.json").write_text(json.dumps(info, indent=2), encoding="utf-8")
 
@@ -214,7 +215,7 @@ class _Writer:
         }
         if self._depth:
             features[_DEPTH] = {"dtype": "float32", "shape": [height, width], "names": ["height", "width"]}
-        features["action"] = {"dtype": "int64", "shape": [1], "names": list(ACTIONS)}
+        features["action"] = {"dtype": "int64", "shape": [1], "names": ["action"]}
         features |= {name: {"dtype": "bool", **one} for name in ("next.contact", "next.done")}
         features["timestamp"] = {"dtype": "float32", **one}
         features |= {

@@ -126,6 +126,14 @@ class MissingCamera(_ConnectedFlag, Camera):
         raise self._missing()
 
 
+class UnusedCamera(MissingCamera):
+    """The camera of a robot of which only base and head are used: it connects, and delivers nothing."""
+
+    @override
+    def connect(self) -> None:
+        self._connected = True
+
+
 class HistoryLocalizer(_ConnectedFlag, BufferedLocalizer):
     """A localizer over a history of poses that another device fills, for instance a base its odometry.
 

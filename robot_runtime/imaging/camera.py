@@ -315,9 +315,14 @@ def source_camera(source: RgbdSource, robot: Robot, context: RobotContext, optio
 
     Raises:
         ConfigError: there is no such mount, or the modes, as far as they are known yet, fill too little of the training
-            camera's image.
+            camera's image; or ``options`` are not read yet.
         CalibrationError: the mount is another robot's, too old or altered.
     """
+    if not isinstance(options, ImagingOptions):
+        raise ConfigError(
+            f"{source.name}: the options of imaging are a {type(options).__name__}, not ImagingOptions",
+            "pass ImagingOptions(), or config.parse(dict(options), ImagingOptions, where)",
+        )
     trained = context.camera
     mount = mount_of(robot, options)
     target = robot.camera.info.intrinsics if trained is None else trained.intrinsics

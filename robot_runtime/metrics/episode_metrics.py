@@ -16,8 +16,7 @@ from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import RecordingError, UnreachableGoal
 from robot_runtime.metrics.functional.collisions import collisions
 from robot_runtime.metrics.functional.path import path_length
-from robot_runtime.metrics.functional.spl import soft_spl, spl
-from robot_runtime.metrics.measures import COMMON, Measures, Run, measures_of
+from robot_runtime.metrics.measures import Measures, Run, common_metrics, measures_of
 from robot_runtime.metrics.settings import Metrics, Rules
 from robot_runtime.metrics.step_times import Latency
 from robot_runtime.records import EndReason, EpisodeEnd, EpisodeHeader, StepRecord, Subscriber
@@ -135,30 +134,29 @@ class EpisodeScorer(Subscriber):
     def metrics(self) -> Metrics:
         """The metrics so far; final after the end.
 
-        Keys: ``success`` bool, ``spl``, ``soft_spl``, ``distance_to_goal`` (m, geodesic, inf off the map),
-        ``collisions``, ``success_collisions`` (the same, of a successful episode), ``steps`` (actions, stop included),
-        ``path_length_m``, ``shortest_path_m``; then those of the task's kind, see
-        :mod:`robot_runtime.metrics.measures`. All None before step 0.
+        Keys: those of :func:`robot_runtime.metrics.measures.common_metrics`, then those of the task's kind. All None
+        before step 0.
         """
+        defined = (*common_metrics(), *self._measures.defines)
         if self._shortest_m is None:
-            return dict.fromkeys(metric.name for metric in (*COMMON, *self._measures.defines))
+            return dict.fromkeys(metric.name for metric in defined)
         here = self._poses[-1]
         distance_m = self._field.at(here.x_m, here.y_m)
         travelled_m = path_length([(pose.x_m, pose.y_m) for pose in self._poses]) + self._unobserved_m()
         succeeded = self._succeeded(distance_m)
-        zero = self._rules.zero_path
-        values: Metrics = {
-            "success": succeeded,
-            "spl": spl(succeeded, self._shortest_m, travelled_m, zero),
-            "soft_spl": soft_spl(self._shortest_m, distance_m, travelled_m, zero),
-            "distance_to_goal": distance_m,
-            "collisions": (bumps := collisions(self._collided).count),
-            "success_collisions": bumps if succeeded else None,
-            "steps": len(self._poses) - 1,
-            "path_length_m": travelled_m,
-            "shortest_path_m": self._shortest_m,
-        }
-        run = Run(self._poses, distance_m, self.distances_m, self._has_stopped, succeeded, self._shortest_m)
+        contacts = collisions(self._collided).count
+        run = Run(
+            self._poses,
+            distance_m,
+            self.distances_m,
+            self._has_stopped,
+            succeeded,
+            self._shortest_m,
+            travelled_m,
+            contacts,
+            self._rules,
+        )
+        values: Metrics = {metric.name: metric.value(run) for metric in defined if metric.value is not None}
         return values | self._measures.metrics(run)
 
     def _unobserved_m(self) -> float:

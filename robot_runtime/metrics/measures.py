@@ -5,6 +5,9 @@ by an entry point of that kind's name, whose object is a subclass of :class:`Mea
 
     [project.entry-points."robot_runtime.measures"]
     gatenav = "gatenav.measures:GateMeasures"
+    "common.gatenav" = "gatenav.measures:Detours"
+
+The metrics that a class under a name with :data:`ADDED` defines are those of all kinds of tasks.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from robot_runtime.common.geometry import SE2
 from robot_runtime.common.plugins import Registry
 from robot_runtime.errors import PluginError
 from robot_runtime.hal import RgbdFrame
+from robot_runtime.metrics.functional.spl import soft_spl, spl
 from robot_runtime.metrics.functional.success import success
 from robot_runtime.metrics.settings import Metrics, Rules
 from robot_runtime.records import EpisodeHeader, StepRecord
@@ -39,6 +43,8 @@ class MetricDefinition:
         digits: digits after the decimal point in tables.
         share: whether the metric is true or false, so that its mean is a share of episodes, which tables show in %.
         histogram: whether reports draw its distribution over episodes, up to 1 if it has no unit.
+        summary_only: whether only means over episodes are shown, because a single episode repeats another metric.
+        value: function that computes the metric of an episode; None where :meth:`Measures.metrics` does.
     """
 
     name: str
@@ -47,6 +53,8 @@ class MetricDefinition:
     digits: int = 3
     share: bool = False
     histogram: bool = False
+    summary_only: bool = False
+    value: Callable[[Run], float | bool | None] | None = None
 
     @property
     def title(self) -> str:
@@ -65,18 +73,35 @@ class MetricDefinition:
         return f"{100 * value:.1f}" if self.share else f"{value:.{self.digits}f}"
 
 
+def _spl(run: Run) -> float:
+    return spl(run.succeeded, run.shortest_m, run.travelled_m, run.rules.zero_path)
+
+
+def _soft_spl(run: Run) -> float:
+    return soft_spl(run.shortest_m, run.distance_m, run.travelled_m, run.rules.zero_path)
+
+
+def _successful_contacts(run: Run) -> int | None:
+    return run.contacts if run.succeeded else None
+
+
 COMMON = (
-    MetricDefinition("success", "success", share=True),
-    MetricDefinition("spl", "SPL", histogram=True),
-    MetricDefinition("soft_spl", "SoftSPL"),
-    MetricDefinition("distance_to_goal", "distance", "m", 2),
-    MetricDefinition("collisions", "collisions", digits=1),
-    MetricDefinition("success_collisions", "collisions if successful", digits=1),
-    MetricDefinition("steps", "steps", digits=1),
-    MetricDefinition("path_length_m"),
-    MetricDefinition("shortest_path_m"),
+    MetricDefinition("success", "success", share=True, value=lambda run: run.succeeded),
+    MetricDefinition("spl", "SPL", histogram=True, value=_spl),
+    MetricDefinition("soft_spl", "SoftSPL", value=_soft_spl),
+    MetricDefinition("distance_to_goal", "distance", "m", 2, value=lambda run: run.distance_m),
+    MetricDefinition("collisions", "collisions", digits=1, value=lambda run: run.contacts),
+    MetricDefinition(
+        "success_collisions", "collisions if successful", digits=1, summary_only=True, value=_successful_contacts
+    ),
+    MetricDefinition("steps", "steps", digits=1, value=lambda run: len(run.poses) - 1),
+    MetricDefinition("path_length_m", value=lambda run: run.travelled_m),
+    MetricDefinition("shortest_path_m", value=lambda run: run.shortest_m),
 )
-"""The metrics of all kinds of tasks, in the order of files."""
+"""The metrics of all kinds of tasks, in the order of files; an entry here is all that a metric needs."""
+
+ADDED = "common."
+"""Beginning of the names under which packages add metrics to :data:`COMMON`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +115,9 @@ class Run:
         stopped: whether the last action was ``stop``, and no fault followed.
         succeeded: whether the episode succeeded, by the task's rule or by a person's verdict.
         shortest_m: length of the shortest path, SPL's l.
+        travelled_m: length of the path that was driven, SPL's p.
+        contacts: number of actions that a contact ended.
+        rules: choices that change scores.
     """
 
     poses: Sequence[SE2]
@@ -98,6 +126,9 @@ class Run:
     stopped: bool
     succeeded: bool
     shortest_m: float
+    travelled_m: float
+    contacts: int
+    rules: Rules
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +237,11 @@ def measures_of(task: Task) -> type[Measures]:
                     "rename it in the package that offers the kind",
                 )
     return kind or Measures
+
+
+def common_metrics() -> tuple[MetricDefinition, ...]:
+    """The metrics of all kinds of tasks: :data:`COMMON`, and those that packages add. Raises ``PluginError``."""
+    return (*COMMON, *(metric for name in MEASURES if name.startswith(ADDED) for metric in MEASURES.load(name).defines))
 
 
 def all_metrics() -> Mapping[str, MetricDefinition]:

@@ -154,6 +154,7 @@ class DeviceOverrides:
         camera_options: ``KEY=VALUE`` changes of the options in the camera's file: dots in the key select nested options
             (``imaging.mount=interbotix``), the value is read as YAML.
         robot_options: the same for the options in the robot's file.
+        base_and_head: whether only these move: the file's camera and sources of poses are left out.
     """
 
     camera: str | None = None
@@ -161,6 +162,7 @@ class DeviceOverrides:
     referee: str | None = None
     camera_options: tuple[str, ...] = ()
     robot_options: tuple[str, ...] = ()
+    base_and_head: bool = False
 
 
 class DeviceFactory(Protocol):
@@ -248,6 +250,8 @@ def read_robot_file(name_or_path: str, chosen: DeviceOverrides | None = None) ->
     file = config.load(path, RobotFile)
     chosen = chosen or DeviceOverrides()
     devices: dict[str, Any] = {role: config.load(at, DeviceConfig) for role, at in _chosen_paths(chosen).items()}
+    if chosen.base_and_head:
+        devices |= dict.fromkeys(_DEVICE_TYPES)
     file = replace(file, options=changed_options(file.options, chosen.robot_options), **devices)
     if not chosen.camera_options:
         return path, file
@@ -342,6 +346,10 @@ def build_robot(file: RobotFile, path: str, context: RobotContext, chosen: Devic
         from robot_runtime.robots.checked_localizer import checked
 
         robot = checked(robot, context.scene)
+    if chosen is not None and chosen.base_and_head:
+        from robot_runtime.hal.stand_ins import UnusedCamera
+
+        robot = replace(robot, camera=UnusedCamera())
     return replace(robot, placer=robot.placer.fitted(robot))
 
 

@@ -323,7 +323,9 @@ def load_scene(place: Path | str) -> Scene:
         )
     if not file_path.is_file():
         raise SceneError(
-            f"{folder}: has no scene.yaml", "make it with `robot-runtime scene generate` or `scene import`"
+            f"{folder}: has no scene.yaml",
+            "make a scene of a robot's map with `robot-runtime scene from-map map.yaml --out FOLDER`, or another with "
+            "`scene generate` or `scene import`",
         )
     file = config.load(file_path, SceneFile)
     map_path = folder / file.map

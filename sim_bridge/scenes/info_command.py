@@ -1,8 +1,9 @@
-"""``robot-runtime scene info``."""
+"""``robot-runtime scene info`` and ``scene from-map``."""
 
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,8 +12,37 @@ from robot_runtime.cli_options import completion, options
 
 
 def register(groups: dict[str, typer.Typer]) -> None:
-    """Add the command."""
+    """Add the commands."""
     groups["scene"].command("info")(info)
+    groups["scene"].command("from-map")(from_map)
+
+
+def from_map(
+    map_file: Annotated[Path, typer.Argument(metavar="MAP", help="map.yaml, as map_saver writes it.")],
+    out: Annotated[Path, typer.Option(help="Folder of the scene.")],
+) -> None:
+    """Make a scene of a robot's map, on which real runs are scored; it cannot be simulated.
+
+    Example:
+        robot-runtime scene from-map map.yaml --out lab
+    """
+    from robot_runtime.common.console import console
+    from robot_runtime.common.yaml_text import dump_yaml
+    from robot_runtime.errors import ConfigError, writing
+    from robot_runtime.scenes.occupancy_map import OccupancyMap
+    from robot_runtime.scenes.scene import load_scene
+
+    if (out / "scene.yaml").exists():
+        raise ConfigError(f"{out}: is a scene already", "choose another folder with --out")
+    known = OccupancyMap.load(map_file)
+    document = {"schema": 1, "name": out.resolve().name, "rooms": [], "objects": [], "source": {"map": map_file.name}}
+    with writing(out):
+        out.mkdir(parents=True, exist_ok=True)
+        known.save(out / "map.yaml")
+        (out / "scene.yaml").write_text(dump_yaml(document), encoding="utf-8")
+    width_m, depth_m = load_scene(out).map.size_m
+    console.print(f"{out}: {width_m:.1f} x {depth_m:.1f} m, without rooms and objects", soft_wrap=True)
+    console.print(f"next: robot-runtime scene info {out}", soft_wrap=True, markup=False)
 
 
 def info(

@@ -273,7 +273,6 @@ def score_with_progress(
     from robot_runtime.metrics.settings import Rules
     from robot_runtime.parallel.map import LIMIT_S
     from robot_runtime.recording.log_files import find_logs
-    from robot_runtime.scoring.score_journal import score_journal
     from robot_runtime.scoring.summary import iter_scores, without_copies
 
     workers = parallel.counted(None)
@@ -282,6 +281,8 @@ def score_with_progress(
     with ExitStack() as stack:
         journal = None
         if parallel.ledger is not None:
+            from robot_runtime.scoring.score_journal import score_journal
+
             journal = stack.enter_context(score_journal(parallel.ledger, rules or Rules(), parallel.overwrite))
             error_console.print(options.resumed(journal, everything), soft_wrap=True, markup=False)
         progress = stack.enter_context(progress_bar())

@@ -52,7 +52,7 @@ def index_context(
     groups: list[dict[str, Any]] = []
     for members, summary in zip(grouped(counted, by).values(), summarize_groups(counted, cluster, by), strict=True):
         shown = [metric.name for metric in columns(summary.intervals)]
-        names = [name for name in shown if name != "success"]
+        names = [metric.name for metric in columns(summary.intervals, summary=False) if metric.name != "success"]
         rows = [_row(numbers[score.path], score, categories[numbers[score.path]], names) for score in members]
         groups.append(
             {

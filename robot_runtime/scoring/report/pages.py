@@ -236,7 +236,7 @@ def _episode_context(data: EpisodeData, panels: ReportPanels, drawn: _Map) -> di
                 metric.episode_title,
                 episode_cell(metric.name, data.score.metrics[metric.name]),
             )
-            for metric in columns(data.score.metrics)
+            for metric in columns(data.score.metrics, summary=False)
             if data.score.metrics.get(metric.name) is not None
             and not metric.name.startswith("criterion_")
             and metric.name != "success"

@@ -19,7 +19,6 @@ from robot_runtime.recording.verdict_files import SUFFIX
 from robot_runtime.scoring.failure_causes import cause_text
 from robot_runtime.scoring.groups import GroupSummary, grouped, metric_interval, summarize_groups
 from robot_runtime.scoring.judged_success import JudgedSuccess, judge_text, judged_successes
-from robot_runtime.scoring.statistics.agreement import agreement_lines
 from robot_runtime.scoring.statistics.intervals import CONFIDENCE, Interval
 from robot_runtime.scoring.summary import Cluster, EpisodeScore, named
 from robot_runtime.verdicts import success_by_person
@@ -35,9 +34,14 @@ FEW_CLUSTERS = 20
 """Clusters below which tables warn that intervals are too narrow."""
 
 
-def columns(names: Iterable[str]) -> list[MetricDefinition]:
-    """The metrics of these names that tables show; those of single kinds of tasks stand between the common ones."""
-    shown = definitions(names).values()
+def columns(names: Iterable[str], summary: bool = True) -> list[MetricDefinition]:
+    """The metrics of these names that tables show; those of single kinds of tasks stand between the common ones.
+
+    Args:
+        names: names of metrics.
+        summary: whether the table is of means, which has those metrics too that a single episode repeats.
+    """
+    shown = [metric for metric in definitions(names).values() if summary or not metric.summary_only]
     common, kinds = [[metric for metric in shown if (metric in COMMON) is wanted] for wanted in (True, False)]
     first = [metric for metric in common if metric in COMMON[:3]]
     return [metric for metric in (*first, *kinds, *common[len(first) :]) if metric.heading]
@@ -184,7 +188,12 @@ def verdict_lines(scores: Sequence[EpisodeScore]) -> list[str]:
             f"{key.task} · {key.agent or 'no agent'}: success strict {strict}, lenient {lenient}; "
             "strict counts help by a person, and one judge against, as failure"
         )
-    return lines + agreement_lines(success_by_person(score.verdicts) for score in scores)
+    judged = [success_by_person(score.verdicts) for score in scores if score.verdicts]
+    if not judged:  # most runs have none
+        return lines
+    from robot_runtime.scoring.statistics.agreement import agreement_lines
+
+    return lines + agreement_lines(judged)
 
 
 def _judged(found: JudgedSuccess) -> str:

@@ -28,6 +28,17 @@ def test_each_key_is_one_motion(capsys: pytest.CaptureFixture[str]) -> None:
     assert all("reached" in line for line in lines)
 
 
+def test_neither_camera_nor_localizer_is_needed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    robot = tmp_path / "robot.yaml"
+    robot.write_text(
+        "name: fake\ndriver: drivers.fake.driver.make_robot\ncamera: {driver: no_such_package.make_camera}\n"
+        "localizer: {driver: no_such_package.make_localizer}\nreferee: {driver: no_such_package.make_localizer}\n",
+        encoding="utf-8",
+    )
+    assert run_command(["jog", "--robot", str(robot), "--keys", "w"]) == 0
+    assert "reached" in capsys.readouterr().out
+
+
 def test_motions_with_faults_do_not_end_with_success(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     robot = tmp_path / "robot.yaml"
     robot.write_text(

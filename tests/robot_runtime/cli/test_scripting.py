@@ -15,15 +15,26 @@ from typer.core import TyperGroup
 
 from robot_runtime.cli.groups import moves
 from robot_runtime.cli.main import build_app, run_command
+from robot_runtime.common import host_checks
 from robot_runtime.common.console import PlainTextConsole, console
+from robot_runtime.common.host_checks import Finding, Status
 from robot_runtime.common.tables import facts_table
+from robot_runtime.errors import DeviceFault
 
 WITHOUT_RESULTS = {
     # what they make is a file, or a robot in another place
     *("fit", "jog", "place", "report", "stop", "view", "serve robothor", "serve policy"),
     *("tags make", "tags survey", "episodes generate", "episodes convert", "episodes questions", "policy export"),
     *("scene generate", "scene import", "scene view-points", "scene export", "scene noise", "scene action-noise"),
-    *("scene from-log", "scene align", "export steps", "export video", "export lerobot", "export bag"),
+    *(
+        "scene from-log",
+        "scene from-map",
+        "scene align",
+        "export steps",
+        "export video",
+        "export lerobot",
+        "export bag",
+    ),
     *("logs recover", "logs import", "hardware find-port", "hardware echo", "hardware udev"),
     *("campaign run", "campaign judge", "campaign event", "campaign note", "campaign answer", "campaign seal"),
     *("campaign serve", "campaign unblind", "campaign key", "campaign report", "campaign rehearse"),
@@ -108,6 +119,25 @@ def test_a_misspelt_command_suggests_none_that_moves_the_robot(capsys: pytest.Ca
             assert f"'{other.split()[-1]}'" not in message.partition("Did you mean")[2], path
     assert run_command(["docter"]) == 2
     assert "'doctor'" in capsys.readouterr().err
+
+
+def test_doctor_begins_with_simulation_and_fails_no_device_that_was_not_named(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    absent = Finding("device", Status.WARN, "none is connected", "plug it in", absent=True)
+    broken = Finding("depth engine", Status.FAIL, "no OpenGL", "set DISPLAY")
+    subjects = {"computer": [], "kinect": [broken, absent], "lidar": [broken], "sim": []}
+    monkeypatch.setattr(host_checks, "CHECKS", dict.fromkeys(subjects))
+    monkeypatch.setattr(host_checks, "_findings", lambda name: subjects[name])
+    assert run_command(["doctor", "--json", "-"]) == 0
+    printed = capsys.readouterr()
+    assert [line for line in printed.err.splitlines() if not line.startswith(" ")] == [
+        *("sim", "computer", "lidar", "not here")
+    ]
+    assert "fail" not in printed.err
+    assert json.loads(printed.out)["not here"] == ["kinect"]
+    assert run_command(["doctor", "kinect"]) == DeviceFault.exit_code
+    assert "fail" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("width", [15, 25, 40, 60, 80])

@@ -170,7 +170,7 @@ def test_a_folder_or_a_binary_file_is_refused(tmp_path: Path) -> None:
         ("name: c\nwheels: [{radius_m: 1, spoke: 2}]", "wheels.0.spoke", "no such field", "did you mean 'spokes'?"),
         ("name: c\nnamed: {l: {radius: 1}}", "named.l.radius", "no such field", "did you mean 'radius_m'?"),
         ("name: c\nzzz: 1", "zzz", "there is no such field", "correct 'zzz' there"),
-        ("wheels: []", "name", "Field required", "correct 'name' there"),
+        ("wheels: []", "name", "Field required", "\nname: name"),
         ("name: 3", "name", "valid string (found 3)", "correct"),
         ("name: c\nmax_speed_m_s: '3'", "max_speed_m_s", "valid number (found '3')", "correct"),
         ("name: c\nmax_speed_m_s: yes", "max_speed_m_s", "valid number (found True)", "correct"),
