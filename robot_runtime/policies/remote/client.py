@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
-from websockets.exceptions import InvalidHandshake, InvalidURI, WebSocketException
+from websockets.exceptions import InvalidHandshake, InvalidMessage, InvalidStatus, InvalidURI, WebSocketException
 from websockets.frames import CloseCode
 from websockets.sync.client import ClientConnection, connect
 
@@ -221,12 +221,12 @@ class RemotePolicy(Policy):
             ) from error
         except (InvalidURI, ValueError) as error:
             raise ConfigError(f"{self._url!r}: {error}", "write it like ws://host:port") from error
-        except InvalidHandshake as error:
-            raise PolicyError(
-                f"{self._url}: refused: {error}",
-                f"check that a policy server is there, and its token (--agent-arg token=... or {TOKEN_VARIABLE})",
-            ) from error
         except (OSError, EOFError, WebSocketException) as error:
+            if isinstance(error, InvalidHandshake) and not _server_is_absent(error):
+                raise PolicyError(
+                    f"{self._url}: refused: {error}",
+                    f"check that a policy server is there, and its token (--agent-arg token=... or {TOKEN_VARIABLE})",
+                ) from error
             raise LinkLost(
                 f"{self._url}: cannot be reached: {error or type(error).__name__}",
                 "check that `robot-runtime serve policy` runs there, and the network",
@@ -298,6 +298,13 @@ class RemotePolicy(Policy):
         self.follows = about.get("follows") is True  # type: ignore[misc]  # earlier versions do not send it
         if about.get("task") is not None:
             self.task = config.parse(about["task"], Task, f"{self._url}: task")
+
+
+def _server_is_absent(error: InvalidHandshake) -> bool:
+    """Whether a tunnel or gateway answers for a server that it cannot reach now: by closing, or by 502 to 504."""
+    return isinstance(error, InvalidMessage) or (
+        isinstance(error, InvalidStatus) and error.response.status_code in (502, 503, 504)
+    )
 
 
 def _seconds(name: str, value: object) -> float:

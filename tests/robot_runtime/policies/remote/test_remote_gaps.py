@@ -7,15 +7,18 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from typing import Literal, get_args
 
 import numpy as np
 import pytest
 from open_room import Witness, fake_robot, make_episode, make_scene, make_task
+from websockets.sync.server import ServerConnection, serve
 
 from robot_runtime.actions.continuous import Decision
 from robot_runtime.actions.discrete import Action
 from robot_runtime.env import Env
 from robot_runtime.policies.remote.client import RECONNECT_S, RemotePolicy
+from robot_runtime.policies.remote.protocol import pack
 from robot_runtime.policy import Observation, Policy, World
 from robot_runtime.records import EndReason
 from robot_runtime.robots.loader import read_robot_file
@@ -28,8 +31,15 @@ GAP_S = 1.5
 ADDRESS = "127.0.0.1"
 
 
+Gap = Literal["silent", "reset", "tunnel", "gateway"]
+"""Packets are lost; connections are reset and refused; a tunnel or a gateway answers for the server."""
+
+GAPS: tuple[Gap, ...] = get_args(Gap)
+BAD_GATEWAY = b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+
+
 class Link:
-    """A link to a port of this computer that can be interrupted: silent (packets are lost), or reset and refused."""
+    """A link to a port of this computer that can be interrupted."""
 
     def __init__(self, port: int) -> None:
         self._target = port
@@ -37,17 +47,21 @@ class Link:
         self.port = self._listener.getsockname()[1]
         self._open, self._over = threading.Event(), threading.Event()
         self._open.set()
+        self._gap: Gap | None = None
         self._pairs: dict[socket.socket, socket.socket] = {}
         self._thread = threading.Thread(target=self._forward)
         self._thread.start()
 
-    def interrupt(self, resets: bool) -> None:
+    def interrupt(self, gap: Gap) -> None:
         """Interrupt the link for ``GAP_S``; returns at once."""
-        self._open.clear()
-        if resets:
+        self._gap = gap
+        if gap in ("silent", "reset"):
+            self._open.clear()
+        if gap == "reset":
             self._listener.close()
+        if gap != "silent":
             self._reset()
-        threading.Timer(GAP_S, self._restore, [resets]).start()
+        threading.Timer(GAP_S, self._restore, [gap]).start()
 
     def close(self) -> None:
         self._over.set()
@@ -56,9 +70,10 @@ class Link:
         self._reset()
         self._listener.close()
 
-    def _restore(self, resets: bool) -> None:
-        if resets:
+    def _restore(self, gap: Gap) -> None:
+        if gap == "reset":
             self._listener = socket.create_server((ADDRESS, self.port))
+        self._gap = None
         self._open.set()
 
     def _reset(self) -> None:
@@ -81,6 +96,11 @@ class Link:
     def _take(self, end: socket.socket) -> None:
         if end is self._listener:
             client, _ = end.accept()
+            if self._gap is not None:
+                with client:
+                    client.recv(65536)
+                    client.sendall(BAD_GATEWAY if self._gap == "gateway" else b"")
+                return
             server = socket.create_connection((ADDRESS, self._target))
             self._pairs |= {client: server, server: client}
             return
@@ -122,22 +142,22 @@ def linked_policy() -> Iterator[tuple[Walker, Link]]:
 class Interrupted(RemotePolicy):
     """A client whose link is interrupted before its second decision."""
 
-    def __init__(self, link: Link, resets: bool) -> None:
+    def __init__(self, link: Link, gap: Gap) -> None:
         super().__init__(f"ws://{ADDRESS}:{link.port}")
-        self._gap, self._resets, self._decisions = link, resets, 0
+        self._interrupted, self._gap, self._decisions = link, gap, 0
 
     def act(self, observation: Observation) -> Decision:
         self._decisions += 1
         if self._decisions == 2:
-            self._gap.interrupt(self._resets)
+            self._interrupted.interrupt(self._gap)
         return super().act(observation)
 
 
-@pytest.mark.parametrize("resets", [False, True])
-def test_an_episode_goes_on_after_a_gap_in_its_policys_link(resets: bool, in_real_time: None) -> None:
+@pytest.mark.parametrize("gap", GAPS)
+def test_an_episode_goes_on_after_a_gap_in_its_policys_link(gap: Gap, in_real_time: None) -> None:
     witness = Witness()
     with linked_policy() as (policy, link), fake_robot(TASK) as robot:
-        client = Interrupted(link, resets)
+        client = Interrupted(link, gap)
         try:
             end = run_episode(Env(robot, TASK, make_scene(), [witness]), client, make_episode(), seed=7)
         finally:
@@ -147,16 +167,41 @@ def test_an_episode_goes_on_after_a_gap_in_its_policys_link(resets: bool, in_rea
     assert policy.acts == 4, "no decision was made twice"
 
 
-@pytest.mark.parametrize("resets", [False, True])
-def test_a_start_waits_for_the_link(resets: bool, in_real_time: None) -> None:
+@pytest.mark.parametrize("gap", GAPS)
+def test_a_start_waits_for_the_link(gap: Gap, in_real_time: None) -> None:
     with linked_policy() as (_, link):
-        link.interrupt(resets)
+        link.interrupt(gap)
         client = RemotePolicy(f"ws://{ADDRESS}:{link.port}")
         try:
             client.reset(TASK, 0)
             assert client.act({"gps": np.zeros(2, np.float32)}) is Action.MOVE_FORWARD
         finally:
             client.close()
+
+
+@pytest.mark.parametrize("gap", GAPS)
+def test_a_new_episode_of_openpis_server_waits_for_the_link(gap: Gap, in_real_time: None) -> None:
+    def handle(connection: ServerConnection) -> None:
+        connection.send(pack({}))
+        for _ in connection:
+            connection.send(pack({"action": "move_forward"}))
+
+    server = serve(handle, ADDRESS, 0, compression=None)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    link = Link(server.socket.getsockname()[1])
+    client = RemotePolicy(f"ws://{ADDRESS}:{link.port}")
+    try:
+        for gap_before in (None, gap):
+            if gap_before is not None:
+                link.interrupt(gap_before)
+            client.reset(TASK, 0)
+            assert client.act({"gps": np.zeros(2, np.float32)}) is Action.MOVE_FORWARD
+    finally:
+        client.close()
+        link.close()
+        server.shutdown()
+        thread.join()
 
 
 @pytest.mark.parametrize("preset", ["locobot-ros-pyrobot", "locobot-ros-interbotix", "locobot-ros-create"])
