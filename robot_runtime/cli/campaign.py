@@ -13,7 +13,7 @@ import typer
 from robot_runtime.campaign.cli import evidence, people
 from robot_runtime.cli.operator import ConsoleOptions
 from robot_runtime.cli_options.option_groups import grouped_options
-from robot_runtime.errors import ConfigError
+from robot_runtime.errors import ConfigError, EpisodeError
 
 if TYPE_CHECKING:
     from robot_runtime.campaign.plan import Plan
@@ -78,9 +78,14 @@ def run(
         "stopped": "stopped; run again to go on",
     }
     console.print(f"{folder}: {words[ending.reason]}", soft_wrap=True)
-    closing = read_status(folder).closing or ((sentence(read, ending.answer),) if read.show_scores else ())
-    for line in closing:
+    status = read_status(folder)
+    for line in status.closing or ((sentence(read, ending.answer),) if read.show_scores else ()):
         console.print(line, soft_wrap=True)
+    if status.given_up:
+        raise EpisodeError(
+            f"{folder}: {status.given_up} of {status.starts_planned} starts were given up, because their runs failed",
+            f"see why with `robot-runtime campaign verify {folder}`, and plan these starts in another campaign",
+        )
 
 
 def _signer(key: Path | None, public: str) -> Any:

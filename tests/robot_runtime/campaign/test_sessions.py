@@ -27,7 +27,7 @@ from robot_runtime.campaign.state import State
 from robot_runtime.campaign.status import read_status
 from robot_runtime.campaign.verification import Verification
 from robot_runtime.cli.main import run_command
-from robot_runtime.errors import ConfigError, DeviceFault, RecordingError
+from robot_runtime.errors import ConfigError, DeviceFault, EpisodeError, RecordingError
 from robot_runtime.policy import Observation, Policy, World
 from robot_runtime.scenes.objects import ObjectPose
 from robot_runtime.tasks.task import Task
@@ -79,9 +79,31 @@ class Draining(InlineRobot):
         self._channel.say("status", battery=self.charge)
 
 
+class Faulty(InlineRobot):
+    """A robot whose runs all fail."""
+
+    def run(self, request: RunRequest) -> None:
+        self.attempt = request.attempt
+        self._channel.say("ended", error="DeviceFault", message="the base is silent", remedy="check its cable")
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     return tmp_path / "campaigns" / "small"
+
+
+def test_a_campaign_whose_runs_fail_ends_with_an_error(
+    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("robot_runtime.campaign.robots.RobotProcess", Faulty)
+    write_plan(tmp_path, 2, test={"largest": 2})
+    command = ["campaign", "run", str(tmp_path / "plan.yaml"), "--out", str(folder)]
+    for _ in ("runs", "is repeated"):
+        assert run_command(command) == EpisodeError.exit_code
+        said = " ".join(capsys.readouterr().err.split())
+        assert "2 of 2 starts were given up" in said
+    run_command(["campaign", "verify", str(folder)])
+    assert "start 1 was given up: " in capsys.readouterr().out
 
 
 def test_a_robot_with_a_low_battery_asks_to_be_charged_and_goes_on_by_itself(
