@@ -14,6 +14,9 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
+host_now_ns = time.perf_counter_ns
+"""Host time for a :class:`Stopwatch` that must cost nothing."""
+
 NS_PER_S = 1_000_000_000
 
 MAX_CATCH_UP_S = 0.25
@@ -92,10 +95,11 @@ class SimulatedClock(Clock):
 
     def sleep_until(self, deadline_ns: int) -> None:
         """Let time pass in steps."""
-        while self._now_ns < deadline_ns:
-            self._now_ns += self.step_ns
-            for listener in self._on_step:
-                listener(self._now_ns)
+        listeners = self._on_step
+        while (now_ns := self._now_ns) < deadline_ns:
+            self._now_ns = now_ns = now_ns + self.step_ns
+            for listener in listeners:
+                listener(now_ns)
             if self._pacer is not None:
                 self._keep_pace(self._pacer)
 

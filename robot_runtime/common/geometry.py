@@ -35,6 +35,15 @@ def wrap_angle(angle_rad: float) -> float:
     return math.pi if wrapped == -math.pi else wrapped
 
 
+def arc_end(forward_m: float, turn_rad: float) -> tuple[float, float]:
+    """Position at the end of a circular arc of this length and turn, in the starting frame."""
+    half_rad = turn_rad / 2
+    if not half_rad:
+        return forward_m, forward_m * 0.0
+    chord_m = forward_m * (math.sin(half_rad) / half_rad)
+    return chord_m * math.cos(half_rad), chord_m * math.sin(half_rad)
+
+
 @dataclass(frozen=True, slots=True)
 class SE2:
     """A planar pose, or the transform that takes the pose's frame to its parent.
@@ -60,11 +69,8 @@ class SE2:
     @classmethod
     def arc(cls, forward_m: float, turn_rad: float) -> SE2:
         """Displacement along a circular arc of this length and turn, in the starting frame."""
-        half_rad = turn_rad / 2
-        if not half_rad:
-            return cls(forward_m, forward_m * 0.0, turn_rad)
-        chord_m = forward_m * (math.sin(half_rad) / half_rad)
-        return cls(chord_m * math.cos(half_rad), chord_m * math.sin(half_rad), turn_rad)
+        x_m, y_m = arc_end(forward_m, turn_rad)
+        return cls(x_m, y_m, turn_rad)
 
     def after_arc(self, forward_m: float, turn_rad: float) -> SE2:
         """``self @ SE2.arc(forward_m, turn_rad)``, in half of its time."""

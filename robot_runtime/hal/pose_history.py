@@ -74,10 +74,9 @@ class PoseHistory:
                     return
                 stamps_ns.insert(index, stamp_ns)
                 self._estimates.insert(index, estimate)
-            forgotten, oldest_ns = 0, stamps_ns[-1] - self._span_ns
-            while stamps_ns[forgotten] < oldest_ns:
-                forgotten += 1
-            if forgotten:
+            oldest_ns = stamps_ns[-1] - self._span_ns
+            if stamps_ns[0] < oldest_ns:
+                forgotten = bisect_left(stamps_ns, oldest_ns)
                 del stamps_ns[:forgotten], self._estimates[:forgotten]
 
     def report(self, event: Event) -> None:

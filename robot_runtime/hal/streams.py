@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from robot_runtime.common.clock import ns_to_seconds
+from robot_runtime.common.clock import NS_PER_S
 from robot_runtime.errors import StaleData
 
 
@@ -82,15 +82,15 @@ def fresh(stream: str, reading: S | None, now_ns: int, max_age_s: float) -> S:
     """
     if reading is None:
         raise StaleData(f"stream {stream!r} has delivered nothing yet", "check that the device is on and connected")
-    age_s = ns_to_seconds(now_ns - reading.stamp_ns)
+    age_s = (now_ns - reading.stamp_ns) / NS_PER_S
+    if 0 <= age_s <= max_age_s:
+        return reading
     if age_s < 0:
         raise StaleData(
             f"stream {stream!r} is stamped {-age_s:.3f} s in the future",
             "stamp measurements with the robot's own clock",
         )
-    if not age_s <= max_age_s:
-        raise StaleData(
-            f"stream {stream!r} is {age_s:.3f} s old, {max_age_s:g} s is allowed",
-            "check the device's power, cable and driver: it has stopped delivering",
-        )
-    return reading
+    raise StaleData(
+        f"stream {stream!r} is {age_s:.3f} s old, {max_age_s:g} s is allowed",
+        "check the device's power, cable and driver: it has stopped delivering",
+    )

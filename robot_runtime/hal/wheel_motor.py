@@ -51,11 +51,6 @@ class WheelMotor:
         self.gain, self.threshold_m_s = gain, threshold_m_s
         self._lag_s, self._quantum_m_s, self._accel_m_s2 = lag_s, quantum_m_s, accel_m_s2
 
-    @property
-    def sticks(self) -> bool:
-        """Whether static friction holds it until a command exceeds its threshold."""
-        return abs(self.speed_m_s) < STICKING_M_S
-
     def ramp_m(self) -> float:
         """Distance that it drives while its acceleration limit brings it to zero; the lag's coasting is not in it."""
         return self.target_m_s * abs(self.target_m_s) / (2 * self._accel_m_s2)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,10 +25,9 @@ def training_depth(depth_m: NDArray[np.float32], camera: TrainingCamera) -> NDAr
     """
     low_m, high_m = np.float32(camera.depth_min_m), np.float32(camera.depth_max_m)
     hole_m = high_m if camera.depth_holes == "max" else np.float32(0)
-    # Clipping alone turns holes that are 0 into the minimum. One sum costs less than a mask of what is not finite.
-    with np.errstate(invalid="ignore", over="ignore"):
-        all_finite = np.isfinite(depth_m.sum(dtype=np.float32))
-    if hole_m or not all_finite:
+    # Clipping alone turns holes that are 0 into the minimum. Extrema cost less than a mask of what is not finite.
+    lowest_m, highest_m = (depth_m.min(), depth_m.max()) if depth_m.size else (low_m, high_m)
+    if hole_m or not (math.isfinite(lowest_m) and math.isfinite(highest_m)):
         depth_m = np.where((depth_m > 0) & np.isfinite(depth_m), depth_m, hole_m)
     depth: NDArray[np.float32] = np.clip(depth_m, low_m, high_m, dtype=np.float32)
     if camera.depth_normalized:

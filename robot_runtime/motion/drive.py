@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 
-from robot_runtime.common.clock import ns_to_seconds
-from robot_runtime.common.geometry import SE2, wrap_angle
+from robot_runtime.common.clock import NS_PER_S
+from robot_runtime.common.geometry import SE2, arc_end, wrap_angle
 from robot_runtime.hal import BaseInfo, BaseState, Velocity
 from robot_runtime.hal.motion_profile import MotionProfile
+from robot_runtime.hal.wheel_motor import STICKING_M_S
 from robot_runtime.motion.leg import Leg, approach_speed, braking_speed
 from robot_runtime.motion.prediction import MotionPredictor, Wheels
 
@@ -151,13 +152,13 @@ class Drive:
 
     def _stalls(self, lacking: float, now_ns: int) -> bool:
         """Whether a wheel stands although commanded, so near the end that its commands may be below its threshold."""
-        now = self._predictor.now()
         if self.open_loop or lacking * self._longest_m > OPEN_LOOP_M:
-            self._progress = now_ns, now
+            self._progress = now_ns, self._predictor.now()
             return False
         since_ns, then = self._progress
-        if ns_to_seconds(now_ns - since_ns) <= STALL_S + self._predictor.model.dead_time_s:
+        if (now_ns - since_ns) / NS_PER_S <= STALL_S + self._predictor.model.dead_time_s:
             return False
+        now = self._predictor.now()
         self._progress = now_ns, now
         predicted_m, driven_m = now.since(then)
         return any(abs(b) <= STUCK_SHARE * abs(a) for a, b in zip(predicted_m, driven_m, strict=True))
@@ -166,19 +167,16 @@ class Drive:
         """The speed along the leg that brings the wheels, through the inverse of their lag, to the wished speed."""
         period_s, accel_1_s2 = self._period_s, self._accel_1_s2
         left, right = self._predictor.left, self._predictor.right
-        speed_1_s = self._along((left.speed_m_s, right.speed_m_s))
+        speed_1_s, top_1_s = self._along((left.speed_m_s, right.speed_m_s)), self._speed_1_s
         # The Guard may grant the acceleration of a tick at the next: the command may be that far ahead of the wheels.
         step_1_s = accel_1_s2 * period_s
-        self._wish_1_s = wish_1_s = min(
-            self._speed_1_s,
-            max(speed_1_s, min(self._wish_1_s, speed_1_s + step_1_s)) + step_1_s,
-            braking_speed(
-                lacking + self._along((left.coast_m(), right.coast_m())), speed_1_s, BRAKING * accel_1_s2, period_s
-            ),
-        )
+        coast = self._along(self._predictor.coast_m)
+        braking_1_s = braking_speed(lacking + coast, speed_1_s, BRAKING * accel_1_s2, period_s)
+        ahead_1_s = max(speed_1_s, min(self._wish_1_s, speed_1_s + step_1_s)) + step_1_s
+        self._wish_1_s = wish_1_s = min(top_1_s, ahead_1_s, braking_1_s)
         if abs(speed_1_s) <= self._slow_1_s and (lacking <= self._fine or not wish_1_s):
             return None
-        return min(self._speed_1_s, speed_1_s + (wish_1_s - speed_1_s) / self._follows)
+        return min(top_1_s, speed_1_s + (wish_1_s - speed_1_s) / self._follows)
 
     def _direct_1_s(self, lacking: float) -> float | None:
         """The speed along the leg whose command itself brakes, and never reverses: the lag coasts."""
@@ -206,10 +204,10 @@ class Drive:
         leg, model, info = self.leg, self._predictor.model, self._info
         linear_m_s, angular_rad_s = leg.forward_m * speed_1_s, leg.turn_rad * speed_1_s
         if leg.forward_m:
-            ahead = leg.pose(min(max(self._share, 0.0), 1.0))
-            behind_rad = wrap_angle(ahead.yaw_rad - rest.yaw_rad)
-            dx_m, dy_m = ahead.x_m - rest.x_m, ahead.y_m - rest.y_m
-            behind_m = dy_m * math.cos(rest.yaw_rad) - dx_m * math.sin(rest.yaw_rad)
+            share, yaw_rad = min(max(self._share, 0.0), 1.0), rest.yaw_rad
+            x_m, y_m = arc_end(leg.forward_m * share, leg.turn_rad * share)
+            behind_rad = wrap_angle(leg.turn_rad * share - yaw_rad)
+            behind_m = (y_m - rest.y_m) * math.cos(yaw_rad) - (x_m - rest.x_m) * math.sin(yaw_rad)
             gain_1_s, cross_1_m2 = self._profile.heading_gain_1_s, CROSS_GAIN_1_M2
             if not self._calibrated:
                 gain_1_s = min(gain_1_s, 0.5 / TAIL_S)
@@ -218,8 +216,8 @@ class Drive:
             angular_rad_s = clip(angular_rad_s, leg.angular_rad_s)
         speeds_m_s = self._started(model.wheel_speeds(linear_m_s, angular_rad_s), speed_1_s > 0)
         if not leg.forward_m:
-            sizes_m_s = [abs(speed_m_s) for speed_m_s in speeds_m_s]
-            mean_m_s = max(sizes_m_s) if speed_1_s > 0 else sum(sizes_m_s) / 2
+            left_m_s, right_m_s = abs(speeds_m_s[0]), abs(speeds_m_s[1])
+            mean_m_s = max(left_m_s, right_m_s) if speed_1_s > 0 else (left_m_s + right_m_s) / 2
             mean_m_s = math.copysign(mean_m_s, speed_1_s * leg.turn_rad)
             speeds_m_s = [-mean_m_s, mean_m_s]
         left_m_s, right_m_s = self._rounded(speeds_m_s)
@@ -229,11 +227,13 @@ class Drive:
 
     def _started(self, driven_m_s: tuple[float, float], ahead: bool) -> list[float]:
         """Commands with which the wheels drive these speeds; those of wheels at rest are at least what starts them."""
+        left, right = self._predictor.left, self._predictor.right
+        if not ahead or (abs(left.speed_m_s) >= STICKING_M_S and abs(right.speed_m_s) >= STICKING_M_S):
+            return [driven_m_s[0] / left.gain, driven_m_s[1] / right.gain]
         speeds_m_s, quantum_m_s = [], self._predictor.model.speed_quantum_m_s
-        wheels = self._predictor.left, self._predictor.right
-        for wheel, speed_m_s, distance_m in zip(wheels, driven_m_s, self._wheels_m, strict=True):
+        for wheel, speed_m_s, distance_m in zip((left, right), driven_m_s, self._wheels_m, strict=True):
             command_m_s = speed_m_s / wheel.gain
-            if wheel.sticks and ahead and abs(distance_m) > LEAST_M:
+            if abs(wheel.speed_m_s) < STICKING_M_S and abs(distance_m) > LEAST_M:
                 least_m_s = START_MARGIN * wheel.threshold_m_s
                 if quantum_m_s:
                     least_m_s = quantum_m_s * math.ceil(least_m_s / quantum_m_s)
@@ -291,4 +291,5 @@ class Drive:
 
 def clip(value: float, limit: float) -> float:
     """``value``, at most ``limit`` from zero."""
-    return max(-limit, min(limit, value))
+    value = value if value < limit else limit
+    return value if value > -limit else -limit

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from robot_runtime.common.geometry import SE2
+from robot_runtime.common.geometry import SE2, arc_end
 
 TURNING_M = 0.2
 """Radius of an arc below which the heading shows better than the position how much of it is done."""
@@ -71,11 +71,13 @@ class Leg:
             pose: pose of the robot.
             near: a share that is not far from it.
         """
-        if abs(self.forward_m) < TURNING_M * abs(self.turn_rad):
-            return near + math.remainder(pose.yaw_rad - self.turn_rad * near, 2 * math.pi) / self.turn_rad
-        ahead = self.pose(near)
-        along_m = (pose.x_m - ahead.x_m) * math.cos(ahead.yaw_rad) + (pose.y_m - ahead.y_m) * math.sin(ahead.yaw_rad)
-        return near + along_m / self.forward_m
+        forward_m, turn_rad = self.forward_m, self.turn_rad
+        if abs(forward_m) < TURNING_M * abs(turn_rad):
+            return near + math.remainder(pose.yaw_rad - turn_rad * near, 2 * math.pi) / turn_rad
+        ahead_rad = turn_rad * near
+        x_m, y_m = arc_end(forward_m * near, ahead_rad)
+        along_m = (pose.x_m - x_m) * math.cos(ahead_rad) + (pose.y_m - y_m) * math.sin(ahead_rad)
+        return near + along_m / forward_m
 
 
 def braking_speed(left: float, speed: float, accel: float, period_s: float) -> float:

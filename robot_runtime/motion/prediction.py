@@ -5,7 +5,7 @@ The same model tells whether each wheel does what it is commanded to do, by odom
 
 from __future__ import annotations
 
-from collections import deque
+from bisect import bisect_right
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -16,10 +16,8 @@ from robot_runtime.hal import BaseState, Velocity
 from robot_runtime.hal.motors import MotorModel
 from robot_runtime.motion.wheel_record import WheelRecorder
 
-HISTORY_S = 1.5
+HISTORY_NS = seconds_to_ns(1.5)
 """Duration beyond the largest dead time and the latest report that a base may have."""
-
-HISTORY_NS = seconds_to_ns(HISTORY_S)
 
 CHECKED_M = 0.05
 """Predicted distance of a wheel from which on odometry must agree: more than what may be under way."""
@@ -40,6 +38,8 @@ ERROR_SIGMA_M = 0.002
 """Standard deviations in one motion: of the lateness, of what a wheel loses at its start, of the error of a report.
 The last is large, because the errors of neighboring reports have much in common."""
 
+_OFFSET_WEIGHT, _LATE_WEIGHT = (ERROR_SIGMA_M / OFFSET_SIGMA_M) ** 2, (ERROR_SIGMA_M / LATE_SIGMA_S) ** 2
+
 MAX_LATE_S = 0.03
 """Largest lateness: more is a wrong model, for the calibration or the adaptation to correct."""
 
@@ -50,9 +50,6 @@ SPEED_NS = seconds_to_ns(SPEED_S)
 
 Wheels = tuple[float, float]
 """A quantity of the left and the right wheel."""
-
-Sample = tuple[int, float, float]
-"""A stamp, and the positions of the model's left and right wheel at that instant."""
 
 
 class Positions(NamedTuple):
@@ -98,8 +95,7 @@ class Lateness:
     def seconds(self) -> float:
         """Estimate."""
         if self._seconds is None:
-            count = self._count + (ERROR_SIGMA_M / OFFSET_SIGMA_M) ** 2
-            square = self._square + (ERROR_SIGMA_M / LATE_SIGMA_S) ** 2
+            count, square = self._count + _OFFSET_WEIGHT, self._square + _LATE_WEIGHT
             late_s = (self._speed * self._error - count * self._product) / (count * square - self._speed**2)
             self._seconds = min(max(late_s, -MAX_LATE_S), MAX_LATE_S)
         return self._seconds
@@ -121,6 +117,7 @@ class MotionPredictor:
         left, right: the model's wheels.
         moved_ns: when a command other than zero was last in force.
         sent: the command to the wheels that is in force.
+        coast_m: coasting of the model's wheels as of the last :meth:`ahead_m`.
         recorder: recorder of commands and odometry.
     """
 
@@ -137,7 +134,9 @@ class MotionPredictor:
         self._dead_time_ns = seconds_to_ns(model.dead_time_s)
         self._now_ns = now_ns
         self.sent: Wheels = 0.0, 0.0
-        self._samples: deque[Sample] = deque([(now_ns, 0.0, 0.0)])
+        self.coast_m: Wheels = 0.0, 0.0
+        # Stamps, and the positions of the model's wheels at these instants.
+        self._stamps_ns, self._positions_m = [now_ns], [(0.0, 0.0)]
 
     def send(self, velocity: Velocity, now_ns: int) -> None:
         """Take note of the velocity that the Guard let through at ``now_ns`` and that holds from then on."""
@@ -158,13 +157,15 @@ class MotionPredictor:
         left_m_s, right_m_s = self.sent
         if left_m_s or right_m_s:
             self.moved_ns = now_ns
-        left, right, samples = self.left, self.right, self._samples
+        left, right, stamps_ns = self.left, self.right, self._stamps_ns
         left.step(left_m_s, seconds)
         right.step(right_m_s, seconds)
         self._now_ns = now_ns
-        samples.append((now_ns, left.position_m, right.position_m))
-        while samples[0][0] < now_ns - HISTORY_NS and len(samples) > 2:
-            samples.popleft()
+        stamps_ns.append(now_ns)
+        self._positions_m.append((left.position_m, right.position_m))
+        if stamps_ns[0] < now_ns - 2 * HISTORY_NS:
+            forgotten = min(bisect_right(stamps_ns, now_ns - HISTORY_NS), len(stamps_ns) - 2)
+            del stamps_ns[:forgotten], self._positions_m[:forgotten]
 
     def begin(self, late: bool) -> None:
         """Begin a motion at rest.
@@ -179,16 +180,18 @@ class MotionPredictor:
     def observe(self, odom: SE2, stamp_ns: int) -> None:
         """Take note of odometry."""
         self.recorder.report(odom, stamp_ns)
-        if self._lateness is None or stamp_ns <= self._observed_ns:
+        lateness = self._lateness
+        if lateness is None or stamp_ns <= self._observed_ns:
             return
         self._observed_ns = stamp_ns
         at_ns = stamp_ns - self._dead_time_ns
-        model, before = self._position_at(at_ns), self._position_at(at_ns - SPEED_NS)
+        left_m, right_m = self._position_at(at_ns)
+        before_left_m, before_right_m = self._position_at(at_ns - SPEED_NS)
         (begin, driven_from), driven = self._begin, self.recorder.driven_m
-        for index in (0, 1):
-            if speed_m_s := (model[index] - before[index]) / SPEED_S:
-                error_m = (driven[index] - driven_from[index]) - (model[index] - begin[index])
-                self._lateness.add(error_m, speed_m_s)
+        if speed_m_s := (left_m - before_left_m) / SPEED_S:
+            lateness.add((driven[0] - driven_from[0]) - (left_m - begin[0]), speed_m_s)
+        if speed_m_s := (right_m - before_right_m) / SPEED_S:
+            lateness.add((driven[1] - driven_from[1]) - (right_m - begin[1]), speed_m_s)
 
     @property
     def driven(self) -> Wheels:
@@ -202,16 +205,14 @@ class MotionPredictor:
     def ahead_m(self, position_m: Wheels) -> Wheels:
         """Distances that the model's wheels drive from a position until rest, if the command is zero from now on."""
         left, right = self.left, self.right
-        return (
-            left.position_m + left.coast_m() - position_m[0],
-            right.position_m + right.coast_m() - position_m[1],
-        )
+        self.coast_m = left_m, right_m = left.coast_m(), right.coast_m()
+        return left.position_m + left_m - position_m[0], right.position_m + right_m - position_m[1]
 
     def rest_pose(self, state: BaseState) -> SE2:
         """Pose at which the robot comes to rest, in ``odom``, if the command is zero from now on."""
         late_ns = self._dead_time_ns
         if self._lateness is not None:
-            late_ns += seconds_to_ns(self._lateness.seconds)
+            late_ns += round(self._lateness.seconds * NS_PER_S)
         left_m, right_m = self.ahead_m(self._position_at(state.stamp_ns - late_ns))
         return state.odom.after_arc((left_m + right_m) / 2, (right_m - left_m) / self.model.separation_m)
 
@@ -225,15 +226,16 @@ class MotionPredictor:
         return not any(self.sent) and state.stamp_ns > self.moved_ns + self._dead_time_ns + seconds_to_ns(margin_s)
 
     def _position_at(self, stamp_ns: int) -> Wheels:
-        later_ns, later_left_m, later_right_m = self._samples[-1]
-        if stamp_ns >= later_ns:  # a base without dead time
-            return later_left_m, later_right_m
-        for earlier_ns, left_m, right_m in reversed(self._samples):
-            if earlier_ns <= stamp_ns:
-                share = (stamp_ns - earlier_ns) / (later_ns - earlier_ns)
-                return left_m + share * (later_left_m - left_m), right_m + share * (later_right_m - right_m)
-            later_ns, later_left_m, later_right_m = earlier_ns, left_m, right_m
-        return later_left_m, later_right_m
+        stamps_ns, positions_m = self._stamps_ns, self._positions_m
+        if stamp_ns >= stamps_ns[-1]:  # a base without dead time
+            return positions_m[-1]
+        index = bisect_right(stamps_ns, stamp_ns)
+        if not index:
+            return positions_m[0]
+        earlier_ns, (left_m, right_m) = stamps_ns[index - 1], positions_m[index - 1]
+        later_left_m, later_right_m = positions_m[index]
+        share = (stamp_ns - earlier_ns) / (stamps_ns[index] - earlier_ns)
+        return left_m + share * (later_left_m - left_m), right_m + share * (later_right_m - right_m)
 
 
 class WheelCheck:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass, replace
 from enum import Enum, Flag
+from operator import attrgetter
 from pathlib import Path, PurePath
 from typing import Any, TextIO
 
@@ -43,6 +44,7 @@ from robot_runtime.tasks.task import Task
 _INTEGERS = tuple(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64))
 _DTYPES = {name: np.dtype(name) for name in ("bool", "str", "float16", "float32", "float64", *_INTEGERS)}
 
+_TO_JSON = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 IMAGE_MIN_DIMENSIONS = 2
 """Arrays of at least so many dimensions are images, which are logged as digests, not as numbers."""
 
@@ -94,7 +96,11 @@ def _find_conversion(kind: type) -> Callable[[Any], Any]:
     if issubclass(kind, Mapping):
         return lambda value: {str(key): plain(item) for key, item in value.items()}
     if issubclass(kind, (list, tuple)):
-        return lambda value: [plain(item) for item in value]
+        return lambda value: [
+            # Most are numbers, and a call for each of them costs more than all the rest.
+            item if type(item) is float and math.isfinite(item) else plain(item)
+            for item in value
+        ]
     if issubclass(kind, (np.generic, np.ndarray)):
         return lambda value: plain(value.tolist())
     if issubclass(kind, PurePath):
@@ -115,7 +121,7 @@ _NON_FINITE = {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}
 
 def dumps(value: Any) -> bytes:
     """:func:`plain` as UTF-8 JSON, keys in the order given. Raises ``TypeError``."""
-    return json.dumps(plain(value), allow_nan=False, separators=(",", ":")).encode()
+    return _TO_JSON(plain(value)).encode()
 
 
 # --- values whose form does not follow from their types -------------------------------------------------------------
@@ -186,11 +192,10 @@ def _with_bits(codec: Codec) -> Codec:
     zones = {name: f"{name}_bits" for name in ("bumper", "cliff", "wheel_drop")}
     about = {"type": "integer", "description": "for plots: 1 left + 2 center + 4 right", "minimum": 0}
     schema = {"type": "object", "properties": {**codec.properties, **dict.fromkeys(zones.values(), about)}}
-    return replace(
-        codec,
-        schema=schema,
-        encode=lambda state: {**plain(state), **{bits: getattr(state, name).value for name, bits in zones.items()}},
-    )
+    names = [field.name for field in fields(BaseState)]
+    values = attrgetter(*names, *(f"{name}.value" for name in zones))
+    keys = *names, *zones.values()
+    return replace(codec, schema=schema, encode=lambda state: dict(zip(keys, values(state), strict=True)))
 
 
 _NO_RGB, _NO_DEPTH = np.empty((0, 0, 3), np.uint8), np.empty((0, 0), np.float32)

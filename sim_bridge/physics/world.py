@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import mujoco
 import numpy as np
 
-from robot_runtime.common.clock import Stopwatch, seconds_to_ns
+from robot_runtime.common.clock import NS_PER_S, host_now_ns, seconds_to_ns
 from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.errors import InvalidStart
 from robot_runtime.hal import Zone
@@ -64,7 +64,6 @@ class World:
         scene_model: the compiled scene.
         step_s: length of a physics step.
         step_ns: the same in nanoseconds.
-        physics_s: host seconds spent inside MuJoCo's physics.
         touching: bits of :class:`Zone` pressed now, an index into :data:`ZONES`.
         blocked: whether the body is held by an obstacle above the bumper alone.
         objects: movable objects; empty unless the model was built for a task that moves objects.
@@ -73,7 +72,7 @@ class World:
 
     def __init__(self, scene_model: SceneModel) -> None:
         self.scene_model = scene_model
-        self.physics_s = 0.0
+        self._physics_ns = 0
         self.touching = 0
         self.blocked = False
         self.sheets: dict[str, Sheet] = {}
@@ -85,7 +84,6 @@ class World:
         self._control = self._data.ctrl
         self.step_s: float = self._model.opt.timestep
         self.step_ns = seconds_to_ns(self.step_s)
-        self._stopwatch = Stopwatch()
         self._floor: dict[tuple[int, int], bool] = {}
         self._push_n = 0.0
         self._force, self._ends = np.zeros(6), np.zeros(6)
@@ -94,6 +92,11 @@ class World:
         if self.touches:  # furniture at the map's origin would fling a robot that was not placed yet
             with suppress(InvalidStart):
                 self.place(SE2(*scene_model.scene.map.most_open_point(), 0.0))
+
+    @property
+    def physics_s(self) -> float:
+        """Host seconds spent inside MuJoCo's physics."""
+        return self._physics_ns / NS_PER_S
 
     @property
     def data(self) -> mujoco.MjData:
@@ -128,19 +131,22 @@ class World:
         """
         # The heading in the middle of the step makes an arc exact to second order.
         yaw_rad = self._position.item(2) + angular_rad_s * self.step_s / 2
-        control = self._control
+        model, data, control = self._model, self._data, self._control
         cos, sin = math.cos(yaw_rad), math.sin(yaw_rad)
         control[0] = linear_m_s * cos - lateral_m_s * sin
         control[1] = linear_m_s * sin + lateral_m_s * cos
         control[2] = angular_rad_s
-        self._stopwatch.restart()
+        begin_ns = host_now_ns()
         # Split and swapped: contacts are found after the motion, so that a stop on contact loses no step.
-        mujoco.mj_step2(self._model, self._data)
+        mujoco.mj_step2(model, data)
         if self.objects.by_id:
             self._update_push_force()
-        mujoco.mj_step1(self._model, self._data)
-        self.physics_s += self._stopwatch.elapsed_s()
-        self._feel()
+        mujoco.mj_step1(model, data)
+        self._physics_ns += host_now_ns() - begin_ns
+        if data.ncon:
+            self._feel()
+        else:
+            self.touching, self.blocked = 0, False
 
     def advance_along_walls(self, linear_m_s: float, angular_rad_s: float, lateral_m_s: float) -> int:
         """Simulate one step as :meth:`advance` does, without the part of the velocity that leads into walls.
@@ -276,9 +282,9 @@ class World:
         known = self._floor.get(cell)
         if known is None:
             x_m, y_m = (cell[0] + 0.5) * SUPPORT_CELL_M, (cell[1] + 0.5) * SUPPORT_CELL_M
-            self._stopwatch.restart()
+            begin_ns = host_now_ns()
             known = has_floor(self._model, self._data, SOLID, x_m, y_m)
-            self.physics_s += self._stopwatch.elapsed_s()
+            self._physics_ns += host_now_ns() - begin_ns
             self._floor[cell] = known
         return known
 
@@ -301,9 +307,6 @@ class World:
 
     def _feel(self) -> None:
         """Update :attr:`touching` and :attr:`blocked` from the contacts."""
-        if not self._data.ncon:
-            self.touching, self.blocked = 0, False
-            return
         contact = self._data.contact
         pairs = contact.geom.tolist()
         self.touching = self._zones(contact, pairs)
@@ -321,19 +324,17 @@ class World:
 
     def _zones(self, contact: Any, pairs: list[list[int]]) -> int:
         # A contact presses the bumper if it is with a fixed obstacle, or with an object that resists.
-        robot, pushes = self.scene_model.robot_geom, self._push_n > self.scene_model.body.bumper_force_n
-        pushes = pushes or not self.objects.by_id  # every obstacle is fixed
-        pressing = [
-            number for number, pair in enumerate(pairs) if robot in pair and (pushes or self._is_fixed(self._met(pair)))
-        ]
-        if not pressing:
-            return 0
-        x_m, y_m, yaw_rad = self._position.tolist()
-        positions = contact.pos.tolist()
-        bits = 0
-        for number in pressing:
-            contact_x_m, contact_y_m, _ = positions[number]
-            bits |= bumper_bits(wrap_angle(math.atan2(contact_y_m - y_m, contact_x_m - x_m) - yaw_rad))
+        robot, bits = self.scene_model.robot_geom, 0
+        # Without objects, every obstacle is fixed.
+        pushes = not self.objects.by_id or self._push_n > self.scene_model.body.bumper_force_n
+        positions: list[list[float]] | None = None
+        for number, pair in enumerate(pairs):
+            if robot in pair and (pushes or self._is_fixed(self._met(pair))):
+                if positions is None:
+                    x_m, y_m, yaw_rad = self._position.tolist()
+                    positions = contact.pos.tolist()
+                contact_x_m, contact_y_m, _ = positions[number]
+                bits |= bumper_bits(wrap_angle(math.atan2(contact_y_m - y_m, contact_x_m - x_m) - yaw_rad))
         return bits
 
     def _is_fixed(self, geom: int) -> bool:

@@ -153,18 +153,19 @@ class SimBase(SimDevice, GuardedBase):
 
     def on_step(self, now_ns: int) -> None:
         """Move the world to ``now_ns``; measure at the base's own rate and whenever a contact begins or ends."""
+        world, chassis, guard = self._world, self._chassis, self._guard
         if not self._connected:
             if not self._emulated.on_step(now_ns):
-                self._world.advance(0.0, 0.0)
+                world.advance(0.0, 0.0)
             return
         with self._lock:
             pending, self._decision_pending = self._decision_pending, False
-            (self._guard.decide if pending else self._guard.poll)(now_ns)
-        self._chassis.drive(self._guard.velocity, now_ns - self._world.step_ns)
+            (guard.decide if pending else guard.poll)(now_ns)
+        chassis.drive(guard.velocity, now_ns - world.step_ns)
         if now_ns - self._reported_ns >= self._period_ns:
             self._reported_ns = now_ns
             self._report(now_ns)
-        elif self._chassis.pressed != self._chassis.bumper_bits:
+        elif chassis.pressed != chassis.bumper_bits:
             self._report(now_ns)
 
     def _report(self, now_ns: int) -> None:

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 
 from robot_runtime.common import config
-from robot_runtime.common.clock import ns_to_seconds
+from robot_runtime.common.clock import NS_PER_S
 from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.hal import Velocity, Zone
 from robot_runtime.hal.simulated_motors import SimulatedMotors
@@ -194,19 +194,23 @@ class Chassis:
         """
         world = self.world
         pose = world.pose
-        before = self.bumper_bits, self.cliff_bits, self.wheel_drop_bits
-        if pose != self._measured_at or self._slipped_m:  # the wheels may slip on the spot
+        changed = False
+        at = self._measured_at
+        moved = at is None or pose.x_m != at.x_m or pose.y_m != at.y_m or pose.yaw_rad != at.yaw_rad
+        if moved or self._slipped_m:  # the wheels may slip on the spot
             self._measured_at = pose
             self._odometry.update(pose, self._slipped_m, self._slipped_rad)
             self._slipped_m = self._slipped_rad = 0.0
             if self._has_moved_on(pose):
                 self._checked_from = pose
                 unsupported = self._unsupported_bits(pose)
+                changed = unsupported != self.cliff_bits | self.wheel_drop_bits << 3
                 self.cliff_bits, self.wheel_drop_bits = unsupported & 7, unsupported >> 3
-        self.bumper_bits = self.pressed
-        self.battery.drain(ns_to_seconds(now_ns - self._drained_ns), driving)
+        pressed = self.pressed
+        changed, self.bumper_bits = changed or pressed != self.bumper_bits, pressed
+        self.battery.drain((now_ns - self._drained_ns) / NS_PER_S, driving)
         self._drained_ns = now_ns
-        return before != (self.bumper_bits, self.cliff_bits, self.wheel_drop_bits)
+        return changed
 
     def _has_moved_on(self, pose: SE2) -> bool:
         """Whether a floor point may have moved by ``FLOOR_CHECK_M`` since the last check."""

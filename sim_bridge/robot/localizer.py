@@ -12,7 +12,7 @@ import numpy as np
 from pydantic import Field
 
 from robot_runtime.common import config
-from robot_runtime.common.clock import Clock, ns_to_seconds, seconds_to_ns
+from robot_runtime.common.clock import NS_PER_S, Clock, seconds_to_ns
 from robot_runtime.common.config import NonNegative
 from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.common.quantities import Latency, Rate, ShortTime, Spread
@@ -101,9 +101,8 @@ class SimLocalizer(SimDevice, BufferedLocalizer):
     def _measure(self, now_ns: int) -> None:
         options = self._options
         # Multiples of the period since the clock's start, so that equal rates measure at equal instants.
-        self._next_ns = seconds_to_ns(
-            (math.floor(ns_to_seconds(now_ns) * options.rate_hz + 1e-6) + 1) / options.rate_hz
-        )
+        rate_hz = options.rate_hz
+        self._next_ns = round((math.floor(now_ns / NS_PER_S * rate_hz + 1e-6) + 1) / rate_hz * NS_PER_S)
         if options.dropout_probability:
             if self._random.random() < options.dropout_probability:
                 self._lost_until_ns = now_ns + max(1, seconds_to_ns(options.dropout_s))
