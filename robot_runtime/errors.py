@@ -207,5 +207,8 @@ def writing(path: Path, remedy: str = "give another file") -> Iterator[None]:
     """Raise :class:`RecordingError` naming ``path`` for an ``OSError`` of the body."""
     try:
         yield
+    except (FileExistsError, NotADirectoryError) as error:
+        file = next((place for place in reversed((path, *path.parents)) if place.is_file()), path)
+        raise RecordingError(f"{file}: is a file, where a folder is needed", "name a new folder, or move it") from error
     except OSError as error:
         raise RecordingError(f"{path}: cannot be written: {error.strerror or error}", remedy) from error

@@ -12,6 +12,7 @@ from __future__ import annotations
 import importlib.util
 import io
 import json
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -269,15 +270,19 @@ def write_dataset(
     if folder.exists():
         raise ConfigError(f"{folder} exists", "name a new folder")
     writer: _Writer | None = None
-    with writing(folder):
-        for path in logs:
-            with LogReader(path) as log:
-                writer = writer or _Writer(folder, log.header, depth)
-                writer.add(log)
-            on_log()
-        if writer is None or not writer.frames:
-            raise RecordingError("no log has a decision", "give logs of episodes with discrete actions")
-        writer.finish()
+    try:
+        with writing(folder):
+            for path in logs:
+                with LogReader(path) as log:
+                    writer = writer or _Writer(folder, log.header, depth)
+                    writer.add(log)
+                on_log()
+            if writer is None or not writer.frames:
+                raise RecordingError("no log has a decision", "give logs of episodes with discrete actions")
+            writer.finish()
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
     return writer.frames
 
 

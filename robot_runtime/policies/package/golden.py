@@ -234,15 +234,21 @@ def check(manifest: Manifest, golden: Golden, network: Network) -> Agreement:
             raise PackageError(
                 f"policy {manifest.name!r}: {what} differ from the golden rollout by {difference:.3g}, {limit:g} is "
                 f"allowed ({network.runtime})",
-                "this machine computes another policy than was trained: compare library versions with the manifest",
+                _remedy(manifest, golden, network, found),
             )
     if found.same_actions < found.steps:
         raise PackageError(
             f"policy {manifest.name!r}: the largest logit is the golden rollout's at {found.same_actions} of "
             f"{found.steps} steps ({network.runtime})",
-            "this machine computes another policy than was trained: compare library versions with the manifest",
+            _remedy(manifest, golden, network, found),
         )
     return found
+
+
+def _remedy(manifest: Manifest, golden: Golden, network: Network, found: Agreement) -> str:
+    if repr(replay(manifest, golden, network)) != repr(found):
+        return "it is not deterministic: export it in evaluation mode (`model.eval()`), without dropout or noise"
+    return "this machine computes another policy than was trained: compare library versions with the manifest"
 
 
 def _groups(golden: Golden) -> dict[str, Mapping[str, Array]]:

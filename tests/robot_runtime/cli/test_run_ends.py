@@ -14,8 +14,9 @@ import pytest
 from terminals import LIMIT_S, read_until, start
 
 from robot_runtime.cli.main import run_command
+from robot_runtime.common.own_directory import OwnDirectory
 from robot_runtime.common.signals import interrupted_by_signals
-from robot_runtime.errors import PolicyError
+from robot_runtime.errors import PolicyError, RecordingError, RuntimeFault
 from robot_runtime.hal import Velocity
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import EndReason, EpisodeEnd
@@ -149,18 +150,45 @@ def test_an_agent_that_ends_its_own_process_has_failed(
     assert (end.reason, end.steps) == (EndReason.FAULT, 2)
 
 
-@pytest.mark.slow
-def test_an_agent_that_ends_the_runtimes_process_leaves_an_episode_that_does_not_count(
+def test_an_agent_that_would_end_the_runtimes_process_has_failed(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, agents: Path
 ) -> None:
-    command = [sys.executable, "-m", "robot_runtime", *run_fake(f"{agents}:Leaves", tmp_path / "logs")]
-    assert subprocess.run(command, timeout=LIMIT_S, check=False).returncode == 3
-    (log,) = (tmp_path / "logs").glob("*.mcap")
-    with LogReader(log) as reader:
-        assert len(list(reader.steps(images=False))) >= 1
-        assert reader.end is None
-    assert run_command(["score", str(log)]) != 0
-    assert "no end record" in " ".join(capsys.readouterr().out.split())
+    assert run_command(run_fake(f"{agents}:Leaves", tmp_path / "logs")) == PolicyError.exit_code
+    assert "os._exit(3)" in " ".join(capsys.readouterr().err.split())
+    end = end_of(tmp_path / "logs")
+    assert (end.reason, end.steps) == (EndReason.FAULT, 2)
+
+
+def test_a_forked_child_of_an_agent_may_exit() -> None:
+    with OwnDirectory():
+        child = os.fork()
+        if not child:
+            os._exit(7)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    assert os._exit.__module__ == "posix"
+
+
+@pytest.mark.slow
+def test_a_console_without_unicode_ends_no_command() -> None:
+    command = [sys.executable, "-m", "robot_runtime", "scene", "info", "apartment"]
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    ran = subprocess.run(command, env=environment, timeout=LIMIT_S, check=False, capture_output=True)
+    assert ran.returncode == 0, ran.stderr
+    assert b"m?, of which" in ran.stdout
+
+
+def test_a_file_in_place_of_a_folder_and_a_deleted_folder_are_named(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, agents: Path
+) -> None:
+    (tmp_path / "logs").write_text("")
+    assert run_command(run_fake(f"{agents}:Turns", tmp_path / "logs" / "one")) == RecordingError.exit_code
+    said = " ".join(capsys.readouterr().err.split())
+    assert f"{tmp_path / 'logs'}: is a file, where a folder is needed remedy: name a new folder" in said
+    (gone := tmp_path / "gone").mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert run_command(run_fake(f"{agents}:Turns", tmp_path / "other")) == RuntimeFault.exit_code
+    assert "the working directory was deleted" in capsys.readouterr().err
 
 
 def test_a_policy_that_changes_directory_moves_no_log(

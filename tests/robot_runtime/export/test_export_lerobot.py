@@ -41,3 +41,13 @@ def test_an_existing_folder_is_not_written_to(tmp_path: Path, capsys: pytest.Cap
     log = recorded_drive(tmp_path / "logs")
     assert run_command(["export", "lerobot", str(log), "--out", str(tmp_path)]) == 2
     assert "exists" in capsys.readouterr().err
+
+
+def test_a_data_set_that_cannot_be_completed_leaves_no_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log, out = recorded_drive(tmp_path / "logs"), tmp_path / "dataset"
+    (torn := tmp_path / "torn.mcap").write_bytes(log.read_bytes()[:400])
+    assert run_command(["export", "lerobot", str(log), str(torn), "--out", str(out)]) != 0
+    assert "torn.mcap" in capsys.readouterr().err
+    assert not out.exists()

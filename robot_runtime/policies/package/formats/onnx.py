@@ -38,6 +38,11 @@ def open_onnx(manifest: Manifest, data: bytes, execution: Execution) -> Network:
     try:
         session = open_session(data, execution.threads, on_gpu)
     except Exception as error:  # its own classes derive from Exception, one for each way to fail
+        if "IR version" in str(error) or "opset" in str(error):
+            raise PackageError(
+                f"{manifest.model.file}: is of a newer ONNX than ONNX Runtime {ort.__version__} reads: {error}",
+                "pip install -U onnxruntime, or export it with a lower opset and IR version",
+            ) from error
         raise PackageError(
             f"{manifest.model.file}: ONNX Runtime {ort.__version__} does not take it: {error}",
             "check that the file is complete and uses operators of the declared opset",

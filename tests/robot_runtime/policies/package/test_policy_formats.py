@@ -9,12 +9,13 @@ import pickle
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 import tiny_package as tiny
 import torch
@@ -24,6 +25,7 @@ from torch import Tensor, nn
 from robot_runtime.errors import PackageError, PolicyError, PolicyOutputError
 from robot_runtime.policies.convert.networks.ddppo import DdppoConfig, DdppoPolicy
 from robot_runtime.policies.convert.networks.export import EagerNetwork, examples, export
+from robot_runtime.policies.package import golden
 from robot_runtime.policies.package.formats.network import Execution, open_network
 from robot_runtime.policies.package.formats.onnx import open_session
 from robot_runtime.policies.package.golden import record
@@ -294,3 +296,27 @@ def test_an_open_network_does_not_keep_its_file_in_memory() -> None:
     before = sys.getrefcount(data)
     session = open_session(data)
     assert (sys.getrefcount(data), len(session.get_inputs())) == (before, 5)
+
+
+class Noisy(tiny.NumpyNetwork):
+    """A network whose dropout was left on."""
+
+    def run(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        outputs = super().run(inputs)
+        return {**outputs, "logits": outputs["logits"] * NOISE.uniform(0.5, 1.5, 4).astype(np.float32)}
+
+
+NOISE = np.random.default_rng(3)
+
+
+@pytest.mark.parametrize(("network", "names"), [(Noisy(), "not deterministic"), (tiny.NumpyNetwork(5), "versions")])
+def test_dropout_that_was_left_on_is_told_from_another_policy(network: tiny.NumpyNetwork, names: str) -> None:
+    with raises_naming(PackageError, "golden rollout", names):
+        golden.check(tiny.MANIFEST, tiny.golden(), network)
+
+
+def test_a_network_newer_than_the_runtime_gets_the_remedy_that_helps() -> None:
+    model = onnx.load_from_string(tiny.onnx_bytes())
+    model.ir_version = 99
+    with raises_naming(PackageError, "IR version", "pip install -U onnxruntime"):
+        open_network(tiny.MANIFEST, model.SerializeToString())
