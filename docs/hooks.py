@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import json
 import os
 import re
@@ -53,6 +54,18 @@ YAML_FILES = {
     "Verdicts on a run (`NAME.evidence.yaml`)": ["robot_runtime/verdicts.py"],
 }  # fmt: skip
 """Folders and files whose strict dataclasses describe a kind of YAML file."""
+
+COMPANIONS = {
+    "`map.yaml`": ("`scene.yaml` (`map`), with the image that it names", "the scene is refused"),
+    "meshes and textures": ("`scene.yaml` (`assets`, `materials`)", "the scene is refused"),
+    "`view_points.json`": ("`scene.yaml`", "no object has view points; ObjectNav names the command that makes them"),
+    "`tags.yaml`": ("`scene.yaml`; a localizer with `tags: scene`", "the localizer is refused"),
+    "a tag map": ("a localizer (`tags`)", "the localizer is refused"),
+    "a calibration": ("a camera (`imaging.calibration`, `imaging.mount`), a robot (`odometry`, `motors`)", "refused"),
+    "`dist-model.txt`": ("a simulated camera (`depth_noise.distortion`)", "the robot is refused"),
+    "vocabulary of answers": ("MP3D-EQA's split (`answer_vocab`)", "a rank is among the answers that have scores"),
+}
+"""File: the file that it is read with, and what is done without it."""
 
 _LINK = re.compile(r"(?<!!)\[(?P<text>[^\]]+)\]\((?P<target>[^)#:]+)(?:#[^)]*)?\)")
 _FENCE = re.compile(r"^```(?P<language>\w+) file=(?P<name>\S+)$", re.MULTILINE)
@@ -153,13 +166,46 @@ def _api() -> Iterator[str]:
 
 def _yaml_files() -> Iterator[str]:
     yield (
-        "# YAML files\n\nEvery file is read into a typed dataclass: its attributes are the keys. An unknown key, a "
-        "wrong type, NaN or infinity is an error that names file and field.\n"
+        "# Files that are read\n\nEvery YAML file is read into a typed dataclass: its attributes are the keys. An "
+        "unknown key, a wrong type, NaN or infinity is an error that names file and field. A number outside its range "
+        "is refused with its unit and the likely slip: millimeters for meters, radians for degrees, milliseconds for "
+        "seconds.\n"
     )
+    yield from _other_files()
     for title, places in YAML_FILES.items():
         yield f"\n## {title}\n"
         for name in sorted(name for place in places for name in _option_classes(ROOT / place)):
             yield f"\n::: {name}\n    options: {{heading_level: 3, members: [], skip_local_inventory: true}}\n"
+            yield from _ranges(name)
+
+
+def _other_files() -> Iterator[str]:
+    """Tables of the files that are no YAML, and of the files that are read with another."""
+    from robot_runtime.datasets.formats import usable_formats
+    from robot_runtime.recording.verdict_files import SUFFIX
+
+    yield "\n## Episode files\n\n| format | kind of task | read with `val.json.gz` |\n|---|---|---|"
+    for item in usable_formats():
+        beside = [path.name for path in item.companions(Path("val.json.gz"))]
+        yield f"| {item.title} | {item.kind} | {', '.join(f'`{name}`' for name in [*beside, 'content/*.json.gz'])} |"
+    yield "\n`content/` counts where the split has no episodes. Positions are meters; angles are those of the source.\n"
+    yield "\n## Files beside a file\n\n| file | read with | if it is missing |\n|---|---|---|"
+    rows = COMPANIONS | {f"`NAME{SUFFIX}`": ("`NAME.mcap`, a log", "scores are without verdicts")}
+    yield from (f"| {file} | {beside} | {missing} |" for file, (beside, missing) in rows.items())
+
+
+def _ranges(name: str) -> Iterator[str]:
+    """A table of the numbers with units of a dataclass, and the range of each."""
+    from robot_runtime.common import quantities
+
+    module, _, class_name = name.rpartition(".")
+    found = quantities.quantities_of(getattr(importlib.import_module(module), class_name))
+    table = ((field, kind) for field, (kind, _) in found.items() if kind is not None)
+    rows = [f"| `{field}` | {kind.name} | {kind.range_text.removesuffix(' of 1')} |" for field, kind in table]
+    if rows:
+        yield "\n| number | quantity | range |\n|---|---|---|"
+        yield from rows
+        yield ""
 
 
 def _option_classes(place: Path) -> Iterator[str]:

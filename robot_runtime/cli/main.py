@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import sys
 import traceback
@@ -160,7 +159,7 @@ def main(arguments: list[str] | None = None) -> None:
     # The working directory, as with `python -m`, so that module:Class finds an agent there; last, to shadow nothing.
     sys.path.append("")
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a console without "²" gets "?", not an error after an episode
+        if hasattr(stream, "reconfigure"):  # a console without "²" gets "?", not an error after an episode
             stream.reconfigure(errors="replace")
     with interrupted_by_signals(until_exit=True):
         code = run_command(arguments)
@@ -197,23 +196,19 @@ def run_command(arguments: list[str]) -> int:
     except OSError as error:  # no permission, no folder, no space left
         if debug:
             error_console.print(traceback.format_exc(), soft_wrap=True, markup=False)
-        _print_error(*_named(error))
+        said = (
+            f"{error.filename or 'a file'}: {error.strerror or error}",
+            "check path, permissions and free disk space",
+        )
+        if not os.path.isdir(os.readlink("/proc/self/cwd")):
+            said = ("the working directory was deleted", "change to a folder that exists: `cd ~`")
+        _print_error(*said)
         return RuntimeFault.exit_code
     except (KeyboardInterrupt, typer.Abort):
         error_console.print("interrupted")
         return INTERRUPTED_EXIT_CODE
     finally:
         console.stderr = False  # --json - sets it
-
-
-def _named(error: OSError) -> tuple[str, str]:
-    """Message and remedy of an error of the operating system."""
-    try:
-        os.getcwd()
-    except FileNotFoundError:
-        return "the working directory was deleted", "change to a folder that exists: `cd ~`"
-    problem = f"{error.filename or 'a file'}: {error.strerror or error}"
-    return problem, "check the path, its permissions, and the free disk space"
 
 
 def _check_packages() -> None:

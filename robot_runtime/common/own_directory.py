@@ -18,8 +18,6 @@ class OwnDirectory:
     def __init__(self) -> None:
         self._path: str | None = None
         self._runtimes = -1
-        self._exit = os._exit
-        self._body = (-1, -1)
 
     def __enter__(self) -> None:
         # A descriptor, because a folder that was renamed or deleted has no path.
