@@ -19,7 +19,8 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("runtime", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 # CI judges one commit, so the same commit must give the same verdict; everybody else's runs go on searching.
 settings.register_profile("ci", settings.get_profile("runtime"), derandomize=True)
-settings.load_profile("ci" if os.environ.get("CI") else "runtime")
+settings.load_profile(_profile := "ci" if os.environ.get("CI") else "runtime")
+settings.register_profile("fast", settings.get_profile(_profile), max_examples=30)
 
 # A shell starts the background jobs of a script with SIGINT ignored, and so do these tests the programs that they stop.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -28,6 +29,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 SLOW_CPU_S = 2.0
 """CPU seconds of a test's own call, in its own process, above which it is marked ``slow``: the one definition."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Search less where the slow tests are left out: unless a test says how many examples it needs."""
+    if "not slow" in config.option.markexpr:
+        settings.load_profile("fast")
 
 
 @pytest.fixture(scope="session", autouse=True)
