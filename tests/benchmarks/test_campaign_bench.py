@@ -15,11 +15,14 @@ def test_prints_rows_that_reach_their_targets(monkeypatch: pytest.MonkeyPatch) -
     assert rows.keys() == {
         "episodes_vs_unpaired_.5_.7",
         "episodes_vs_unpaired_.6_.7",
+        "episodes_vs_fieldtrial_r0",
+        "episodes_vs_fieldtrial_r.8",
         "false_alarm_rate",
         "sequence_coverage",
     }
     assert rows["episodes_vs_unpaired_.5_.7"].reached
     assert rows["false_alarm_rate"].reached
+    assert rows["episodes_vs_fieldtrial_r.8"].reached
 
 
 def test_rows_of_simulation_planner_and_causes(monkeypatch: pytest.MonkeyPatch) -> None:

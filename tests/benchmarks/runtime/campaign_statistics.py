@@ -34,6 +34,16 @@ REPEATS = 1000
 _DURATION_SPREAD = 0.4
 """Standard deviation of the logarithm of an episode's duration."""
 
+FIELDTRIAL_PAIRS = 100
+FIELDTRIAL = {(0.6, 0.75): (0.30, 86), (0.6, 0.9): (0.99, 40), (0.4, 0.9): (1.0, 20)}
+"""Power, and mean pairs of at most 100, of fieldtrial's anytime test by the success rates of two policies.
+
+Two-sided, alpha 0.05, 400 simulated campaigns each (github.com/rokbenko/fieldtrial, docs/stats/step-evaluation.md).
+"""
+
+FIELDTRIAL_ERROR = 1.05
+"""Pairs of 400 campaigns have a standard error of up to 1.5 pairs, and are printed as whole numbers."""
+
 _STAKES = np.linspace(0.05, 0.95, 19)
 _BLOCK = 1000
 """Campaigns drawn at once, to bound memory."""
@@ -62,6 +72,7 @@ def sequential_rows(seed: int) -> list[Row]:
         _against_unpaired(random, (0.5, 0.7), 0.5),
         _against_unpaired(random, (0.6, 0.7), 0.35),
     ]
+    rows += [_against_fieldtrial(random, correlation) for correlation in (0.0, 0.8)]
     alarms = sum(_false_alarms(random, _BLOCK) for _ in range(EQUAL_CAMPAIGNS // _BLOCK))
     rows.append(
         Row(
@@ -114,6 +125,31 @@ def _against_unpaired(random: np.random.Generator, rates: tuple[float, float], t
         low=min(shares),
         high=max(shares),
         note="; ".join(counts) + f"; one-sided, up to {MAX_PAIRS}, {CAMPAIGNS:,} campaigns each",
+    )
+
+
+def _against_fieldtrial(random: np.random.Generator, correlation: float) -> Row:
+    """Row of the pairs until the decision over those that fieldtrial publishes, in its worst cell."""
+    shares, cells = [], []
+    for rates, (power, pairs) in FIELDTRIAL.items():
+        latent = latent_values(random, (CAMPAIGNS, FIELDTRIAL_PAIRS), rates, correlation)
+        used, better = stopping_times((latent[1] > 0) * 1.0 - (latent[0] > 0), ALPHA, "two")
+        own = float(used.mean())
+        shares.append(own / pairs)
+        cells.append(
+            f"{rates[0]} against {rates[1]}: {own:.0f} pairs, power {np.mean(better == 1):.2f} ({pairs}, {power:.2f})"
+        )
+    return Row(
+        f"episodes_vs_fieldtrial_r{correlation:g}".replace("0.", "."),
+        "pairs until the decision over those that fieldtrial publishes for its anytime test, the worst of three cells; "
+        f"outcomes correlate with {correlation:g}",
+        max(shares),
+        "",
+        FIELDTRIAL_ERROR if correlation == 0 else 1.0,
+        "<=",
+        low=min(shares),
+        high=max(shares),
+        note="; ".join(cells) + f"; in brackets as published; {CAMPAIGNS:,} campaigns each, successes, two-sided",
     )
 
 
