@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 from robot_runtime.campaign.ledger import LOGS, OVERLAY, Entry, is_running, read_ledger
 from robot_runtime.campaign.outcomes import answer, closing, closing_lines, same, sentence, values
 from robot_runtime.campaign.state import State, read_state
+from robot_runtime.campaign.verification import Verification
 from robot_runtime.common.clock import utc_now_iso
 
 
@@ -92,6 +93,22 @@ def read_status(folder: Path) -> Status:
     """
     entries = read_ledger(folder)
     return status_of(read_state(entries), entries, folder, is_running(folder))
+
+
+def verified_status(folder: Path) -> Status:
+    """The status by the logs; of a campaign that runs, by its ledger: reading all logs would disturb its robots.
+
+    Raises:
+        RuntimeFault: as :func:`read_status` and :class:`.verification.Verification`.
+    """
+    if is_running(folder):
+        return read_status(folder)
+    found = Verification(folder)
+    status = status_of(found.state, found.entries, folder, running=False)
+    if not found.findings:
+        return status
+    doubt = f"{len(found.findings)} contradictions in its folder: see `robot-runtime campaign verify`"
+    return replace(status, answer=f"{status.answer}; {doubt}")
 
 
 def status_of(state: State, entries: list[Entry], folder: Path, running: bool) -> Status:

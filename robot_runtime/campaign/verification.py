@@ -76,6 +76,7 @@ class Verification:
     Attributes:
         findings: problems found; empty for an honest campaign.
         notes: what an honest campaign may have, and a reader should know: clocks that were set, repetitions.
+        entries: lines of the ledger that can be read.
         plan: plan of the ledger.
         state: state after the ledger's last line, with the facts that the logs prove.
 
@@ -94,8 +95,8 @@ class Verification:
         self.findings: list[Finding] = []
         self.notes: list[str] = []
         self._folder = folder
-        self._entries = self._read_ledger()
-        self.plan = stored_plan(self._entries)
+        self.entries = self._read_ledger()
+        self.plan = stored_plan(self.entries)
         self._published, self._heads = plan, dict(heads or {})
         self._published_contents = contents
         self.state, self._told = State(self.plan, ()), State(self.plan, ())
@@ -104,10 +105,10 @@ class Verification:
         self._logs = LogCheck(folder, self.plan, self._contents or contents, self._find)
         self._check_plan()
         self._check_heads()
-        self._steps_s = check_times(self._entries, self._find, self.notes.append)
+        self._steps_s = check_times(self.entries, self._find, self.notes.append)
         if self.plan.signer:
             self._check_signatures()
-        for entry in self._entries:
+        for entry in self.entries:
             if self._gives_up(f"line {entry.n + 1}"):
                 break
             self._replay(entry)
@@ -117,8 +118,8 @@ class Verification:
     @property
     def sessions(self) -> str:
         """Time of the campaign, and number of its sessions and runs."""
-        count = sum(entry.kind == "session" for entry in self._entries)
-        first, last = (str(self._entries[place].get("at"))[:16].replace("T", " ") for place in (0, -1))
+        count = sum(entry.kind == "session" for entry in self.entries)
+        first, last = (str(self.entries[place].get("at"))[:16].replace("T", " ") for place in (0, -1))
         return f"{first} to {last} UTC, {count} session{'' if count == 1 else 's'}, {len(self.state.attempts)} runs"
 
     @property
@@ -167,8 +168,8 @@ class Verification:
             "campaign": self.plan.name,
             "plan_sha256": self.plan.digest,
             "contents_sha256": None if self._contents is None else digest(self._contents.document()),
-            "lines": len(self._entries),
-            "head": stated_digest(self._entries[-1].raw),
+            "lines": len(self.entries),
+            "head": stated_digest(self.entries[-1].raw),
             "signed": bool(self.plan.signer),
             "ended": ended,
             "findings": [asdict(finding) for finding in self.findings],
@@ -241,7 +242,7 @@ class Verification:
         return entries
 
     def _read_contents(self) -> Contents | None:
-        stated = self._entries[0].get(FIELD)
+        stated = self.entries[0].get(FIELD)
         if stated is None:
             return None
         try:
@@ -253,13 +254,13 @@ class Verification:
         return contents
 
     def _check_plan(self) -> None:
-        first, published = self._entries[0], self._published
+        first, published = self.entries[0], self._published
         if first.get("plan_sha256") != digest(first.get("plan")):
             self._find("changed", "line 1", "the plan is not the one of its hash")
         if published is not None and published.digest != self.plan.digest:
             names = changed(published.document(), self.plan.document())
             self._find("changed", "line 1", f"the plan differs from the one given: {', '.join(names)}")
-        if any(entry.kind == "plan" for entry in self._entries[1:]):
+        if any(entry.kind == "plan" for entry in self.entries[1:]):
             self._find("changed", "ledger", "there is more than one plan")
         given = self._published_contents or self._contents_here()
         for contents, whose in ((self._contents, "its"), (given, "the published")):
@@ -290,7 +291,7 @@ class Verification:
         own = self._contents
         if self._published is None or own is None or own.software.get("robot_runtime") != VERSION:
             return None
-        names = [EpisodeName(n, *listed) for n, listed in enumerate(self._entries[0]["episodes"])]
+        names = [EpisodeName(n, *listed) for n, listed in enumerate(self.entries[0]["episodes"])]
         try:
             return replace(contents_of(self._published, names), software=own.software)
         except (RuntimeFault, OSError):  # a copy, without the files: `unchecked` says so
@@ -298,10 +299,10 @@ class Verification:
 
     def _check_software(self) -> None:
         """Compare the versions in the first line with those of the sessions."""
-        stated = versions(self._entries[0].get("software", {}))
+        stated = versions(self.entries[0].get("software", {}))
         if self._contents is not None and not same(stated, without_none(versions(self._contents.software))):
             self._find("changed", "line 1", "the software is not that of its contents")
-        sessions = [versions(entry["provenance"]) for entry in self._entries if entry.kind == "session"]
+        sessions = [versions(entry["provenance"]) for entry in self.entries if entry.kind == "session"]
         if sessions and stated and not same(sessions[0], stated):
             self._find("changed", "line 1", "the software is not that of the first session")
         if any(not same(before, after) for before, after in pairwise(sessions)):
@@ -310,14 +311,14 @@ class Verification:
     def _check_heads(self) -> None:
         for number, head in sorted(self._heads.items()):
             where = f"line {number + 1}"
-            if number >= len(self._entries):
+            if number >= len(self.entries):
                 self._find("left out", where, "was seen by others and is not there")
-            elif stated_digest(self._entries[number].raw) != head:
+            elif stated_digest(self.entries[number].raw) != head:
                 self._find("changed", where, "is not what others have seen: it or a line before was altered")
 
     def _check_signatures(self) -> None:
         before = ""
-        for entry in self._entries:
+        for entry in self.entries:
             signature = _SIGNATURE.search(entry.raw)
             signed = _SIGNATURE.sub(b"}", entry.raw)
             if entry.kind == "unblinded":  # its commitments prove it, and the holder of the key is another one
@@ -430,7 +431,7 @@ class Verification:
         if len(told.finished) != (0 if last is None else last["starts"]) and not told.to_judge:
             self._find("left out", "ledger", "a finished start has no answer after it")
         for attempt in told.unfinished:
-            sessions = [entry.n for entry in self._entries if entry.kind == "session"]
+            sessions = [entry.n for entry in self.entries if entry.kind == "session"]
             if told.closed is not None or any(number > attempt.begun.n for number in sessions):
                 self._find("left out", attempt.name, "the run has no end")
         unequal, differing = weigh(self.state)

@@ -75,17 +75,17 @@ def status(
     plan: Campaign,
     json: options.Json = None,
 ) -> None:
-    """Print how far a campaign is, what it waits for, and the answer so far; also while it runs.
+    """Print how far a campaign is, what it waits for, and the answer so far, by its logs; while it runs, by its ledger.
 
     Example:
         robot-runtime campaign status plan.yaml
     """
     from robot_runtime.campaign.opening import located
-    from robot_runtime.campaign.status import read_status
+    from robot_runtime.campaign.status import verified_status
     from robot_runtime.common.console import console
     from robot_runtime.recording.json_records import write_json
 
-    found = read_status(located(plan))
+    found = verified_status(located(plan))
     for line in _lines(found):
         console.print(line, soft_wrap=True, markup=False)
     if json is not None:

@@ -17,13 +17,13 @@ from robot_runtime.campaign.messages import send, take_alone
 from robot_runtime.campaign.repetition import tail_probability, weigh
 from robot_runtime.campaign.report import write_report
 from robot_runtime.campaign.state import read_state
-from robot_runtime.campaign.status import read_status
+from robot_runtime.campaign.status import read_status, verified_status
 from robot_runtime.campaign.verification import Verification
 from robot_runtime.cli.main import run_command
 from robot_runtime.errors import ConfigError, RecordingError
 from robot_runtime.recording.log_files import LEDGER_FILE
 from tests.benchmarks.runtime.campaign_conditions import CONDITIONS
-from tests.benchmarks.runtime.campaign_frauds import Forger, Line
+from tests.benchmarks.runtime.campaign_frauds import FRAUDS, Forger, Line
 from tests.benchmarks.runtime.simulated_campaigns import run_campaign, state_of, write_plan
 
 
@@ -111,6 +111,20 @@ def test_status_and_report_compute_what_the_last_line_only_claims(honest: Path, 
     assert "P2 is better" not in page
     assert "contradictions were found" in page
     assert "Not checked: " in page
+
+
+def test_the_status_is_that_of_the_logs(honest: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(honest, copy)
+    fraud = next(fraud for fraud in FRAUDS if fraud.name == "a result is edited")
+    honestly = verified_status(copy)
+    assert honestly.answer == read_status(copy).answer
+    fraud.commit(Forger(copy))
+    assert "P2 1.000" in read_status(copy).answer
+    assert run_command(["campaign", "status", str(copy)]) == 0
+    shown = capsys.readouterr().out
+    assert honestly.answer in shown
+    assert "contradictions in its folder" in shown
 
 
 def test_a_lost_log_proves_nothing(honest: Path, tmp_path: Path) -> None:
