@@ -18,7 +18,7 @@ from robot_runtime.cli import old_spellings
 from robot_runtime.cli.groups import DEFAULT_COMMANDS, GROUPS, MOVED, HeadedGroup, make_groups
 from robot_runtime.common.console import console, error_console
 from robot_runtime.common.plugins import Registry
-from robot_runtime.common.signals import interrupted_by_signals
+from robot_runtime.common.signals import exit_within, interrupted_by_signals
 from robot_runtime.common.version import VERSION
 from robot_runtime.errors import ConfigError, PluginError, RuntimeFault
 
@@ -26,6 +26,7 @@ COMMANDS: Registry[Callable[[dict[str, typer.Typer]], None]] = Registry("robot_r
 """Functions that add commands to the groups, by name; the first word is the command or the group that they add to."""
 
 INTERRUPTED_EXIT_CODE = 130
+EXIT_S = 1.0
 
 _HELP = """Run policies trained in simulation on a LoCoBot, real or simulated; log, score and replay every episode.
 
@@ -163,6 +164,8 @@ def main(arguments: list[str] | None = None) -> None:
             stream.reconfigure(errors="replace")
     with interrupted_by_signals(until_exit=True):
         code = run_command(arguments)
+    if code == INTERRUPTED_EXIT_CODE:
+        exit_within(EXIT_S, code)  # wheels and logs are done; what remains is foreign code's own clean-up
     sys.exit(code)
 
 

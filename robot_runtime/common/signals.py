@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from types import FrameType
+from typing import TypeVar
 
 from robot_runtime.common.clock import Stopwatch
 
 REPEATED_S = 5.0
 """Seconds in which further signals are taken for repetitions: a closed terminal sends two, impatient people several."""
+
+T = TypeVar("T")
 
 _STANDARD_STREAMS = (0, 1, 2)
 
@@ -50,6 +55,27 @@ def interrupted_by_signals(until_exit: bool = False) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, signal.SIG_IGN if until_exit and number == signal.SIGHUP else handler)
+
+
+def interruptible(work: Callable[[], T]) -> T:
+    """The result of foreign code that may block: it runs in a thread, which a signal leaves behind."""
+    result: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            result.set_result(work())
+        except BaseException as error:  # noqa: BLE001 (raised again in the caller's thread)
+            result.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return result.result()
+
+
+def exit_within(seconds: float, code: int) -> None:
+    """End the process with a code after some seconds, even if foreign code blocks its exit."""
+    limit = threading.Timer(seconds, os._exit, (code,))
+    limit.daemon = True
+    limit.start()
 
 
 def _leave(terminals: list[int]) -> None:

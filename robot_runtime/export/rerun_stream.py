@@ -7,6 +7,10 @@ color and depth, ``/map/policy_pose`` by the policy's localizer. Plots lie under
 from __future__ import annotations
 
 import math
+import os
+import socket
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from robot_runtime.common.clock import ns_to_seconds
+from robot_runtime.common.clock import SystemClock, ns_to_seconds, wait_for
 from robot_runtime.common.geometry import SE2, optical_axes
-from robot_runtime.errors import DriverMissing, writing
+from robot_runtime.errors import ConfigError, DriverMissing, writing
 from robot_runtime.hal import PoseEstimate
 from robot_runtime.recording.messages import MAP_FRAME
 from robot_runtime.recording.reader import LogReader
@@ -25,6 +29,11 @@ from robot_runtime.records import EpisodeHeader, StepRecord
 if TYPE_CHECKING:
     import rerun
 
+VIEWER = "127.0.0.1", 9876
+START_S, FLUSH_S = 10.0, 10.0
+"""Time limits of the viewer's start, and of what is under way to it at the end."""
+
+_ELSEWHERE = "write a recording with --out episode.rrd, or serve the log with --foxglove"
 _LINE_Z_M = 0.02
 _ROBOT_LENGTH_M = 0.3
 _TRACK, _CONTACT, _GOAL, _POLICY, _OBJECT = (
@@ -49,8 +58,11 @@ def open_stream(name: str, out: Path | None = None) -> Iterator[rerun.RecordingS
 
     Raises:
         DriverMissing: rerun-sdk is not installed.
+        ConfigError: there is no display for the viewer, or the viewer does not start.
         RecordingError: the file cannot be written.
     """
+    if out is None and not _listens():
+        _check_display()
     try:
         import rerun
     except ImportError as error:
@@ -59,13 +71,47 @@ def open_stream(name: str, out: Path | None = None) -> Iterator[rerun.RecordingS
         ) from error
     with rerun.RecordingStream("robot_runtime") as stream:
         if out is None:
-            stream.spawn()
+            _start_viewer()
+            stream.connect_grpc(f"rerun+http://{VIEWER[0]}:{VIEWER[1]}/proxy")
         else:
             with writing(out):
                 stream.save(out)
         stream.send_recording_name(name)
         yield stream
-        stream.flush()
+        stream.flush(timeout_sec=FLUSH_S)
+
+
+def _check_display() -> None:
+    if sys.platform == "linux" and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+        raise ConfigError("there is no display for Rerun's viewer", _ELSEWHERE)
+
+
+def _start_viewer() -> None:
+    """Start Rerun's viewer, which the package of this interpreter holds, unless one listens. Raises ``ConfigError``."""
+    import rerun_cli
+
+    if _listens():
+        return
+    program = Path(str(rerun_cli.__file__)).parent / "rerun"
+    command = [str(program), "--bind", VIEWER[0], "--port", str(VIEWER[1])]
+    try:
+        quiet = subprocess.DEVNULL
+        viewer = subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True)
+    except OSError as error:
+        raise ConfigError(
+            f"{program}: {error.strerror or error}", f"install rerun-sdk again, or {_ELSEWHERE}"
+        ) from error
+    started = wait_for(SystemClock(), lambda: _listens() or viewer.poll() is not None or None, START_S, 0.05)
+    if not started or viewer.poll() is not None:
+        raise ConfigError(f"{program}: does not listen on {VIEWER[0]}:{VIEWER[1]}", _ELSEWHERE)
+
+
+def _listens() -> bool:
+    try:
+        socket.create_connection(VIEWER, 0.5).close()
+    except OSError:
+        return False
+    return True
 
 
 class RerunEpisode:

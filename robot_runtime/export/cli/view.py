@@ -45,11 +45,13 @@ def view(
         robot-runtime view logs/run --out episode.rrd
         robot-runtime view logs/run --foxglove
     """
+    from robot_runtime.common.signals import interruptible
+
     path = _newest(log)
     if server.foxglove:
-        _serve_foxglove(path, live, server)
+        interruptible(lambda: _serve_foxglove(path, live, server))
     else:
-        _show_rerun(path, live, out)
+        interruptible(lambda: _show_rerun(path, live, out))
 
 
 def _newest(log: Path) -> Path:
