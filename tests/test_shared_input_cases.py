@@ -10,11 +10,10 @@ import re
 from pathlib import Path
 
 import pytest
+from said import command_says, context, loading_fault
 
-from robot_runtime.cli.main import run_command
 from robot_runtime.errors import RuntimeFault
-from robot_runtime.robots.loader import DeviceOverrides, RobotContext, load_robot
-from robot_runtime.scenes.scene import load_scene
+from robot_runtime.robots.loader import DeviceOverrides, load_robot
 from robot_runtime.tasks.task import load_task
 
 CASES = Path(__file__).resolve().parents[2] / "shared" / "cases"
@@ -169,27 +168,8 @@ def cases() -> Path:
     return CASES
 
 
-def command_says(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:
-    """What a command prints, in one line; an error with its remedy."""
-    run_command(list(map(str, arguments)))
-    printed = capsys.readouterr()
-    return " ".join(f"{printed.out} {printed.err}".split())
-
-
 def load_says(error: RuntimeFault | None) -> str:
     return "" if error is None else " ".join(f"{error.message} {error.remedy}".split())
-
-
-def loading_fault(action: object, *arguments: object) -> RuntimeFault | None:
-    try:
-        action(*arguments)  # type: ignore[operator]
-    except RuntimeFault as error:
-        return error
-    return None
-
-
-def context() -> RobotContext:
-    return RobotContext(load_scene("apartment"), load_task("pointnav_quick").camera, 0)
 
 
 def test_every_file_is_in_a_table(cases: Path) -> None:

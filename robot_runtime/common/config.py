@@ -96,11 +96,14 @@ def parse(data: Any, cls: type[T], where: str, recorded: bool = False) -> T:
         is_collection = isinstance(problem["input"], (dict, list))
         observed = "" if is_collection else f" (found {problem['input']!r:.200})"
         message = problem["msg"].removeprefix("Value error, ") + observed
+        is_missing = problem["type"] in _MISSING
+        if is_missing and isinstance(place[-1], int):  # of a list, which has no names
+            is_missing, place, message = False, place[:-1], "a value is missing"
         is_check = problem["type"] == "value_error"
         place += field_errors.named_field(cls, place, message) if is_check else []
         field = f"{'.'.join(map(str, place))!r:.200} there" if place else "the document"
         remedy = f"correct {field}{field_errors.expectation(cls, place) if place or not is_check else ' as it says'}"
-        if problem["type"] in _MISSING:
+        if is_missing:
             beside = [_place(e["loc"], cast(Hashable, cls)) for e in error.errors() if e["type"] in _MISSING]
             remedy = field_errors.missing_block(cls, [other for other in beside if other[:-1] == place[:-1]])
         raise FieldError(where, place, f"{message:.1000}", remedy) from error

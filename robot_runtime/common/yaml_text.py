@@ -153,7 +153,7 @@ def parse_yaml(content: str | bytes, where: str) -> Any:
             f"{where}: is a file of OpenCV's FileStorage",
             "convert a camera's calibration with `robot-runtime calibrate import`",
         )
-    with _yaml_errors(where):
+    with _yaml_errors(where, text):
         _check_extent(text, where)
         return yaml.load(text, Loader=_Loader)
 
@@ -183,11 +183,7 @@ def _check_extent(text: str, where: str) -> None:
             sizes[anchor] = size
         elif isinstance(event, yaml.ScalarEvent):
             if not event.style and (space := _ODD_SPACE.search(event.value)):
-                code = ord(next(character for character in space[0] if character in _ODD_SPACES))
-                message = f"{where}: line {line}: {event.value!r:.60} has the invisible character U+{code:04X}"
-                raise ConfigError(
-                    message, "replace it by a plain space; it often comes with text copied from a web page"
-                )
+                raise _odd_space(f"{where}: line {line}: {event.value!r:.60}", space[0])
             size = 1 + len(event.value)
             open_sizes[-1] += size
             if event.anchor:
@@ -206,6 +202,12 @@ def _check_extent(text: str, where: str) -> None:
                 )
 
 
+def _odd_space(found: str, text: str) -> ConfigError:
+    code = ord(next(character for character in text if character in _ODD_SPACES))
+    remedy = "replace it by a plain space; it often comes with text copied from a web page"
+    return ConfigError(f"{found} has the invisible character U+{code:04X}", remedy)
+
+
 def _too_deep(where: str, line: int) -> ConfigError:
     return ConfigError(
         f"{where}: line {line} is nested more than {MAX_YAML_DEPTH} deep", "write it as the documentation shows"
@@ -213,13 +215,17 @@ def _too_deep(where: str, line: int) -> ConfigError:
 
 
 @contextmanager
-def _yaml_errors(where: str) -> Iterator[None]:
+def _yaml_errors(where: str, text: str) -> Iterator[None]:
     try:
         yield
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         if mark and "maximum nesting depth" in str(error):  # libyaml looks ahead, and has a limit of its own
             raise _too_deep(where, mark.line + 1) from error
+        last = mark.line if mark else -2
+        for number, line in enumerate(text.splitlines()[: last + 1]):
+            if number >= last - 1 and (space := _ODD_SPACE.search(line)):  # it can hide the end of a key
+                raise _odd_space(f"{where}: line {number + 1}: {line!r:.60}", space[0]) from error
         place = f" line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         problem = getattr(error, "problem", None) or error
         remedy = next((remedy for part, remedy in _REMEDIES.items() if part in str(problem)), None)

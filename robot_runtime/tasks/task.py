@@ -66,6 +66,7 @@ class TrainingCamera:
 
     def __post_init__(self) -> None:
         check_depth_range(self.depth_min_m, self.depth_max_m)
+        config.check_positive(self, "width", "height")
         if not 0 < self.hfov_deg < 180:
             raise ValueError(f"hfov_deg must lie in (0, 180), got {self.hfov_deg}")
 

@@ -13,9 +13,8 @@ from pydantic import Field
 
 from robot_runtime.common import config
 from robot_runtime.common.clock import NS_PER_S, Clock, seconds_to_ns
-from robot_runtime.common.config import NonNegative
 from robot_runtime.common.geometry import SE2, wrap_angle
-from robot_runtime.common.quantities import Latency, Rate, ShortTime, Spread
+from robot_runtime.common.quantities import AngleSpread, Latency, Rate, ShortTime, Spread
 from robot_runtime.hal import LocalizerInfo, PoseEstimate
 from robot_runtime.hal.pose_history import BufferedLocalizer, PoseHistory
 from sim_bridge.robot.device import SimDevice
@@ -37,7 +36,7 @@ class LocalizerOptions:
     rate_hz: Rate = 30.0
     latency_s: Latency = 0.0
     noise_m: Spread = 0.0
-    noise_deg: NonNegative = 0.0
+    noise_deg: AngleSpread = 0.0
     dropout_probability: Annotated[float, Field(ge=0, lt=1)] = 0.0
     dropout_s: ShortTime = 0.0
 

@@ -6,6 +6,7 @@ import copy
 import dataclasses
 import json
 import math
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
@@ -45,6 +46,16 @@ PLAUSIBLE = {
     ("TagMap", "xyz_m", 0.45),
 }
 """Numbers that are as plausible after the slip: class, field, and number."""
+
+FOR_A_PERSON = {
+    # The example shows the form; the value depends on other fields, whose limit the next refusal names.
+    *(("Task", name) for name in ("sensors", "start_distance_m", "look_limits_deg")),
+    *(("Plan", name) for name in ("robots", "signer")),
+    *(("MotorModel", "threshold_m_s"), ("OpenCvOptions", "hfov_deg"), ("RealSenseOptions", "record_to")),
+    ("LocalizerOptions", "source"),
+    ("Task", "misspelt rearrangement"),  # a kind's own settings are found by its name, not by a field's
+}
+"""Fields whose remedy's example is not itself accepted in its place."""
 
 PLAN = {
     **{"name": "mine", "task": "objectnav_robothor2021", "scenes": {"*": "arena"}, "episodes": "e.json.gz"},
@@ -125,7 +136,7 @@ def refused(document: Any, cls: type) -> ConfigError | None:
 
 @pytest.mark.slow
 def test_no_slip_of_a_unit_in_a_preset_is_accepted(documents: dict[str, tuple[type, Any]]) -> None:
-    accepted, tried, seen = set(), 0, set()
+    accepted, tried, asked, mended, seen = set(), 0, 0, 0, set()
     for cls, document in documents.values():
         plain = json.loads(json.dumps(config.unparse(document), default=str))
         for place, value, kind in numbers(document):
@@ -143,8 +154,38 @@ def test_no_slip_of_a_unit_in_a_preset_is_accepted(documents: dict[str, tuple[ty
                 elif name in refusal.message and "not a possible" in refusal.message:
                     assert kind.unit in refusal.message, refusal
                     assert other in refusal.remedy, refusal
+                    proposed = map(float, re.findall(r"([-\d.e]+) if|degrees: ([-\d.]+)", refusal.remedy)[0][:1])
+                    mended += any(refused(changed(plain, place, number), cls) is None for number in proposed)
+                    asked += 1
     assert tried > 300
+    assert mended == asked > 200, "each number that a remedy proposes is accepted"
     assert accepted == PLAUSIBLE
+
+
+@pytest.mark.slow
+def test_the_remedies_of_misspelt_and_mistyped_fields_help(documents: dict[str, tuple[type, Any]]) -> None:
+    useless, asked, seen = set(), 0, set()
+    for cls, document in documents.values():
+        plain = json.loads(json.dumps(config.unparse(document), default=str))
+        for name, value in plain.items() if isinstance(plain, dict) else ():
+            if (cls, name) in seen or len(name) < 5:
+                continue
+            seen.add((cls, name))
+            misspelt = {(f"{name[:-2]}{name[-1]}{name[-2]}x" if key == name else key): plain[key] for key in plain}
+            refusal = refused(misspelt, cls)
+            assert refusal is not None
+            if "no such field" in refusal.message:
+                asked += 1
+                meant = re.search("did you mean '(.*?)'", refusal.remedy)
+                is_found = meant is not None and meant[1] == name
+                useless |= set() if is_found else {(cls.__name__, f"misspelt {name}")}
+            if (refusal := refused({**plain, name: {"?": value}}, cls)) is None or f"`{name}: " not in refusal.remedy:
+                continue
+            example = config.parse_yaml(re.findall(rf"`{name}: (.*)`", refusal.remedy)[0], "remedy")
+            asked += 1
+            useless |= set() if refused({**plain, name: example}, cls) is None else {(cls.__name__, name)}
+    assert asked > 300
+    assert useless == FOR_A_PERSON
 
 
 @pytest.mark.parametrize(
