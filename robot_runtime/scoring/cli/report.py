@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -34,6 +35,9 @@ def report(
 ) -> None:
     """Write self-contained HTML: scores with plots, and every episode with map, images and what its task is about.
 
+    A folder of several runs becomes a page of all runs, with filters, and a report of each; --out NAME.html puts their
+    episodes on one page instead.
+
     Examples:
         robot-runtime report logs/
         robot-runtime report logs/20261121T101500-classical-pointnav_gps_compass --out report.html
@@ -44,22 +48,24 @@ def report(
     from robot_runtime.recording.log_files import find_logs
     from robot_runtime.scoring.report.pages import MOST_ON_ONE_PAGE, write_report
     from robot_runtime.scoring.report.png import write_picture
+    from robot_runtime.scoring.report.runs_page import run_folders, write_runs
     from robot_runtime.scoring.report.terminal_table import not_scored, noted
 
     paths = find_logs(logs)
-    out = out or Path("report.html" if len(paths) <= MOST_ON_ONE_PAGE else "report")
+    many = len(logs) == 1 and len(run_folders(paths)) > 1 and (out is None or out.suffix != ".html")
+    out = out or Path("report.html" if len(paths) <= MOST_ON_ONE_PAGE and not many else "report")
     with progress_bar() as progress:
         bar = progress.add_task("drawing", total=len(paths), note="")
-        scores = write_report(
-            paths,
-            out,
-            lambda _: progress.advance(bar),
+        write = partial(
+            write_report,
+            on_drawn=lambda _: progress.advance(bar),
             rules=Rules(referee=referee.value, policy_faults=policy_faults(count_faults)),
             cluster=cluster.value,
             by=by or (),
             workers=parallel.counted(None),
             on_retry=print_retry,
         )
+        scores = write_runs(logs[0], paths, out, write) if many else write(paths, out)
     for line in (*noted(scores), *not_scored(scores)):
         console.print(line)
     page = out if out.suffix == ".html" else out / "index.html"
