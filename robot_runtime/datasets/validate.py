@@ -13,7 +13,9 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
+from robot_runtime.common.quantities import Quantity
 from robot_runtime.datasets.findings import Problem, all_findings, mapping, sequence
+from robot_runtime.datasets.native_yaml import degrees
 from robot_runtime.datasets.validate_scene import SceneChecks
 from robot_runtime.errors import EpisodeError
 from robot_runtime.scenes.scene import Scene
@@ -23,6 +25,10 @@ from robot_runtime.tasks.task import Task
 
 MIN_RATIO = 1.05
 """Batra et al. 2020, section 3: geodesic over Euclidean distance of an ObjectNav episode."""
+
+_COORDINATE = Quantity("coordinate", "m", -500, 500)
+_LENGTH = Quantity("length of a way", "m", -math.inf, 1000)
+_HEADING = Quantity("heading", "°", -math.inf, math.inf)
 
 NEAR_M = 1e-3
 """Points closer than this are equal."""
@@ -37,6 +43,7 @@ EXAMPLES = 3
 
 CHECKS: dict[str, str] = {
     "unreadable": "cannot be read: a field is missing or wrong",
+    "impossible number": "has a place or length that no building has, or a heading in another unit",
     "repeated id": "its id is another episode's too; tell them apart by key",
     "repeated episode": "is another episode again, in every field",
     "zero length": "starts at its goal: SPL is 0/0, which the metric's rule decides",
@@ -151,6 +158,7 @@ def validate(
     kinds = [findings(task, scene) for findings in all_findings()]
     checks: list[Callable[[Episode], Iterator[Problem]]] = [
         _Repeats(),
+        _numbers,
         _path,
         lambda episode: _ratio(episode, min_ratio),
         _goals,
@@ -193,6 +201,18 @@ class _Repeats:
         if content in seen:
             yield "repeated episode", f"key {episode.key}"
         seen.add(content)
+
+
+def _numbers(episode: Episode) -> Iterator[Problem]:
+    start = episode.start
+    found: list[tuple[str, float, Quantity]] = [("start", degrees(start.yaw_rad), _HEADING)]
+    found += [("start", value, _COORDINATE) for value in (start.x_m, start.y_m, episode.start_z_m)]
+    found += [("goal", value, _COORDINATE) for goal in episode.goals for value in (goal.x_m, goal.y_m, goal.z_m)]
+    found += [("shortest path", episode.shortest_path_m or 0.0, _LENGTH)]
+    for name, value, quantity in found:
+        if refusal := quantity.refusal(value):
+            yield "impossible number", f"{name}: {'; '.join(refusal)}"
+            return
 
 
 def _path(episode: Episode) -> Iterator[Problem]:
