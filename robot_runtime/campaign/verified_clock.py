@@ -20,8 +20,7 @@ def check_times(
 ) -> dict[int, float]:
     """Check the clock; returns the seconds by which it was set before each line, where it was.
 
-    A clock that was set within one start of the computer is noted; so is one that was set back, if no run began
-    before it was right again.
+    A clock that was set is noted; it is a finding only where a session or a run began before it was right again.
     """
     steps_s: dict[int, float] = {}
     latest = entries[0].at
@@ -44,8 +43,9 @@ def check_times(
             behind_since = None
         elif behind_since is None:
             behind_since = after
-        if behind_since is not None and after.kind == "begun":
-            find("time", where, f"a run began while the clock was {behind:.0f} s behind the lines before")
+        if behind_since is not None and after.kind in ("begun", "session"):
+            what = "run" if after.kind == "begun" else after.kind
+            find("time", where, f"a {what} began while the clock was {behind:.0f} s behind the lines before")
     if behind_since is not None and behind_since.kind != "paused":
-        find("time", f"line {behind_since.n + 1}", f"the clock was set back by {behind:.0f} s, and stayed so")
+        note(f"line {behind_since.n + 1}: the clock was set back by {behind:.0f} s, and stayed so; no run began since")
     return steps_s

@@ -56,23 +56,26 @@ class Computer:
     def _write(self, wall_s: float, up_s: float, boot: str) -> None:
         self._path.write_text(json.dumps([wall_s, up_s, boot]), encoding="utf-8")
 
-    def _read(self) -> tuple[float, float, str]:
+    @property
+    def state(self) -> tuple[float, float, str]:
+        """Seconds by which wall clock and time since the start are ahead, and the start's name."""
         wall_s, up_s, boot = json.loads(self._path.read_text(encoding="utf-8"))
         return wall_s, up_s, boot
 
     def happens(self, event: str) -> None:
         """Let the clocks do what an event does to them."""
-        wall_s, up_s, boot = self._read()
+        wall_s, up_s, boot = self.state
         self._write(wall_s + EVENTS[event][0], up_s + EVENTS[event][1], boot)
 
-    def mend(self) -> None:
-        """Set a clock right that is behind."""
-        wall_s, up_s, boot = self._read()
-        self._write(max(0.0, wall_s, up_s), up_s, boot)
+    def mend(self, event: str) -> None:
+        """Set the clock right again after an event, if it was set back by it."""
+        if event == "clock set back":
+            wall_s, up_s, boot = self.state
+            self._write(wall_s - EVENTS[event][0], up_s, boot)
 
     def restart(self, boot: str) -> None:
         """Start the computer again: its time since the start begins anew."""
-        wall_s, up_s, _ = self._read()
+        wall_s, up_s, _ = self.state
         self._write(wall_s, up_s, boot)
 
     @contextmanager
@@ -83,15 +86,15 @@ class Computer:
         class Wall(datetime.datetime):
             @classmethod
             def now(cls, tz: datetime.tzinfo | None = None) -> datetime.datetime:  # type: ignore[override]
-                return datetime.datetime.now(tz) + datetime.timedelta(seconds=computer._read()[0])
+                return datetime.datetime.now(tz) + datetime.timedelta(seconds=computer.state[0])
 
         real_up_s = ledger._up_s
 
         def up_s() -> float:
-            return real_up_s() + computer._read()[1]
+            return real_up_s() + computer.state[1]
 
         def boot() -> str:
-            return computer._read()[2]
+            return computer.state[2]
 
         with ExitStack() as stack:
             shown = SimpleNamespace(datetime=Wall, timezone=datetime.timezone)
@@ -138,10 +141,12 @@ def _honest_campaign(folder: Path, computer: Computer, chance: random.Random) ->
         early = session < 3
         at = chance.randint(1, 12) if early and chance.random() < 0.6 else None
         event = chance.choice(list(EVENTS)) if early and chance.random() < 0.5 else None
+        before = computer.state
         code = _session(plan, campaign, computer, at, event, chance)
         happened.update(["crashes"] if code == 9 else ["sessions refused for the clock"] if code == REFUSED else [])
-        happened.update([event] if event else [])
-        computer.mend()
+        if event and computer.state != before:
+            happened[event] += 1
+            computer.mend(event)
         if at is not None and chance.random() < 0.3:
             happened["torn lines"] += 1
             with (campaign / LEDGER_FILE).open("ab") as file:

@@ -221,3 +221,15 @@ def test_a_published_plan_holds_the_contents(honest: Path, tmp_path: Path, capsy
     assert found.notes == []
     first = json.loads((honest / LEDGER_FILE).read_bytes().splitlines()[0])
     assert contents.document() == first["contents"]
+
+
+def test_a_clock_that_was_set_back_after_the_last_run_began_is_a_note(honest: Path, tmp_path: Path) -> None:
+    found = changed(honest, tmp_path / "copy", lambda lines: _shift(lines[-1:], -1))
+    assert found.findings == []
+    assert any("no run began since" in note for note in found.notes)
+
+
+def test_a_run_that_begins_while_the_clock_is_behind_is_a_finding(honest: Path, tmp_path: Path) -> None:
+    begun = [json.loads(line)["kind"] for line in (honest / LEDGER_FILE).read_bytes().splitlines()].index("begun")
+    found = changed(honest, tmp_path / "copy", lambda lines: _shift(lines[begun:], -1))
+    assert any("a run began while the clock was" in one.detail for one in found.findings)
