@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import struct
 import termios
@@ -190,3 +191,16 @@ def test_a_missing_chip_is_refused() -> None:
     pytest.importorskip("gpiod")
     with raises_naming(DeviceFault, "pin 3 of /dev/no_chip"), monitored(StopInputs(pins=(StopPin("/dev/no_chip", 3),))):
         pass
+
+
+def test_a_terminal_that_is_not_the_sessions_own_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    from robot_runtime.estop import cli
+
+    def not_controlling(descriptor: int) -> int:
+        raise OSError(errno.ENOTTY, "Inappropriate ioctl for device")
+
+    said: list[str] = []
+    monkeypatch.setattr(cli.os, "isatty", lambda descriptor: True)
+    monkeypatch.setattr(cli.os, "tcgetpgrp", not_controlling)
+    assert not cli._is_in_foreground(said.append)
+    assert "not the session's own" in said[0]
