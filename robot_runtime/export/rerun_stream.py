@@ -58,7 +58,7 @@ def open_stream(name: str, out: Path | None = None) -> Iterator[rerun.RecordingS
 
     Raises:
         DriverMissing: rerun-sdk is not installed.
-        ConfigError: there is no display for the viewer, or the viewer does not start.
+        ConfigError: there is no display for the viewer, or the viewer does not start, or ends.
         RecordingError: the file cannot be written.
     """
     if out is None and not _listens():
@@ -69,7 +69,7 @@ def open_stream(name: str, out: Path | None = None) -> Iterator[rerun.RecordingS
         raise DriverMissing(
             "this view needs the package 'rerun-sdk' (Python 3.11 or newer)", "pip install 'robot-runtime[view]'"
         ) from error
-    with rerun.RecordingStream("robot_runtime") as stream:
+    with _gone_viewer_named(), rerun.RecordingStream("robot_runtime") as stream:
         if out is None:
             _start_viewer()
             stream.connect_grpc(f"rerun+http://{VIEWER[0]}:{VIEWER[1]}/proxy")
@@ -79,6 +79,14 @@ def open_stream(name: str, out: Path | None = None) -> Iterator[rerun.RecordingS
         stream.send_recording_name(name)
         yield stream
         stream.flush(timeout_sec=FLUSH_S)
+
+
+@contextmanager
+def _gone_viewer_named() -> Iterator[None]:
+    try:
+        yield
+    except RuntimeError as error:  # what the library raises when its messages cannot be sent
+        raise ConfigError(f"Rerun's viewer has gone: {error}", f"start it again, {_ELSEWHERE}") from error
 
 
 def _check_display() -> None:

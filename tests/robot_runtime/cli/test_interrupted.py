@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -101,6 +102,23 @@ def test_a_command_ends_soon_after_a_signal(
     os.close(master)
     assert code == INTERRUPTED_EXIT_CODE
     assert took_s <= LIMIT_S
+
+
+@pytest.mark.slow
+def test_a_viewer_that_goes_away_is_an_error(logs: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def hang_up() -> None:
+            while True:
+                server.accept()[0].close()
+
+        threading.Thread(target=hang_up, daemon=True).start()
+        command = [sys.executable, "-c", PROGRAM, str(server.getsockname()[1]), "view", str(logs / "logs")]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert "viewer has gone" in done.stderr
+    assert "--foxglove" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.slow
