@@ -208,7 +208,12 @@ def writing(path: Path, remedy: str = "give another file") -> Iterator[None]:
     try:
         yield
     except (FileExistsError, NotADirectoryError) as error:
-        file = next((place for place in reversed((path, *path.parents)) if place.is_file()), path)
+        folders = (
+            path.parents if path.suffix else (path, *path.parents)
+        )  # else `path` may be a file that exists already
+        file = next((place for place in reversed(folders) if place.is_file()), None)
+        if file is None:
+            raise RecordingError(f"{path}: cannot be written: {error.strerror}", remedy) from error
         raise RecordingError(f"{file}: is a file, where a folder is needed", "name a new folder, or move it") from error
     except OSError as error:
         raise RecordingError(f"{path}: cannot be written: {error.strerror or error}", remedy) from error

@@ -62,11 +62,12 @@ def inspect(
     from robot_runtime.common.console import console
     from robot_runtime.common.tables import facts_table
     from robot_runtime.policies.package.files import read_package
-    from robot_runtime.recording.json_records import write_json
 
     manifest = read_package(package).manifest
     console.print(facts_table(_about(manifest)))
     if json is not None:
+        from robot_runtime.recording.json_records import write_json
+
         write_json(json, config.unparse(manifest))
 
 

@@ -6,6 +6,8 @@ import os
 import threading
 from typing import NoReturn
 
+_EXIT = os._exit
+
 
 class OwnDirectory:
     """Context in which the process works in the directory that its body changed to before, if it did.
@@ -24,11 +26,11 @@ class OwnDirectory:
         self._runtimes = os.open(".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         if self._path is not None:
             os.chdir(self._path)
-        self._exit, self._body = os._exit, (os.getpid(), threading.get_ident())
+        self._body = (os.getpid(), threading.get_ident())
         os._exit = self._raise_exit
 
     def __exit__(self, *_: object) -> None:
-        os._exit = self._exit
+        os._exit = _EXIT
         try:
             changed = not os.path.samestat(os.stat("."), os.fstat(self._runtimes))
             self._path = os.getcwd() if changed else None
@@ -38,5 +40,5 @@ class OwnDirectory:
 
     def _raise_exit(self, status: int) -> NoReturn:
         if self._body != (os.getpid(), threading.get_ident()):  # a forked child's, or the runtime's own
-            self._exit(status)
+            _EXIT(status)
         raise SystemExit(f"os._exit({status})")

@@ -87,7 +87,7 @@ def test_a_polynomial_that_turns_back_ends_the_lens_there() -> None:
         ({"model": "fisheye"}, "lens model"),
         ({"coefficients": (0.1,)}, "4 or 5 coefficients, got 1"),
         ({"width": 0}, "0x90"),
-        ({"fx": -1.0}, "focal lengths"),
+        ({"fx": -1.0}, "fx must be in pixels"),
         ({"cx": float("nan")}, "finite"),
         ({"max_radius": 0.0}, "max_radius"),
     ],
