@@ -207,13 +207,11 @@ def writing(path: Path, remedy: str = "give another file") -> Iterator[None]:
     """Raise :class:`RecordingError` naming ``path`` for an ``OSError`` of the body."""
     try:
         yield
-    except (FileExistsError, NotADirectoryError) as error:
-        folders = (
-            path.parents if path.suffix else (path, *path.parents)
-        )  # else `path` may be a file that exists already
-        file = next((place for place in reversed(folders) if place.is_file()), None)
-        if file is None:
-            raise RecordingError(f"{path}: cannot be written: {error.strerror}", remedy) from error
-        raise RecordingError(f"{file}: is a file, where a folder is needed", "name a new folder, or move it") from error
     except OSError as error:
-        raise RecordingError(f"{path}: cannot be written: {error.strerror or error}", remedy) from error
+        folders = path.parents if path.suffix else (path, *path.parents)  # a file with a suffix may just be there
+        file = next((place for place in reversed(folders) if place.is_file()), None)
+        if file is not None and isinstance(error, (FileExistsError, NotADirectoryError)):
+            path, what, remedy = file, "is a file, where a folder is needed", "name a new folder, or move it"
+        else:
+            what = f"cannot be written: {error.strerror or error}"
+        raise RecordingError(f"{path}: {what}", remedy) from error
