@@ -151,12 +151,7 @@ def _ids(text: str) -> range:
 
 
 @grouped_options
-def depth(
-    *,
-    run: options.RunOptions,
-    robot: shared.CameraRobotOptions,
-    tag_m: options.TagM = 0.16,
-) -> None:
+def depth(*, run: options.RunOptions, robot: shared.CameraRobotOptions, tag_m: options.TagM = 0.16) -> None:
     """Find scale and bias of the depth sensor, against AprilTags that the robot drives towards.
 
     Name the file as 'calibration' under 'imaging' in the camera's YAML.
@@ -193,11 +188,7 @@ def tilt_servo(
 
 
 @grouped_options
-def latency(
-    *,
-    run: options.RunOptions,
-    robot: shared.CameraRobotOptions,
-) -> None:
+def latency(*, run: options.RunOptions, robot: shared.CameraRobotOptions) -> None:
     """Measure how late a camera's stamps are, by swinging the base while it looks.
 
     Name the file as 'latency' under 'imaging' in the camera's YAML; a file that is in force already is corrected.

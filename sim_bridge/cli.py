@@ -135,9 +135,7 @@ def _import_bulk(folder: Path, out: Path, options: ImportOptions, workers: int) 
     raise SceneError(f"{len(failed)} of {len(results)} houses were not imported", "see the causes; then repeat it")
 
 
-def view_points(
-    folder: Annotated[Path, typer.Argument(help="Scene folder with meshes.")],
-) -> None:
+def view_points(folder: Annotated[Path, typer.Argument(help="Scene folder with meshes.")]) -> None:
     """Recompute from where each object is seen within 1 m; do so after editing a scene's map or objects.
 
     Example:

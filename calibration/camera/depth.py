@@ -86,10 +86,7 @@ class DepthProcedure(Procedure[SiteView, Correction]):
     limits: Mapping[str, float] = {"error_mm": 15.0}
 
     def __init__(
-        self,
-        size_m: float,
-        tilts_deg: Sequence[float] = TILTS_DEG,
-        moves: Sequence[Displacement] = MOVES,
+        self, size_m: float, tilts_deg: Sequence[float] = TILTS_DEG, moves: Sequence[Displacement] = MOVES
     ) -> None:
         self._size_m, self._tilts_deg, self._moves = size_m, tilts_deg, moves
 

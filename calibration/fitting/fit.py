@@ -8,14 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from calibration.fitting.actions import (
-    ActionFit,
-    Selection,
-    consecutive_correlation,
-    fit_actions,
-    model_of,
-    select,
-)
+from calibration.fitting.actions import ActionFit, Selection, consecutive_correlation, fit_actions, model_of, select
 from calibration.fitting.camera import MAX_FRAMES, CameraFit, fit_camera
 from calibration.fitting.contact import ContactFit, fit_contact
 from calibration.fitting.depth import DepthFit, fit_depth

@@ -21,11 +21,7 @@ from robot_runtime.scoring.pose_tracks import CONFIDENCE_SIGMAS
 
 Array = NDArray[np.float64]
 
-SHOWN = {
-    "PyRobot LoCoBot ILQR": "tab:orange",
-    "Habitat challenge": "tab:green",
-    "RoboTHOR": "tab:purple",
-}
+SHOWN = {"PyRobot LoCoBot ILQR": "tab:orange", "Habitat challenge": "tab:green", "RoboTHOR": "tab:purple"}
 """Published models shown with the fitted one; the others are in the table."""
 
 MEASURED, FITTED = "tab:blue", "black"

@@ -125,13 +125,7 @@ def _read_image(path: Path, where: str) -> NDArray[np.uint8]:
 
 
 def _look(
-    image: NDArray[np.uint8],
-    lens: Lens,
-    pose: SE2,
-    odom: SE2 | None,
-    run: int,
-    camera: Matrix,
-    detector: TagDetector,
+    image: NDArray[np.uint8], lens: Lens, pose: SE2, odom: SE2 | None, run: int, camera: Matrix, detector: TagDetector
 ) -> TagView:
     rays = {seen.id: lens.rays(seen.corners_px)[:, :2] for seen in detector.detect(image)}
     return TagView(pose, odom, run, camera, rays, math.sqrt(lens.fx * lens.fy))

@@ -181,10 +181,7 @@ FUNCTIONS: dict[str, tuple[object, tuple[object, ...]]] = {
     "k4a_device_get_capture": (c_int, (Handle, HandleOut, c_int32)),
     "k4a_device_get_imu_sample": (c_int, (Handle, POINTER(ImuSample), c_int32)),
     "k4a_device_set_color_control": (c_int, (Handle, c_int, c_int, c_int32)),
-    "k4a_calibration_get_from_raw": (
-        c_int,
-        (ctypes.c_char_p, ctypes.c_size_t, c_int, c_int, POINTER(Calibration)),
-    ),
+    "k4a_calibration_get_from_raw": (c_int, (ctypes.c_char_p, ctypes.c_size_t, c_int, c_int, POINTER(Calibration))),
     "k4a_capture_create": (c_int, (HandleOut,)),
     "k4a_capture_release": (None, (Handle,)),
     "k4a_capture_get_color_image": (Handle, (Handle,)),

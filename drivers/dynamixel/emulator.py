@@ -11,17 +11,7 @@ import numpy as np
 
 from drivers.dynamixel import protocol
 from drivers.dynamixel.bus import SdkPort
-from drivers.dynamixel.faults import (
-    Fault,
-    GoalRefused,
-    Hot,
-    LatchedError,
-    Restarted,
-    ServoFault,
-    Silent,
-    Slow,
-    Stuck,
-)
+from drivers.dynamixel.faults import Fault, GoalRefused, Hot, LatchedError, Restarted, ServoFault, Silent, Slow, Stuck
 from drivers.dynamixel.protocol import Error, Instruction, Packet, Register
 from drivers.dynamixel.variants import PanTiltVariant
 from drivers.serial_wire.faults import DroppedBytes, Noisy, Unplugged, noisy, thinned

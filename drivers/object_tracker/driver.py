@@ -161,10 +161,7 @@ class UdpObjectTracker(ObjectTracker):
             when = (
                 "has not been seen yet" if seen is None else f"was seen {age_s:.2f} s ago, {max_age_s:g} s is allowed"
             )
-            raise StaleData(
-                f"{self._info.name}: object {name!r} {when}",
-                "check that its marker is in view and sent",
-            )
+            raise StaleData(f"{self._info.name}: object {name!r} {when}", "check that its marker is in view and sent")
         if seen.pose is None:
             raise DeviceFault(f"{self._info.name}: object {name!r}: {seen.fault}", "fix the pose publisher")
         return seen.pose

@@ -17,13 +17,7 @@ from pydantic import Field
 from drivers.realsense.bus import Bus
 from drivers.realsense.faults import Blind, Fault, Frozen, LostColor, Silent, Unplugged
 from drivers.realsense.modes import MAX_M, nominal_modes
-from drivers.realsense.software_device import (
-    DEPTH_UNIT_M,
-    SERIAL,
-    SoftwareD435,
-    unit_color_from_depth,
-    unit_lens,
-)
+from drivers.realsense.software_device import DEPTH_UNIT_M, SERIAL, SoftwareD435, unit_color_from_depth, unit_lens
 from robot_runtime.common import config
 from robot_runtime.common.clock import seconds_to_ns
 from robot_runtime.common.quantities import Latency

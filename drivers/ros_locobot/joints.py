@@ -32,10 +32,7 @@ def head_angles(message: Any, joints: tuple[str, str], limits: HeadLimits) -> tu
     tilt_rad = -tilt_rad
     if not (math.isfinite(pan_rad) and math.isfinite(tilt_rad)):
         return 0.0, 0.0, f"the head's joints are at ({pan_rad}, {tilt_rad}) rad"
-    ends = (
-        (pan_rad, limits.min_pan_rad, limits.max_pan_rad),
-        (tilt_rad, limits.min_tilt_rad, limits.max_tilt_rad),
-    )
+    ends = ((pan_rad, limits.min_pan_rad, limits.max_pan_rad), (tilt_rad, limits.min_tilt_rad, limits.max_tilt_rad))
     if not all(low - BEYOND_RAD <= angle_rad <= high + BEYOND_RAD for angle_rad, low, high in ends):
         return pan_rad, tilt_rad, f"the head's joints are at ({pan_rad:.3g}, {tilt_rad:.3g}) rad, beyond its limits"
     return pan_rad, tilt_rad, ""

@@ -170,28 +170,14 @@ HABITAT_2019 = Dialect(
 
 ROBOTHOR = Dialect(
     "robothor-challenge",
-    (
-        Action.MOVE_FORWARD,
-        Action.TURN_RIGHT,
-        Action.TURN_LEFT,
-        Action.LOOK_UP,
-        Action.LOOK_DOWN,
-        Action.STOP,
-    ),
+    (Action.MOVE_FORWARD, Action.TURN_RIGHT, Action.TURN_LEFT, Action.LOOK_UP, Action.LOOK_DOWN, Action.STOP),
     ("MoveAhead", "RotateRight", "RotateLeft", "LookUp", "LookDown", "Stop"),
 )
 """robothor-challenge 2021 (``ALLOWED_ACTIONS`` in ``robothor_challenge/challenge.py``)."""
 
 ALLENACT_ROBOTHOR = Dialect(
     "allenact",
-    (
-        Action.MOVE_FORWARD,
-        Action.TURN_LEFT,
-        Action.TURN_RIGHT,
-        Action.STOP,
-        Action.LOOK_UP,
-        Action.LOOK_DOWN,
-    ),
+    (Action.MOVE_FORWARD, Action.TURN_LEFT, Action.TURN_RIGHT, Action.STOP, Action.LOOK_UP, Action.LOOK_DOWN),
     ("MoveAhead", "RotateLeft", "RotateRight", "End", "LookUp", "LookDown"),
 )
 """AllenAct's RoboTHOR ObjectNav task (``robothor_tasks.py:208``)."""

@@ -101,8 +101,7 @@ class OperatorOptions(ConsoleOptions):
         None
     )
     gamepad: Annotated[
-        Path | None,
-        typer.Option(metavar="DEVICE", help="Gamepad for --agent human: /dev/input/eventN, or auto."),
+        Path | None, typer.Option(metavar="DEVICE", help="Gamepad for --agent human: /dev/input/eventN, or auto.")
     ] = None
 
     @contextmanager

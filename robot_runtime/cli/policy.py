@@ -49,10 +49,7 @@ def register(groups: dict[str, typer.Typer]) -> None:
         groups["policy"].command(command.__name__)(command)
 
 
-def inspect(
-    package: _Package,
-    json: options.Json = None,
-) -> None:
+def inspect(package: _Package, json: options.Json = None) -> None:
     """Say what a package is, without running anything in it. Hashes are checked.
 
     Example:

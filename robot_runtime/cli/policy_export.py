@@ -33,8 +33,7 @@ class NetworkOptions:
     """Properties of a network that its checkpoint may not have."""
 
     channel_order: Annotated[
-        str | None,
-        typer.Option(help="Of an RGB-D network of habitat: rgb_depth to 0.2.2, depth_rgb from 0.2.3 on."),
+        str | None, typer.Option(help="Of an RGB-D network of habitat: rgb_depth to 0.2.2, depth_rgb from 0.2.3 on.")
     ] = None
     transform: Annotated[
         list[str] | None,
@@ -76,8 +75,7 @@ def export(
     ] = None,
     family: Annotated[str, typer.Option(help="auto, habitat or allenact.")] = "auto",
     framework_python: Annotated[
-        Path | None,
-        typer.Option(help="Python that has the framework: the proof is then against the framework itself."),
+        Path | None, typer.Option(help="Python that has the framework: the proof is then against the framework itself.")
     ] = None,
     result: ResultOptions,
     network: NetworkOptions,

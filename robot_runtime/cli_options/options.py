@@ -45,8 +45,7 @@ RobotArg = Annotated[
 Camera = Annotated[
     str | None,
     typer.Option(
-        help="Camera preset (launch/cameras) or YAML file. Default: the robot's own.",
-        autocompletion=completion.cameras,
+        help="Camera preset (launch/cameras) or YAML file. Default: the robot's own.", autocompletion=completion.cameras
     ),
 ]
 CameraArg = Annotated[
@@ -372,10 +371,7 @@ class WorkerOptions:
     ] = None
     ray: Annotated[
         str | None,
-        typer.Option(
-            metavar="ADDRESS",
-            help="Work on this Ray cluster: HOST:PORT or auto; or local. Needs [cluster].",
-        ),
+        typer.Option(metavar="ADDRESS", help="Work on this Ray cluster: HOST:PORT or auto; or local. Needs [cluster]."),
     ] = None
 
     def counted(self, default: int | None = 1) -> WorkerCount:

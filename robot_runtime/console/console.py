@@ -163,14 +163,7 @@ class Console(Subscriber):
         files = {} if encryption is None else {"certificate": str(settings.certificate), "key": str(settings.key)}
         process, connection = self._start_web(stack, control.port, listening, files)
         feed = self._feed = Feed(
-            self._robot,
-            self.stops,
-            self.supervision,
-            connection,
-            self._tell,
-            self._notify,
-            self._campaign,
-            self._log,
+            self._robot, self.stops, self.supervision, connection, self._tell, self._notify, self._campaign, self._log
         )
         stack.callback(feed.close, SENT_S, process.kill)
         feed.start()

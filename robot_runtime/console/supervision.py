@@ -212,11 +212,7 @@ class PageGuide(Guide):
     """
 
     def __init__(
-        self,
-        show: Callable[[Offset | None, str, Tolerance], None],
-        other: Guide,
-        supervision: Supervision,
-        base: Base,
+        self, show: Callable[[Offset | None, str, Tolerance], None], other: Guide, supervision: Supervision, base: Base
     ) -> None:
         super().__init__()
         self._show, self._other, self._supervision, self._base = show, other, supervision, base

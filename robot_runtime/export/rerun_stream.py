@@ -287,8 +287,7 @@ def _layout() -> Any:
                 rrb.Spatial2DView(origin="map/robot/camera/color", name="color"),
                 rrb.Spatial2DView(origin="map/robot/camera/depth", name="depth"),
                 rrb.Tabs(
-                    rrb.TimeSeriesView(origin="plots", name="plots"),
-                    rrb.TextLogView(origin="events", name="events"),
+                    rrb.TimeSeriesView(origin="plots", name="plots"), rrb.TextLogView(origin="events", name="events")
                 ),
                 row_shares=[3, 3, 2],
             ),

@@ -50,12 +50,7 @@ Empty or null: the step has none."""
 def rows(log: LogReader) -> Iterator[dict[str, Any]]:
     """Yield a row of :data:`COLUMNS` for each step. Raises ``RecordingError``: the log is damaged."""
     header = log.header
-    same = {
-        "log": log.path.name,
-        "episode": header.episode.id,
-        "agent": header.agent,
-        "robot": header.robot,
-    }
+    same = {"log": log.path.name, "episode": header.episode.id, "agent": header.agent, "robot": header.robot}
     for record in log.steps(images=False):
         yield {**same, **_row(record, header.start_ns)}
 

@@ -182,11 +182,7 @@ class Lens:
         if self.model == "inverse_brown_conrady":
             x, y = far_x, far_y
         return np.stack(
-            [
-                far_x + 2 * p1 * x * y + p2 * (r2 + 2 * x * x),
-                far_y + p1 * (r2 + 2 * y * y) + 2 * p2 * x * y,
-            ],
-            axis=-1,
+            [far_x + 2 * p1 * x * y + p2 * (r2 + 2 * x * x), far_y + p1 * (r2 + 2 * y * y) + 2 * p2 * x * y], axis=-1
         )
 
     def _jacobian(self, ideal: Array) -> tuple[Array, Array, Array, Array]:

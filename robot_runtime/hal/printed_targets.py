@@ -46,11 +46,7 @@ class Sheet:
 
 
 def draw_sheets(
-    sheets: Iterable[Sheet],
-    rays: Array,
-    map_from_camera: Array,
-    rgb: NDArray[np.uint8],
-    depth_m: NDArray[np.float32],
+    sheets: Iterable[Sheet], rays: Array, map_from_camera: Array, rgb: NDArray[np.uint8], depth_m: NDArray[np.float32]
 ) -> None:
     """Draw sheets into a view, in place, where nothing stands before them.
 

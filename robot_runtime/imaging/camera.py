@@ -326,15 +326,7 @@ def source_camera(source: RgbdSource, robot: Robot, context: RobotContext, optio
     trained = context.camera
     mount = mount_of(robot, options)
     target = robot.camera.info.intrinsics if trained is None else trained.intrinsics
-    camera = SourceCamera(
-        source,
-        robot.clock,
-        target,
-        mount,
-        options,
-        robot.name,
-        lambda: posture_of(robot),
-    )
+    camera = SourceCamera(source, robot.clock, target, mount, options, robot.name, lambda: posture_of(robot))
     if trained is not None:
         camera.check_coverage()
     return camera

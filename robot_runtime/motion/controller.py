@@ -183,12 +183,7 @@ class MotionController:
     def leg(self, forward_m: float, turn_rad: float) -> Leg:
         """A leg with the limits of the profile and the base."""
         return Leg(
-            forward_m,
-            turn_rad,
-            self.linear_m_s,
-            self.angular_rad_s,
-            self.linear_accel_m_s2,
-            self.angular_accel_rad_s2,
+            forward_m, turn_rad, self.linear_m_s, self.angular_rad_s, self.linear_accel_m_s2, self.angular_accel_rad_s2
         )
 
     def aim_rad(self, state: BaseState) -> float:

@@ -26,16 +26,7 @@ from robot_runtime.errors import writing
 from robot_runtime.hal import BaseState, PoseEstimate, RgbdFrame, Zone
 from robot_runtime.hal.events import Event
 from robot_runtime.policy import Observation
-from robot_runtime.recording.codec import (
-    INTEGER,
-    NUMBER,
-    Codec,
-    Special,
-    codec_of,
-    columns_codec,
-    described,
-    optional,
-)
+from robot_runtime.recording.codec import INTEGER, NUMBER, Codec, Special, codec_of, columns_codec, described, optional
 from robot_runtime.recording.json_values import finite, integer
 from robot_runtime.records import PHASES, ActionResult, EpisodeEnd, SentCommand, StepRecord
 from robot_runtime.tasks.episode import Episode
@@ -162,11 +153,7 @@ def _frame(data: Mapping[str, Any]) -> RgbdFrame:
 
 
 def _summary(frame: RgbdFrame) -> dict[str, Any]:
-    return {
-        "stamp_ns": frame.stamp_ns,
-        "shape": list(frame.depth_m.shape),
-        "semantic": frame.semantic is not None,
-    }
+    return {"stamp_ns": frame.stamp_ns, "shape": list(frame.depth_m.shape), "semantic": frame.semantic is not None}
 
 
 def _zone(names: list[str]) -> Zone:

@@ -204,9 +204,7 @@ def _transform(stamp_ns: int, parent: str, child: str, pose: Pose) -> FrameTrans
 
 def _sphere(x_m: float, y_m: float, z_m: float, diameter_m: float, color: Any) -> SpherePrimitive:
     return SpherePrimitive(
-        pose=planar(SE2(x_m, y_m, 0.0), z_m),
-        size=Vector3(x=diameter_m, y=diameter_m, z=diameter_m),
-        color=color,
+        pose=planar(SE2(x_m, y_m, 0.0), z_m), size=Vector3(x=diameter_m, y=diameter_m, z=diameter_m), color=color
     )
 
 

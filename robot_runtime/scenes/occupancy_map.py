@@ -212,10 +212,7 @@ class OccupancyMap:
 
     def to_point(self, row: float, column: float) -> tuple[float, float]:
         """The center (x, y) of a cell."""
-        return (
-            self.origin_x_m + (column + 0.5) * self.resolution_m,
-            self.origin_y_m + (row + 0.5) * self.resolution_m,
-        )
+        return (self.origin_x_m + (column + 0.5) * self.resolution_m, self.origin_y_m + (row + 0.5) * self.resolution_m)
 
     def contains(self, x_m: float, y_m: float) -> bool:
         """Whether the point lies on the grid."""

@@ -63,8 +63,7 @@ class ClientOptions:
     host: Host = "127.0.0.1"
     port: Port = 9200
     token: Annotated[
-        str | None,
-        typer.Option(envvar=TOKEN_VARIABLE, help="What clients must show. Default: a new one, printed."),
+        str | None, typer.Option(envvar=TOKEN_VARIABLE, help="What clients must show. Default: a new one, printed.")
     ] = None
     client_timeout_s: Annotated[
         float, typer.Option(min=1, max=86400, help="Seconds of silence after which a client has lost its episode.")

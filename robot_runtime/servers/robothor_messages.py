@@ -66,8 +66,7 @@ def check_size(name: str, value: object, own: float, task: Task) -> None:
     """Raise ``Refused`` if the size of a motion, step or angle is not the task's."""
     if not math.isclose(number(name, value), own, rel_tol=1e-3):
         raise Refused(
-            f"{name} is {value}, task {task.name!r} has {own:g}",
-            "leave it out, or serve the agent's own task",
+            f"{name} is {value}, task {task.name!r} has {own:g}", "leave it out, or serve the agent's own task"
         )
 
 

@@ -31,7 +31,7 @@ _LAB: dict[str, dict[str, Any]] = {
 _BASELINES: dict[str, dict[str, Any]] = {
     "habitat.tasks.nav.instance_image_nav_task": {
         "InstanceImageGoalSensor": type("InstanceImageGoalSensor", (), {"cls_uuid": "instance_imagegoal"})
-    },
+    }
 }
 _TORCHVISION: dict[str, dict[str, Any]] = {
     "torchvision": {"__path__": []},

@@ -27,15 +27,7 @@ import numpy as np
 import quaternion
 from gym import spaces
 from habitat.core.registry import registry
-from habitat.core.simulator import (
-    AgentState,
-    DepthSensor,
-    Observations,
-    RGBSensor,
-    Sensor,
-    SensorSuite,
-    Simulator,
-)
+from habitat.core.simulator import AgentState, DepthSensor, Observations, RGBSensor, Sensor, SensorSuite, Simulator
 from habitat.sims.habitat_simulator.actions import HabitatSimActions
 from habitat.tasks.nav import nav
 from numpy.typing import NDArray

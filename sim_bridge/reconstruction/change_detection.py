@@ -174,11 +174,7 @@ def find_changes(
 
 
 def _relocations(
-    scene: Scene,
-    found: DepthDifferences,
-    missing: Sequence[MissingObject],
-    new: Sequence[Region],
-    report: Progress,
+    scene: Scene, found: DepthDifferences, missing: Sequence[MissingObject], new: Sequence[Region], report: Progress
 ) -> tuple[dict[int, Relocation], list[Region]]:
     """The plausible relocations by index of the missing object, and the regions that none of them explains."""
     candidates: list[tuple[float, Relocation, int, int]] = []

@@ -74,8 +74,7 @@ def from_log(
 def align(
     scan: Annotated[Path, typer.Argument(help="A .glb, .gltf, .obj, .dae, .stl, .ply, or a Gazebo world.")],
     map_: Annotated[
-        str,
-        typer.Option("--map", help="The robot's map: a scene, or a map.yaml.", autocompletion=completion.scenes),
+        str, typer.Option("--map", help="The robot's map: a scene, or a map.yaml.", autocompletion=completion.scenes)
     ],
     out: Annotated[Path | None, typer.Option(help="Scene folder to write, in the map's frame.")] = None,
     up: Annotated[str | None, typer.Option(help="Upward axis: x, y, z, -x, -y, -z [default: found].")] = None,

@@ -167,11 +167,7 @@ class SceneRenderer:
             self._gl = None
 
     def _draw(
-        self,
-        position: Vector,
-        rotation: Rotation,
-        rgb: NDArray[np.uint8] | None,
-        depth: NDArray[np.float32] | None,
+        self, position: Vector, rotation: Rotation, rgb: NDArray[np.uint8] | None, depth: NDArray[np.float32] | None
     ) -> None:
         assert self._gl is not None, "used after close()"
         self._gl.make_current()

@@ -38,11 +38,7 @@ def boxes(
     return [
         Collision(
             "box",
-            (
-                origin_m[0] + (column + width / 2) * resolution_m,
-                origin_m[1] + (row + depth / 2) * resolution_m,
-                middle,
-            ),
+            (origin_m[0] + (column + width / 2) * resolution_m, origin_m[1] + (row + depth / 2) * resolution_m, middle),
             (width * resolution_m, depth * resolution_m, height),
         )
         for row, column, depth, width in rectangles(cells)

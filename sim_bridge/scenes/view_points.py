@@ -97,12 +97,7 @@ def _main_area(occupancy: OccupancyMap, radius_m: float) -> NDArray[np.bool_]:
 
 
 def _object_points(
-    built: SceneModel,
-    data: mujoco.MjData,
-    navigable: NDArray[np.bool_],
-    index: int,
-    item: SceneObject,
-    rule: ViewRule,
+    built: SceneModel, data: mujoco.MjData, navigable: NDArray[np.bool_], index: int, item: SceneObject, rule: ViewRule
 ) -> list[list[float]]:
     targets = _surface_samples(built, data, index, rule.rays)
     if targets is None:

@@ -111,12 +111,7 @@ def _batch(data: Dataset, index: NDArray[np.int64], first: NDArray[np.bool_], mi
 
 
 def learn(
-    head: Head,
-    data: Dataset,
-    updates: int,
-    rate: float,
-    seed: int,
-    report: Callable[[int, float, float], None],
+    head: Head, data: Dataset, updates: int, rate: float, seed: int, report: Callable[[int, float, float], None]
 ) -> None:
     """Train in place, with a learning rate that falls to 0 along a cosine.
 

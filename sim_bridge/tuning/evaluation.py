@@ -175,12 +175,7 @@ class Evaluation:
             return error
 
     def _of(
-        self,
-        log: LogStatistics,
-        predicted: Predictions,
-        errors: ActionErrorsOf,
-        setting: Setting,
-        delayed_s: float,
+        self, log: LogStatistics, predicted: Predictions, errors: ActionErrorsOf, setting: Setting, delayed_s: float
     ) -> Parts:
         moved, contacts = motion_part(log.motions, predicted, errors)
         camera = delays = 0.0

@@ -85,8 +85,7 @@ def test_bases_of_second_order_are_the_same_for_the_same_seed_and_within_the_ran
 
 def test_wheels_of_second_order_overshoot_start_at_their_breakaway_and_stop_dead() -> None:
     wheels = replace(
-        second_order_base(0, 0),
-        parameters=SecondOrder(0.1, 12.0, 0.5, (0.05, 0.05), (0.02, 0.02), (1.0, 1.0), seed=0),
+        second_order_base(0, 0), parameters=SecondOrder(0.1, 12.0, 0.5, (0.05, 0.05), (0.02, 0.02), (1.0, 1.0), seed=0)
     ).simulated()
 
     def speeds_m_s(command_m_s: float, seconds: float) -> list[float]:

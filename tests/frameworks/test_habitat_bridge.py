@@ -173,14 +173,7 @@ def test_collisions_count_contacts_and_nothing_else(make_config: MakeConfig, tmp
 
 def test_objectnav_with_looks(make_config: MakeConfig, tmp_path: Path) -> None:
     with habitat.Env(habitat.get_config(str(make_config("objectnav", count=1)))) as env:
-        assert list(env.task.actions) == [
-            "stop",
-            "move_forward",
-            "turn_left",
-            "turn_right",
-            "look_up",
-            "look_down",
-        ]
+        assert list(env.task.actions) == ["stop", "move_forward", "turn_left", "turn_right", "look_up", "look_down"]
         seen = env.reset()
         category = env.current_episode.object_category
         assert seen["objectgoal"] == [TASKS["objectnav"].categories[category].id]
@@ -275,10 +268,7 @@ def test_distances_and_places_are_the_maps(make_config: MakeConfig) -> None:
         (["habitat.simulator.robot=nobody"], "nobody"),
         (["habitat.simulator.agents.main_agent.sim_sensors.depth_sensor.position=[0,0.88,0.1]"], "0.1"),
         (["habitat.simulator.agents.main_agent.sim_sensors.depth_sensor.sensor_subtype=FISHEYE"], "depth_sensor"),
-        (
-            ["habitat.simulator.agents.main_agent.sim_sensors.depth_sensor.noise_model=RedwoodDepthNoiseModel"],
-            "noise",
-        ),
+        (["habitat.simulator.agents.main_agent.sim_sensors.depth_sensor.noise_model=RedwoodDepthNoiseModel"], "noise"),
     ],
 )
 def test_what_a_robot_does_not_have_is_refused(make_config: MakeConfig, overrides: list[str], says: str) -> None:

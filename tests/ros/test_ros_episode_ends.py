@@ -25,10 +25,7 @@ from robot_runtime.records import EndReason, EpisodeEnd, Outcome
 pytestmark = pytest.mark.slow
 
 HERE = Path(__file__).parent
-GUARDS = {
-    "sim": ("-m", "sim_bridge.ros.simulated_guard"),
-    "real": ("-m", "drivers.ros_locobot.guard"),
-}
+GUARDS = {"sim": ("-m", "sim_bridge.ros.simulated_guard"), "real": ("-m", "drivers.ros_locobot.guard")}
 
 COMMAND_LOSS_S = 0.4 + KOBUKI_MOTORS.settling_s
 """From the last word of a runtime to rest: 0.2 s until it counts as lost, a period of base and guard, and how far the

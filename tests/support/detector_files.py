@@ -36,11 +36,7 @@ def masks(folder: Path, gain: float = 20.0, **description: Any) -> Path:
     """Red pixels are a sofa, blue ones a bed, others nothing."""
     weights = gain * np.array([[0, 0, 0], [1, -1, -1], [-1, -1, 1]], np.float32).reshape(3, 3, 1, 1)
     bias = gain * np.array([0.0, -0.2, -0.2], np.float32)
-    nodes = [
-        constant("w", weights),
-        constant("b", bias),
-        helper.make_node("Conv", ["image", "w", "b"], ["logits"]),
-    ]
+    nodes = [constant("w", weights), constant("b", bias), helper.make_node("Conv", ["image", "w", "b"], ["logits"])]
     return write(folder, nodes, {"logits": [1, 3, 8, 8]}, kind="masks", **description)
 
 

@@ -402,11 +402,7 @@ class Agent:
         return AgentState(self._state.position, self._state.rotation, dict(self.eyes))
 
     def set_state(
-        self,
-        state: AgentState,
-        reset_sensors: bool = True,
-        infer_sensor_states: bool = True,
-        is_initial: bool = False,
+        self, state: AgentState, reset_sensors: bool = True, infer_sensor_states: bool = True, is_initial: bool = False
     ) -> None:
         self._state = AgentState(state.position, state.rotation)
         if not infer_sensor_states:

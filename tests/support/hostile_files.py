@@ -107,13 +107,7 @@ def settings_kinds(folder: Path) -> list[Kind]:
 
 def episode_kinds(folder: Path) -> list[Kind]:
     """Episodes of every format, and scene folders."""
-    from episode_documents import (
-        SITE_YAML,
-        eqa_document,
-        ithor_scenes,
-        r2r_document,
-        rearrange_document,
-    )
+    from episode_documents import SITE_YAML, eqa_document, ithor_scenes, r2r_document, rearrange_document
 
     from robot_runtime.datasets.files import iter_episodes, load_episodes
     from robot_runtime.datasets.pickle_sandbox import PlainDataCheck, Refused, unpickle

@@ -17,16 +17,7 @@ import numpy as np
 from robot_runtime.actions.discrete import Action, Displacement, Magnitudes
 from robot_runtime.common.clock import seconds_to_ns
 from robot_runtime.common.geometry import SE2, optical_axes
-from robot_runtime.hal import (
-    BaseState,
-    Halt,
-    HeadState,
-    Intrinsics,
-    PoseEstimate,
-    RgbdFrame,
-    Velocity,
-    Zone,
-)
+from robot_runtime.hal import BaseState, Halt, HeadState, Intrinsics, PoseEstimate, RgbdFrame, Velocity, Zone
 from robot_runtime.records import (
     ActionResult,
     EndReason,

@@ -100,8 +100,7 @@ class DriveOptions:
         ),
     ] = None
     scene: Annotated[
-        str | None,
-        typer.Option(help="Scene folder, or the name of a bundled scene.", autocompletion=completion.scenes),
+        str | None, typer.Option(help="Scene folder, or the name of a bundled scene.", autocompletion=completion.scenes)
     ] = None
     episodes: Annotated[Path | None, typer.Option(help="Episode file with the episode that was driven.")] = None
     episode: Annotated[str | None, typer.Option(help="Its id; not needed if the file has one.", metavar="ID")] = None

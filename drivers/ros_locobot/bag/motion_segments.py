@@ -106,11 +106,7 @@ def motion_between(before: Sequence[float], after: Sequence[float]) -> Motion:
     dx, dy, yaw = after[0] - before[0], after[1] - before[1], before[2]
     c, s = math.cos(yaw), math.sin(yaw)
     return Motion(
-        c * dx + s * dy,
-        -s * dx + c * dy,
-        wrap_angle(after[2] - before[2]),
-        after[3] - before[3],
-        after[4] - before[4],
+        c * dx + s * dy, -s * dx + c * dy, wrap_angle(after[2] - before[2]), after[3] - before[3], after[4] - before[4]
     )
 
 

@@ -195,8 +195,7 @@ def _distortion_px(info: Any, topic: str) -> float:
     is_fisheye = model in FISHEYE_MODELS
     if model not in (*BROWN_MODELS, *FISHEYE_MODELS) and (model or coefficients.any()):
         raise DeviceFault(
-            f"topic {topic}: the lens model {model!r} is not one of {', '.join(BROWN_MODELS + FISHEYE_MODELS)}",
-            RECTIFY,
+            f"topic {topic}: the lens model {model!r} is not one of {', '.join(BROWN_MODELS + FISHEYE_MODELS)}", RECTIFY
         )
     if not coefficients.any() and not is_fisheye:
         return 0.0

@@ -71,10 +71,7 @@ def plan(
         console.print(f"publish {publish}, and let others keep it", soft_wrap=True)
 
 
-def status(
-    plan: Campaign,
-    json: options.Json = None,
-) -> None:
+def status(plan: Campaign, json: options.Json = None) -> None:
     """Print how far a campaign is, what it waits for, and the answer so far, by its logs; while it runs, by its ledger.
 
     Example:

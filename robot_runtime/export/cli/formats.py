@@ -23,10 +23,7 @@ def register(groups: dict[str, typer.Typer]) -> None:
     groups["export"].command("lerobot")(lerobot)
 
 
-def steps(
-    logs: Logs,
-    out: Annotated[Path, typer.Option(help="The table to write, NAME.csv or NAME.parquet.")],
-) -> None:
+def steps(logs: Logs, out: Annotated[Path, typer.Option(help="The table to write, NAME.csv or NAME.parquet.")]) -> None:
     """Write a table with a row per step: action, result, poses, battery, times.
 
     Examples:

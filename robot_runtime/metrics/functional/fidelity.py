@@ -61,11 +61,7 @@ def path_coverage(reference: Any, path: Any, threshold: float, distance: Distanc
 
 
 def cls(
-    reference: Any,
-    path: Any,
-    threshold: float,
-    distance: Distance = EUCLIDEAN,
-    degenerate: DegenerateRule = "coverage",
+    reference: Any, path: Any, threshold: float, distance: Distance = EUCLIDEAN, degenerate: DegenerateRule = "coverage"
 ) -> float:
     """Coverage weighted by length score, in [0, 1].
 

@@ -18,13 +18,7 @@ from robot_runtime.actions.discrete import Action, Magnitudes
 from robot_runtime.errors import CheckpointError
 from robot_runtime.imaging.preprocess import Divide, Operation, Resize, Standardize
 from robot_runtime.policies.convert.checkpoint import Checkpoint, read_checkpoint, state_of, tensors_in
-from robot_runtime.policies.convert.conversion import (
-    Conversion,
-    Options,
-    Original,
-    category_goal,
-    recurrent_manifest,
-)
+from robot_runtime.policies.convert.conversion import Conversion, Options, Original, category_goal, recurrent_manifest
 from robot_runtime.policies.convert.networks.allenact import SIDE, AllenactConfig, AllenactPolicy, Image
 from robot_runtime.policies.convert.networks.frozen import OUT_CHANNELS, FrozenBackbone
 from robot_runtime.policies.convert.weights import load_weights, shape_of, without_prefix
@@ -34,14 +28,7 @@ from robot_runtime.tasks.task import Task
 Array = NDArray[Any]
 
 NATIVE_ACTIONS = ("MoveAhead", "RotateLeft", "RotateRight", "End", "LookUp", "LookDown")
-ACTIONS = (
-    Action.MOVE_FORWARD,
-    Action.TURN_LEFT,
-    Action.TURN_RIGHT,
-    Action.STOP,
-    Action.LOOK_UP,
-    Action.LOOK_DOWN,
-)
+ACTIONS = (Action.MOVE_FORWARD, Action.TURN_LEFT, Action.TURN_RIGHT, Action.STOP, Action.LOOK_UP, Action.LOOK_DOWN)
 """In the order of ``ObjectNavTask`` (``robothor_tasks.py``); the challenge's own order is another one."""
 
 _NORMS: Mapping[Literal["imagenet", "clip"], tuple[tuple[float, ...], tuple[float, ...]]] = {
@@ -51,10 +38,7 @@ _NORMS: Mapping[Literal["imagenet", "clip"], tuple[tuple[float, ...], tuple[floa
 _DEPTH_MEAN, _DEPTH_STD = 0.5, 0.25
 _POLICY = "AllenAct ResnetTensorNavActorCritic"
 _ENCODER = "goal_visual_encoder."
-_OLD_NAMES = {
-    "state_encoder.": "state_encoders.single_belief.",
-    f"{_ENCODER}embed_class.": f"{_ENCODER}embed_goal.",
-}
+_OLD_NAMES = {"state_encoder.": "state_encoders.single_belief.", f"{_ENCODER}embed_class.": f"{_ENCODER}embed_goal."}
 
 
 def convert_allenact(checkpoint: Checkpoint, options: Options) -> Conversion:

@@ -14,13 +14,7 @@ from robot_runtime.common import config
 from robot_runtime.errors import CheckpointError, PolicyError
 from robot_runtime.imaging.preprocess import Cast, CenterCrop, Operation, ResizeShortestEdge, preprocess
 from robot_runtime.policies.convert.checkpoint import Checkpoint, tensors_in
-from robot_runtime.policies.convert.conversion import (
-    Conversion,
-    Options,
-    Original,
-    category_goal,
-    recurrent_manifest,
-)
+from robot_runtime.policies.convert.conversion import Conversion, Options, Original, category_goal, recurrent_manifest
 from robot_runtime.policies.convert.habitat_config import HabitatFacts, read_facts
 from robot_runtime.policies.convert.habitat_task import habitat_task
 from robot_runtime.policies.convert.networks.ddppo import (
@@ -194,10 +188,7 @@ def _operations(
 
 def _image_size(path: Path, task: Task, network: DdppoConfig, operations: tuple[Operation, ...]) -> tuple[int, int]:
     shape = (task.camera.height, task.camera.width)
-    types: dict[str, Array] = {
-        "rgb": np.zeros((*shape, 3), np.uint8),
-        "depth": np.zeros((*shape, 1), np.float32),
-    }
+    types: dict[str, Array] = {"rgb": np.zeros((*shape, 3), np.uint8), "depth": np.zeros((*shape, 1), np.float32)}
     try:
         made = preprocess({image: types[image] for image in network.images}, operations)
     except PolicyError as error:

@@ -70,8 +70,7 @@ class RuleOptions:
         Referee, typer.Option(help="By the referee's poses as logged, or smoothed after the run; needs [smoother].")
     ] = Referee.LOGGED
     ignore_verdicts: Annotated[
-        bool,
-        typer.Option("--ignore-verdicts", "--ignore-evidence", help="Score without verdicts."),
+        bool, typer.Option("--ignore-verdicts", "--ignore-evidence", help="Score without verdicts.")
     ] = False
 
     count_faults: CountFaults = False
@@ -229,11 +228,7 @@ def score(
 
 
 def _print_and_write(
-    scores: Sequence[EpisodeScore],
-    cluster: ClusterBy,
-    json: Path | None,
-    parquet: Path | None,
-    by: Sequence[str],
+    scores: Sequence[EpisodeScore], cluster: ClusterBy, json: Path | None, parquet: Path | None, by: Sequence[str]
 ) -> None:
     from robot_runtime.common.console import console
     from robot_runtime.scoring.report.terminal_table import table

@@ -164,7 +164,5 @@ def _cross(pose: SE2, robot_radius_m: float, size: float) -> Markup:
     """A cross at the robot's front; its center stays free for the path."""
     x, y = pose.apply(robot_radius_m, 0.0)[:2]
     return segments(
-        "contact",
-        ((x - size, y + size), (x + size, y - size)),
-        ((x - size, y - size), (x + size, y + size)),
+        "contact", ((x - size, y + size), (x + size, y - size)), ((x - size, y - size), (x + size, y + size))
     )

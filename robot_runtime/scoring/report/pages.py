@@ -232,10 +232,7 @@ def _episode_context(data: EpisodeData, panels: ReportPanels, drawn: _Map) -> di
         "plots": (*panels.plots(), episode_charts.pose_plot(data)),
         "strip": [_StripImage(f"{f.index} · {f.label}", f.contact, jpeg_uri(f.rgb)) for f in data.keyframes],
         "metrics": [
-            (
-                metric.episode_title,
-                episode_cell(metric.name, data.score.metrics[metric.name]),
-            )
+            (metric.episode_title, episode_cell(metric.name, data.score.metrics[metric.name]))
             for metric in columns(data.score.metrics, summary=False)
             if data.score.metrics.get(metric.name) is not None
             and not metric.name.startswith("criterion_")

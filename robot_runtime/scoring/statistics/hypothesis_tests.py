@@ -44,11 +44,7 @@ class PairedTest:
 
 
 def paired_permutation_test(
-    a: ArrayLike,
-    b: ArrayLike,
-    clusters: Sequence[Hashable] | None = None,
-    permutations: int = 100_000,
-    seed: int = 0,
+    a: ArrayLike, b: ArrayLike, clusters: Sequence[Hashable] | None = None, permutations: int = 100_000, seed: int = 0
 ) -> PairedTest:
     """Two-sided paired permutation test (Fisher 1935; Good 2005, chapter 3).
 

@@ -293,12 +293,7 @@ class RearrangementMeasures(Measures):
         }
 
 
-_CRITERIA = {
-    "max_translation_m": "translation",
-    "max_angle_rad": "angle",
-    "min_iou": "iou",
-    "max_openness": "openness",
-}
+_CRITERIA = {"max_translation_m": "translation", "max_angle_rad": "angle", "min_iou": "iou", "max_openness": "openness"}
 
 
 def _pose_test(header: EpisodeHeader) -> PoseTest:

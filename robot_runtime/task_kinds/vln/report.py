@@ -46,8 +46,5 @@ class RoutePanels(ReportPanels):
         circles = [circle("node", x, y, unit * 0.5) for x, y in nodes]
         return Layer(
             Markup("").join([*pairs, polyline("reference", self.reference), *circles]),
-            (
-                LegendEntry("reference", "var(--goal)", "stroke"),
-                LegendEntry("aligned by DTW", "var(--room)", "stroke"),
-            ),
+            (LegendEntry("reference", "var(--goal)", "stroke"), LegendEntry("aligned by DTW", "var(--room)", "stroke")),
         )

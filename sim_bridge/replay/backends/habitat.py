@@ -51,11 +51,7 @@ INSTALL = (
 )
 
 _COLOR, _DEPTH = "color", "depth"
-_NAMES = {
-    Action.MOVE_FORWARD: "move_forward",
-    Action.TURN_LEFT: "turn_left",
-    Action.TURN_RIGHT: "turn_right",
-}
+_NAMES = {Action.MOVE_FORWARD: "move_forward", Action.TURN_LEFT: "turn_left", Action.TURN_RIGHT: "turn_right"}
 _AXES = axes_from(ros_to_habitat_position)
 
 _PLACED_Z_M = 0.25

@@ -132,12 +132,7 @@ def _recorded(
 
 
 def _write(
-    sdk: Sdk,
-    factory: FactoryCalibration,
-    path: Path,
-    color: NDArray[np.uint8],
-    depth: NDArray[np.uint16],
-    seed: int,
+    sdk: Sdk, factory: FactoryCalibration, path: Path, color: NDArray[np.uint8], depth: NDArray[np.uint16], seed: int
 ) -> float:
     """Write a recording with images of a real one's size, 217 kB, and return their size in kB."""
     import cv2

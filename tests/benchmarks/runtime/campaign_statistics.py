@@ -68,10 +68,7 @@ def graded(latent: NDArray[np.float64]) -> NDArray[np.float64]:
 def sequential_rows(seed: int) -> list[Row]:
     """Rows of paired against unpaired tests, false alarms, and coverage of confidence sequences."""
     random = np.random.default_rng(seed)
-    rows = [
-        _against_unpaired(random, (0.5, 0.7), 0.5),
-        _against_unpaired(random, (0.6, 0.7), 0.35),
-    ]
+    rows = [_against_unpaired(random, (0.5, 0.7), 0.5), _against_unpaired(random, (0.6, 0.7), 0.35)]
     rows += [_against_fieldtrial(random, correlation) for correlation in (0.0, 0.8)]
     alarms = sum(_false_alarms(random, _BLOCK) for _ in range(EQUAL_CAMPAIGNS // _BLOCK))
     rows.append(

@@ -23,8 +23,7 @@ _MIB = 1024.0
 
 
 def workers(
-    count: Annotated[int, typer.Option("--workers", min=2, help="Processes.")] = 2,
-    json: JsonFile = None,
+    count: Annotated[int, typer.Option("--workers", min=2, help="Processes.")] = 2, json: JsonFile = None
 ) -> None:
     """Measure what it takes to have workers: until the first result, per item, and in memory; Ray beside."""
     from robot_runtime.common.console import console

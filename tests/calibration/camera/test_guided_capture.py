@@ -81,10 +81,7 @@ def test_views_are_taken_when_the_board_rests_and_is_elsewhere(tmp_path: Path) -
 
 
 def test_time_runs_out_without_a_board() -> None:
-    with (
-        robot([np.full((90, 120, 3), 100, np.uint8)]) as made,
-        raises_naming(CalibrationFailed, "9x6"),
-    ):
+    with robot([np.full((90, 120, 3), 100, np.uint8)]) as made, raises_naming(CalibrationFailed, "9x6"):
         intrinsics.collect(made, guide()[0], BOARD, wanted=2, time_limit_s=0.2)
 
 

@@ -13,14 +13,7 @@ from hypothesis import strategies as st
 from logged_actions import COMMANDS, episode_of, make_header, make_step, wandering
 from raising import raises_naming
 
-from calibration.fitting.actions import (
-    Selection,
-    consecutive_correlation,
-    fit_actions,
-    inliers,
-    select,
-    size_of,
-)
+from calibration.fitting.actions import Selection, consecutive_correlation, fit_actions, inliers, select, size_of
 from calibration.fitting.fit import by_robot, of_one_robot
 from calibration.fitting.log_samples import LoggedEpisode, check_referee
 from calibration.fitting.map_distance import Walls

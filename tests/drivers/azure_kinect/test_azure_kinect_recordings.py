@@ -173,10 +173,7 @@ def test_a_damaged_picture_is_an_error(tmp_path: Path) -> None:
     taken = capture(0)
     assert taken.color is not None
     broken = Capture(Image(taken.color.data[:200], taken.color.device_us), taken.depth, size=SIZE)
-    with (
-        source_of(write(tmp_path / "broken.mkv", [broken])) as source,
-        raises_naming(DeviceFault, "7.000 s"),
-    ):
+    with source_of(write(tmp_path / "broken.mkv", [broken])) as source, raises_naming(DeviceFault, "7.000 s"):
         source.read(0, 1.0)
 
 

@@ -66,9 +66,7 @@ def test_counters_may_begin_anywhere(
         (Basic(time_ms, left_encoder=left, right_encoder=right), Inertia(angle, 0)),
         (
             Basic(
-                (time_ms + 20) % 65536,
-                left_encoder=(left + ways[0]) % 65536,
-                right_encoder=(right + ways[1]) % 65536,
+                (time_ms + 20) % 65536, left_encoder=(left + ways[0]) % 65536, right_encoder=(right + ways[1]) % 65536
             ),
             Inertia(later, 0),
         ),

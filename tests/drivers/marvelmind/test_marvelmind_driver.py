@@ -342,10 +342,7 @@ def quality(percent: int) -> bytes:
 
 @pytest.mark.parametrize(
     "useless",
-    [
-        replace(FIX, flags=Flags.MILLISECONDS | Flags.OUTSIDE_GEOFENCE),
-        replace(FIX, x_m=0.0, y_m=0.0, z_m=0.0),
-    ],
+    [replace(FIX, flags=Flags.MILLISECONDS | Flags.OUTSIDE_GEOFENCE), replace(FIX, x_m=0.0, y_m=0.0, z_m=0.0)],
 )
 def test_a_position_that_is_none_is_no_fix(useless: Position) -> None:
     bench = Bench()

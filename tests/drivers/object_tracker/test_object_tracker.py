@@ -154,10 +154,7 @@ def test_what_is_in_the_hand_need_not_be_seen(clock: SimulatedClock) -> None:
     ("line", "things"),
     [
         (b'{"object": "mug", "position": [NaN, 0, 0]}', ("position.0",)),
-        (
-            b'{"object": "mug", "position": [0, 0, 0], "quaternion": [0, 0, 0, 0]}',
-            ("'mug'", "quaternion"),
-        ),
+        (b'{"object": "mug", "position": [0, 0, 0], "quaternion": [0, 0, 0, 0]}', ("'mug'", "quaternion")),
         (b'{"object": "mug", "position": [0, 0, 0], "age_s": -1}', ("'mug'", "age_s")),
         (b'{"object": "mug", "position": [0, 0, 0], "frame": "moon"}', ("'mug'", "'moon'", "map, cameras")),
         (b'{"object": "mugg", "position": [0, 0, 0]}', ("'mugg'", "mug?")),

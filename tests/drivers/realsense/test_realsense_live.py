@@ -12,15 +12,7 @@ from raising import raises_naming
 
 from drivers.realsense import sdk
 from drivers.realsense.bus import find_device
-from drivers.realsense.emulator import (
-    Blind,
-    EmulatedD435,
-    EmulatedOptions,
-    Frozen,
-    LostColor,
-    Silent,
-    Unplugged,
-)
+from drivers.realsense.emulator import Blind, EmulatedD435, EmulatedOptions, Frozen, LostColor, Silent, Unplugged
 from drivers.realsense.live import LiveSource
 from drivers.realsense.options import ColorOptions, DepthOptions, StreamOptions
 from drivers.realsense.sdk import rs

@@ -30,10 +30,7 @@ def test_each_condition_is_named_before_it_ends_the_run() -> None:
     assert "40 min" in found["disk"]
     assert set(
         alerts(STATE | {"base": BASE | {"battery_fraction": 0.1}, "disk": {"free_gb": 0.5, "minutes": None}})
-    ) == {
-        "battery",
-        "disk",
-    }
+    ) == {"battery", "disk"}
     assert set(alerts(STATE | {"base": None})) == {"base"}
 
 

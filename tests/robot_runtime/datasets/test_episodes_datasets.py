@@ -43,12 +43,7 @@ from robot_runtime.task_kinds.rearrangement import format_ithor as ithor_rearran
 from robot_runtime.task_kinds.rearrangement.task import Layout
 from robot_runtime.task_kinds.vln import format_r2r_ce as r2r_ce
 from robot_runtime.task_kinds.vln.task import Instruction, Route
-from robot_runtime.tasks.episode import (
-    Episode,
-    Goal,
-    ObjectPose,
-    RearrangedObject,
-)
+from robot_runtime.tasks.episode import Episode, Goal, ObjectPose, RearrangedObject
 
 HERE = Path("memory.json")
 

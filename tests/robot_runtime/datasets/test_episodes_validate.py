@@ -213,9 +213,7 @@ def test_the_command_writes_json(tmp_path: Path) -> None:
             "check": "zero length",
             "meaning": all_checks()["zero length"],
             "count": 1,
-            "examples": [
-                {"index": 0, "id": "FloorPlan_Val9_9_Mug_0", "scene": "FloorPlan_Val9_9", "detail": "0 m"},
-            ],
+            "examples": [{"index": 0, "id": "FloorPlan_Val9_9_Mug_0", "scene": "FloorPlan_Val9_9", "detail": "0 m"}],
         }
     ]
 

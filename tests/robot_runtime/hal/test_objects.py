@@ -177,19 +177,13 @@ def test_poses_of_a_step_were_measured_after_its_action(fake: Robot) -> None:
         env.step(Action.TURN_LEFT)
         waited_s = (env.record.times.observed_ns - env.record.times.action_end_ns) / 1e9
         assert 0.3 <= waited_s < 0.6
-    with (
-        Env(replace(fake, tracker=Slow(fake, 5.0)), task(), room()) as env,
-        raises_naming(StaleData, "'slow'"),
-    ):
+    with Env(replace(fake, tracker=Slow(fake, 5.0)), task(), room()) as env, raises_naming(StaleData, "'slow'"):
         env.reset(move_mug())
 
 
 def test_an_object_that_is_seen_elsewhere_is_no_start(fake: Robot) -> None:
     astray = replace(fake, tracker=Slow(fake, 0.0, ObjectPose((0.9, 0.3, 0.88))))
-    with (
-        Env(astray, task(), room()) as env,
-        raises_naming(InvalidStart, "'mug'", "0.30 m", "0.1 m"),
-    ):
+    with Env(astray, task(), room()) as env, raises_naming(InvalidStart, "'mug'", "0.30 m", "0.1 m"):
         env.reset(move_mug())
 
 

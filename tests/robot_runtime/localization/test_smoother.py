@@ -104,11 +104,7 @@ def test_what_says_lost_does_not_count() -> None:
 
 @pytest.mark.parametrize(
     ("keeps", "measures", "says"),
-    [
-        (slice(0, 0), True, "no odometry"),
-        (slice(0, 300), True, "s outside"),
-        (slice(None), False, "absolute pose"),
-    ],
+    [(slice(0, 0), True, "no odometry"), (slice(0, 300), True, "s outside"), (slice(None), False, "absolute pose")],
 )
 def test_logs_that_cannot_be_smoothed_say_why(keeps: slice, measures: bool, says: str) -> None:
     poses = truth()

@@ -54,8 +54,7 @@ class TestOutsidePackage:
 
 
 @pytest.mark.parametrize(
-    ("name", "mean", "text"),
-    [("success", 0.5, "50.0"), ("spl", 0.5, "0.500"), ("distance_to_goal", float("inf"), "∞")],
+    ("name", "mean", "text"), [("success", 0.5, "50.0"), ("spl", 0.5, "0.500"), ("distance_to_goal", float("inf"), "∞")]
 )
 def test_means_in_tables(name: str, mean: float, text: str) -> None:
     assert all_metrics()[name].text(mean) == text

@@ -185,8 +185,7 @@ def test_a_bumper_pressed_while_turning_is_no_collision():
 
 
 @pytest.mark.parametrize(
-    ("fault", "named"),
-    [({"kind": "wheel_drop"}, Halt.WHEEL_DROP), ({"kind": "cliff"}, Halt.CLIFF)],
+    ("fault", "named"), [({"kind": "wheel_drop"}, Halt.WHEEL_DROP), ({"kind": "cliff"}, Halt.CLIFF)]
 )
 @pytest.mark.parametrize("wish", [FORWARD, LEFT])
 def test_a_held_base_ends_the_action_promptly(fault: dict[str, Any], named: Halt, wish: Displacement):

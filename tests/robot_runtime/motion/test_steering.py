@@ -61,11 +61,7 @@ def integrated(linear_m_s: float, angular_rad_s: float, duration_s: float, steps
     return pose
 
 
-@given(
-    linear_m_s=st.floats(-0.4, 0.4),
-    angular_rad_s=st.floats(-1.0, 1.0),
-    duration_s=st.floats(0.05, 2.0),
-)
+@given(linear_m_s=st.floats(-0.4, 0.4), angular_rad_s=st.floats(-1.0, 1.0), duration_s=st.floats(0.05, 2.0))
 @settings(max_examples=40)
 def test_a_velocity_ends_where_the_simulator_would_end(
     linear_m_s: float, angular_rad_s: float, duration_s: float

@@ -156,11 +156,7 @@ def test_a_robot_that_nobody_sees_on_its_way_is_waited_for() -> None:
 
 @pytest.mark.parametrize(
     ("changes", "thing"),
-    [
-        ({"yaw_variance": math.inf}, "heading"),
-        ({"status": PoseStatus.LOST}, "lost"),
-        ({"frame": "odom"}, "map"),
-    ],
+    [({"yaw_variance": math.inf}, "heading"), ({"status": PoseStatus.LOST}, "lost"), ({"frame": "odom"}, "map")],
 )
 def test_who_does_not_know_where_the_robot_is_places_nobody(changes: dict[str, Any], thing: str) -> None:
     _, placer, _ = carried(lambda s: GOAL, **changes)
@@ -189,14 +185,7 @@ def driving(robot: Robot, scene: bool = False, tolerance: Tolerance | None = Non
     told: list[str] = []
     occupancy = make_scene().map if scene else None
     made = DrivingPlacer(
-        robot.clock,
-        robot.base,
-        robot.head,
-        robot.localizer,
-        robot.referee,
-        tolerance,
-        Guide(told.append),
-        occupancy,
+        robot.clock, robot.base, robot.head, robot.localizer, robot.referee, tolerance, Guide(told.append), occupancy
     )
     return made, told
 

@@ -65,11 +65,7 @@ def test_the_library_reads_it_with_its_checksums(file: BytesIO, reader: type[Mca
         (channel.topic, one.log_time, one.publish_time, one.sequence, one.data)
         for _, channel, one in opened().iter_messages()
     ]
-    assert found == [
-        ("/one", 10, 10, 8, b""),
-        ("/two", 20, 20, 0, b"x" * 1000),
-        ("/one", 30, 31, 7, b"abcd"),
-    ]
+    assert found == [("/one", 10, 10, 8, b""), ("/two", 20, 20, 0, b"x" * 1000), ("/one", 30, 31, 7, b"abcd")]
     assert [one.data for one in opened().iter_attachments()] == [b"M" * 9]
     assert [one.metadata for one in opened().iter_metadata()] == [{"host": "here"}]
 

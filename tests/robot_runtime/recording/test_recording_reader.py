@@ -270,8 +270,7 @@ class TestTornAndForeign:
             list(log.steps())
 
     @pytest.mark.parametrize(
-        ("content", "thing"),
-        [(b"", "log"), (b"\x89MCAP0\r\n", "episode header"), (None, "No such file")],
+        ("content", "thing"), [(b"", "log"), (b"\x89MCAP0\r\n", "episode header"), (None, "No such file")]
     )
     def test_no_log_at_all(self, tmp_path: Path, content: bytes | None, thing: str) -> None:
         path = tmp_path / "x.mcap"

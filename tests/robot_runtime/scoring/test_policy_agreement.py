@@ -93,11 +93,7 @@ def teacher_forced_logits(log: Path, seed: int) -> list[np.ndarray]:
     with LogReader(log) as reader:
         records = list(reader.steps())
     for before, record in itertools.pairwise(records):
-        memory = {
-            "state": state,
-            "previous": np.array([[previous]], np.int64),
-            "mask": np.array([[record.index > 1]]),
-        }
+        memory = {"state": state, "previous": np.array([[previous]], np.int64), "mask": np.array([[record.index > 1]])}
         outputs = network.run({**prepare(tiny.MANIFEST, before.observation), **memory})
         state = outputs["state_out"]
         logits.append(outputs["logits"][0])

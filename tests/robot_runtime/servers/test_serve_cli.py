@@ -27,10 +27,7 @@ def command(folder: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str]
     """The command on the fake robot, and a client with the token that it printed."""
     arguments = ["serve", "robothor", "--robot", "fake", "--count", "1", "--port", "0", "--out", str(folder), *options]
     process = subprocess.Popen(
-        [sys.executable, "-m", "robot_runtime", *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
+        [sys.executable, "-m", "robot_runtime", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     try:
         assert process.stdout is not None

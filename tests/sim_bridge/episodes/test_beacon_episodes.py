@@ -298,10 +298,7 @@ def test_what_does_not_concern_the_robot_does_it_no_harm(drive: Callable[..., To
 
 @pytest.mark.parametrize(
     ("fault", "message"),
-    [
-        ({"kind": "unplugged"}, "port "),
-        ({"kind": "stranger", "marked": False}, "the hedgehogs 11 and 99"),
-    ],
+    [({"kind": "unplugged"}, "port "), ({"kind": "stranger", "marked": False}, "the hedgehogs 11 and 99")],
 )
 def test_a_broken_wire_and_a_second_hedgehog_are_faults(
     drive: Callable[..., Told], fault: dict[str, Any], message: str

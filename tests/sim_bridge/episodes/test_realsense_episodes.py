@@ -28,11 +28,7 @@ NARROW = TrainingCamera(320, 180, 60.0, 0.88, 0.3, 9.0, False)
 
 def preset(path: Path, **options: object) -> str:
     """A camera's YAML file."""
-    document = {
-        "name": "camera",
-        "driver": "drivers.realsense.driver.make_camera",
-        "options": {**OPTIONS, **options},
-    }
+    document = {"name": "camera", "driver": "drivers.realsense.driver.make_camera", "options": {**OPTIONS, **options}}
     path.write_text(yaml.safe_dump(document), encoding="utf-8")
     return str(path)
 

@@ -211,8 +211,7 @@ def _blind(record: StepRecord) -> StepRecord:
 
 
 @pytest.mark.parametrize(
-    ("spoil", "named"),
-    [(_elsewhere, "'odom'"), (_placeless, "--poses smoothed"), (_blind, "4 m")],
+    ("spoil", "named"), [(_elsewhere, "'odom'"), (_placeless, "--poses smoothed"), (_blind, "4 m")]
 )
 def test_logs_without_poses_or_depth_are_refused(
     spoil: Callable[[StepRecord], StepRecord], named: str, room_logs: list[Path], tmp_path: Path

@@ -63,14 +63,7 @@ def drive(sim: Callable[..., Robot]) -> Drive:
     robot.base.connect()
     robot.localizer.connect()
     exact = Robot(
-        robot.name,
-        robot.clock,
-        robot.base,
-        robot.head,
-        robot.camera,
-        robot.localizer,
-        robot.localizer,
-        robot.placer,
+        robot.name, robot.clock, robot.base, robot.head, robot.camera, robot.localizer, robot.localizer, robot.placer
     )
     return Drive(exact)
 

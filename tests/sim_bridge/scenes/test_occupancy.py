@@ -138,11 +138,7 @@ def test_hollow_of_a_cupboard_is_unknown(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("assets", "name"),
-    [
-        ((), "rooms"),
-        ((box(0, 0, 2.0, 1, 1, 0.1),), "collision"),
-        ((box(0, 0, 1, 900, 900, 2),), "cells"),
-    ],
+    [((), "rooms"), ((box(0, 0, 2.0, 1, 1, 0.1),), "collision"), ((box(0, 0, 1, 900, 900, 2),), "cells")],
 )
 def test_scenes_without_a_usable_floor_plan_are_refused(tmp_path: Path, assets: tuple[Asset, ...], name: str) -> None:
     with raises_naming(SceneError, tmp_path / "scene.yaml", name) as caught:

@@ -26,10 +26,7 @@ HIDDEN = {
         "forward_m": 0.25,
         "turn_deg": 30.0,
         "actions": {
-            name: {
-                "mean": mean,
-                "covariance": [[4e-5, 0.0, 0.0], [0.0, 4e-5, 0.0], [0.0, 0.0, 2e-4]],
-            }
+            name: {"mean": mean, "covariance": [[4e-5, 0.0, 0.0], [0.0, 4e-5, 0.0], [0.0, 0.0, 2e-4]]}
             for name, mean in (
                 ("move_forward", [-0.02, 0.0, 0.01]),
                 ("turn_left", [0.0, 0.0, -0.04]),

@@ -118,9 +118,7 @@ def test_numbers_are_found_by_likelihood_alone(
 
 
 def test_logs_of_runs_are_saved_on_request(real_logs: list[Path], tmp_path: Path, command: Run) -> None:
-    command(
-        *["tune", real_logs[0], "--vary", "contact.behaviour=stop", "--keep-logs", "--out", tmp_path / "out"],
-    )
+    command(*["tune", real_logs[0], "--vary", "contact.behaviour=stop", "--keep-logs", "--out", tmp_path / "out"])
     (saved,) = (tmp_path / "out" / "logs").rglob("*.mcap")
     with LogReader(saved) as log, LogReader(real_logs[0]) as real:
         assert log.header.agent == real.header.agent

@@ -163,13 +163,7 @@ class ResNetEncoder(nn.Module):
     """
 
     def __init__(
-        self,
-        backbone: Backbone,
-        channels: int,
-        height: int,
-        width: int,
-        base_planes: int = 32,
-        normalize: bool = False,
+        self, backbone: Backbone, channels: int, height: int, width: int, base_planes: int = 32, normalize: bool = False
     ) -> None:
         super().__init__()
         self.running_mean_and_var = RunningMeanAndVar(channels) if normalize else nn.Sequential()

@@ -66,11 +66,7 @@ class Explorer:
         _expect_walls(grid, plan)
 
     def next(
-        self,
-        pose: SE2,
-        rooms: Sequence[PlanRoom],
-        expected: Mapping[str, float],
-        about: Sequence[RememberedObject],
+        self, pose: SE2, rooms: Sequence[PlanRoom], expected: Mapping[str, float], about: Sequence[RememberedObject]
     ) -> Action:
         """The next action; ``stop`` when nothing is left to explore.
 

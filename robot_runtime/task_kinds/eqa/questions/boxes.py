@@ -90,10 +90,7 @@ def _clip(polygon: list[Point], start: Point, end: Point) -> list[Point]:
         if (here > 0 > there) or (here < 0 < there):
             share = here / (here - there)
             kept.append(
-                (
-                    current[0] + share * (following[0] - current[0]),
-                    current[1] + share * (following[1] - current[1]),
-                )
+                (current[0] + share * (following[0] - current[0]), current[1] + share * (following[1] - current[1]))
             )
     return kept
 

@@ -118,11 +118,7 @@ class _EpisodeBuilder:
                 on_question()
 
     def _add_question(
-        self,
-        scene: Scene,
-        finder: PathFinder,
-        question: SceneQuestion,
-        paths: dict[tuple[str, ...], ActionPath | None],
+        self, scene: Scene, finder: PathFinder, question: SceneQuestion, paths: dict[tuple[str, ...], ActionPath | None]
     ) -> None:
         goals = tuple(goal for goal in _goals(scene, question) if goal.view_points)
         if not goals:

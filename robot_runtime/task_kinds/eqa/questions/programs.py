@@ -119,8 +119,7 @@ def unique(kind: Kind) -> Step:
         by_room = state.rooms is not None and state.rules.unique_in == "room"
         counts = Counter((item.room if by_room else None, item.name) for item in chosen)
         return replace(
-            state,
-            objects=tuple(item for item in chosen if counts[item.room if by_room else None, item.name] == 1),
+            state, objects=tuple(item for item in chosen if counts[item.room if by_room else None, item.name] == 1)
         )
 
     return Step("unique", kind, rooms if kind == "rooms" else objects)

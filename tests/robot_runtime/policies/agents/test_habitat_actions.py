@@ -203,12 +203,7 @@ def test_a_command_that_is_not_finite_is_refused(value: float) -> None:
 
 @pytest.mark.parametrize(
     "changes",
-    [
-        {"linear_m_s": (0.3, 0.0)},
-        {"angular_rad_s": (math.nan, 1.0)},
-        {"time_step_s": 0.0},
-        {"stop_below_m_s": 0.1},
-    ],
+    [{"linear_m_s": (0.3, 0.0)}, {"angular_rad_s": (math.nan, 1.0)}, {"time_step_s": 0.0}, {"stop_below_m_s": 0.1}],
 )
 def test_invalid_ranges_are_refused(changes: dict[str, Any]) -> None:
     given_ranges: dict[str, Any] = {

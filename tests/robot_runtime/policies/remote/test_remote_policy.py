@@ -25,13 +25,7 @@ from robot_runtime.env import Env
 from robot_runtime.errors import ConfigError, PolicyError, RuntimeFault, UnknownAction
 from robot_runtime.policies import load_policy
 from robot_runtime.policies.remote.client import LinkLost, RemotePolicy
-from robot_runtime.policies.remote.protocol import (
-    EXTENSION,
-    ProtocolError,
-    observation_from_message,
-    pack,
-    unpack,
-)
+from robot_runtime.policies.remote.protocol import EXTENSION, ProtocolError, observation_from_message, pack, unpack
 from robot_runtime.policies.stepping import check_policy
 from robot_runtime.policy import Observation, Policy, World
 from robot_runtime.records import EndReason
@@ -521,10 +515,7 @@ def test_late_answers_to_earlier_requests_are_ignored() -> None:
 
 
 def test_another_version_of_the_protocol_is_refused() -> None:
-    with (
-        answering(first=pack({EXTENSION: {"protocol": 99}})) as url,
-        raises_naming(PolicyError, "99", "1"),
-    ):
+    with answering(first=pack({EXTENSION: {"protocol": 99}})) as url, raises_naming(PolicyError, "99", "1"):
         RemotePolicy(url)
 
 

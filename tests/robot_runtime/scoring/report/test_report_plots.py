@@ -29,9 +29,7 @@ class Phase(StepState):
 
 
 class TestPlots:
-    @given(
-        st.lists(st.tuples(st.floats(0, 1e3), st.booleans()), min_size=1, max_size=30),
-    )
+    @given(st.lists(st.tuples(st.floats(0, 1e3), st.booleans()), min_size=1, max_size=30))
     def test_success_by_distance_counts_every_episode(self, episodes: list[tuple[float, bool]]) -> None:
         tips = re.findall(r"<title>.*?: (\d+) of (\d+),", str(group_charts.success_by_distance(episodes)))
         assert sum(int(won) for won, _ in tips) == sum(won for _, won in episodes)

@@ -16,15 +16,7 @@ from robot_runtime.errors import EpisodeError
 from robot_runtime.scenes.objects import ObjectPose
 from robot_runtime.task_kinds.rearrangement.task import Layout
 from robot_runtime.tasks.episode import Episode, RearrangedObject
-from robot_runtime.tasks.goal_program import (
-    Combined,
-    Harm,
-    Related,
-    Selection,
-    read_program,
-    selections,
-    subjects,
-)
+from robot_runtime.tasks.goal_program import Combined, Harm, Related, Selection, read_program, selections, subjects
 
 DOCUMENT: dict[str, Any] = {
     "targets": [

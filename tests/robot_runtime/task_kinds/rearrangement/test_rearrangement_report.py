@@ -17,11 +17,7 @@ from robot_runtime.recording.writer import Recorder
 from robot_runtime.records import EpisodeHeader
 from robot_runtime.scenes.objects import ObjectPose, ObjectSource
 from robot_runtime.scoring.report.panels import outcome
-from robot_runtime.task_kinds.rearrangement.report import (
-    ObjectCriteria,
-    object_changes,
-    objects_overlay,
-)
+from robot_runtime.task_kinds.rearrangement.report import ObjectCriteria, object_changes, objects_overlay
 from robot_runtime.task_kinds.rearrangement.settings import Rearrangement
 from robot_runtime.task_kinds.rearrangement.task import Layout
 from robot_runtime.tasks.episode import RearrangedObject
@@ -106,8 +102,7 @@ class TestObjects:
         svg = str(
             objects_overlay(
                 self.changes(
-                    {"mug_1": ObjectPose((4.0, 2.1, 0.76))},
-                    criteria=ObjectCriteria({"mug_1": {"iou": True}}, None),
+                    {"mug_1": ObjectPose((4.0, 2.1, 0.76))}, criteria=ObjectCriteria({"mug_1": {"iou": True}}, None)
                 ),
                 0.06,
             )

@@ -209,10 +209,7 @@ def test_an_object_that_can_be_put_down_from_nowhere_has_no_spl() -> None:
 # --- programs -------------------------------------------------------------------------------------------------------
 
 PREDICATE = Rearrangement("predicate", (0.5, 0.5), 1.5, harm_min_iou=0.5)
-TARGETS = (
-    {"subject": "ball", "at": {"room": "kitchen"}},
-    {"subject": "mug_1", "on": "table_1"},
-)
+TARGETS = ({"subject": "ball", "at": {"room": "kitchen"}}, {"subject": "mug_1", "on": "table_1"})
 
 
 def test_a_program_decides() -> None:

@@ -117,8 +117,7 @@ def mesh_file(path: Path, up: str) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("name", "up", "fits"),
-    [("a.glb", "z", True), ("a.glb", "y", False), ("a.ply", "y", True), ("a.ply", "z", False)],
+    ("name", "up", "fits"), [("a.glb", "z", True), ("a.glb", "y", False), ("a.ply", "y", True), ("a.ply", "z", False)]
 )
 def test_files_are_taken_as_the_original_takes_them_or_refused(tmp_path: Path, name: str, up: str, fits: bool):
     file = mesh_file(tmp_path / name, up)

@@ -26,12 +26,7 @@ def test_every_pixel_is_drawn_within_the_tolerance(width: int, height: int, foca
     lens = Lens(width, height, focal, focal, (0.5 + right) * (width - 1), (0.5 + down) * (height - 1))
     camera = pinhole_camera(lens, "it")
     drawn = Intrinsics(
-        camera.width,
-        camera.height,
-        camera.focal_px,
-        camera.focal_px,
-        (camera.width - 1) / 2,
-        (camera.height - 1) / 2,
+        camera.width, camera.height, camera.focal_px, camera.focal_px, (camera.width - 1) / 2, (camera.height - 1) / 2
     )
     corners = np.array([[0, 0], [width - 1, 0], [0, height - 1], [width - 1, height - 1]])
     where = Lens.of(drawn).project(lens.rays(corners)) - (camera.columns[0], camera.rows[0])

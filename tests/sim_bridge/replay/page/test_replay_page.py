@@ -37,11 +37,7 @@ SHORT = {
         "turn_deg": 30.0,
         "actions": {
             name: {"mean": mean, "covariance": [[0.0] * 3] * 3}
-            for name, mean in (
-                ("move_forward", [-0.06, 0.0, 0.0]),
-                ("turn_left", [0.0] * 3),
-                ("turn_right", [0.0] * 3),
-            )
+            for name, mean in (("move_forward", [-0.06, 0.0, 0.0]), ("turn_left", [0.0] * 3), ("turn_right", [0.0] * 3))
         },
     }
 }
