@@ -15,7 +15,7 @@ from robot_runtime.campaign.state import stored_plan
 from robot_runtime.common.clock import utc_now_iso
 from robot_runtime.common.provenance import software
 from robot_runtime.datasets.files import load_episodes
-from robot_runtime.errors import ConfigError
+from robot_runtime.errors import ConfigError, OtherFloor
 from robot_runtime.policies import check_source
 from robot_runtime.recording.log_files import LEDGER_FILE
 from robot_runtime.robots.loader import DeviceOverrides, read_robot_file
@@ -54,10 +54,19 @@ def check_plan(plan: Plan) -> list[Episode]:
     folders = [plan.scene(episode.scene) for episode in episodes]
     scenes = {folder: load_scene(find_scene(folder)) for folder in set(folders)}
     maps = {folder: GeodesicMap(scene.map, task.robot_radius_m) for folder, scene in scenes.items()}
-    return [
-        check_episode(task, scenes[folder], episode, maps[folder])
-        for episode, folder in zip(episodes, folders, strict=True)
-    ]
+
+    def checked(episode: Episode, folder: str) -> Episode | OtherFloor:
+        try:
+            return check_episode(task, scenes[folder], episode, maps[folder])
+        except OtherFloor as error:
+            return error
+
+    found = list(map(checked, episodes, folders))
+    elsewhere = [error for error in found if isinstance(error, OtherFloor)]
+    if elsewhere:
+        others = "".join(f"; {error.message.partition(', on another')[0]}" for error in elsewhere[1:])
+        raise OtherFloor(elsewhere[0].message + others, f"leave them out of {plan.episodes}, or {elsewhere[0].remedy}")
+    return [episode for episode in found if isinstance(episode, Episode)]
 
 
 def open_campaign(

@@ -18,7 +18,7 @@ from robot_runtime.cli_options.option_groups import grouped_options
 from robot_runtime.cli_options.options import DEFAULT_TASK
 from robot_runtime.cli_options.recorded_robot import recorded_robot
 from robot_runtime.common.console import tell
-from robot_runtime.errors import EpisodeAborted, EpisodeError, RecordingError, RuntimeFault
+from robot_runtime.errors import EpisodeAborted, EpisodeError, OtherFloor, RecordingError, RuntimeFault
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -215,14 +215,15 @@ def run_policy(
     from robot_runtime.robots.loader import RobotContext
     from robot_runtime.scenes.scene import find_scene, load_scene
 
-    failures: list[RuntimeFault] | None = [] if keep_going else None
+    failures: list[RuntimeFault] = []
     with ExitStack() as stack:
+        stack.callback(_tell_failures, failures)
         config = robot.config()  # first, so that a base install is told of the simulator
         loaded = wrap(stack.enter_context(closing(load())))
         run_in = task.load(loaded)
         place = load_scene(find_scene(scene))
         check_policy(loaded, run_in)
-        chosen = episodes.choose(seed, run_in, place, failures)
+        chosen = episodes.choose(seed, run_in, place, failures if keep_going else None)
         context = RobotContext.of(run_in, place, chosen, seed, real_time)
         settings = {
             "task": run_in,
@@ -239,7 +240,7 @@ def run_policy(
         folder = output.folder(label or loaded.name, run_in.name)
         ledger = stack.enter_context(RunLedger(folder, settings, [one.key for one in chosen], tell))
         if not ledger.left:
-            _print_outcome(folder, len(chosen), failures or [], 0, output.json)
+            _print_outcome(folder, len(chosen), failures, 0, output.json)
             return
         connected, recorder = stack.enter_context(recorded_robot(robot, context, folder, press_key(loaded)))
         operation = stack.enter_context(operator.operated(connected, loaded, recorder))
@@ -254,8 +255,10 @@ def run_policy(
             dataset=episodes.dataset,
             localization_patience_s=localization_patience_s,
         )
-        _run_episodes(stack.enter_context(env), loaded, chosen, ledger, seed, name, bar, failures, operation)
-    _print_outcome(folder, bar.begun, failures or [], len(ledger.left), output.json)
+        _run_episodes(
+            stack.enter_context(env), loaded, chosen, ledger, seed, name, bar, failures, keep_going, operation
+        )
+    _print_outcome(folder, bar.begun, failures, len(ledger.left), output.json)
 
 
 class _EpisodeBar:
@@ -306,12 +309,13 @@ def _run_episodes(
     seed: int,
     name: str | None,
     bar: _EpisodeBar,
-    failures: list[RuntimeFault] | None,
+    failures: list[RuntimeFault],
+    keep_going: bool,
     operation: Operation,
 ) -> None:
-    """Run the episodes that are left; errors go to ``failures``, or end the run if that is None.
+    """Run the episodes that are left; an error ends the run, or goes to ``failures`` if it is to keep going.
 
-    An episode that the operator ends does not end the run.
+    Neither an episode that the operator ends nor one of another floor ends the run.
     """
     from robot_runtime.common.console import error_console
     from robot_runtime.estop.requests import wait_for_release
@@ -327,7 +331,7 @@ def _run_episodes(
         except EpisodeAborted as error:
             tell(f"episode {index + 1} of {len(episodes)}: {error.message}")
         except RuntimeFault as error:
-            if failures is None:
+            if not (keep_going or isinstance(error, OtherFloor)):
                 raise
             failures.append(error)
         except KeyboardInterrupt:
@@ -337,8 +341,13 @@ def _run_episodes(
         bar.finish_episode()
 
 
+def _tell_failures(failures: Sequence[RuntimeFault]) -> None:
+    for failure in failures:
+        tell(f"not run: {failure.message}")
+
+
 def _print_outcome(folder: Path, begun: int, failures: Sequence[RuntimeFault], left: int, json: Path | None) -> None:
-    """Print the scores and the failures; raise the first failure, or an error if not every episode counts.
+    """Print the scores; raise the first failure, or an error if not every episode counts.
 
     Args:
         folder: folder of the logs.
@@ -354,8 +363,6 @@ def _print_outcome(folder: Path, begun: int, failures: Sequence[RuntimeFault], l
     if found:
         print_scores([folder], json)
         error_console.print(f"next: robot-runtime report {shlex.quote(str(folder))}", soft_wrap=True, markup=False)
-    for failure in failures:
-        error_console.print(f"not run: {failure.message}", style="yellow", soft_wrap=True, markup=False)
     if found != begun:
         raise RecordingError(
             f"{folder}: {begun} episodes were run, and {found} logs are there",

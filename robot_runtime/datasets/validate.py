@@ -20,7 +20,7 @@ from robot_runtime.datasets.validate_scene import SceneChecks
 from robot_runtime.errors import EpisodeError
 from robot_runtime.scenes.scene import Scene
 from robot_runtime.tasks.episode import Episode, EpisodeDetails
-from robot_runtime.tasks.floors import STOREY_M
+from robot_runtime.tasks.floors import storeys_away_m
 from robot_runtime.tasks.task import Task
 
 MIN_RATIO = 1.05
@@ -282,9 +282,8 @@ def _goals(episode: Episode) -> Iterator[Problem]:
     worst = max((iou for iou in ious if isinstance(iou, (int, float))), default=0.0)
     if worst > 1:
         yield "iou above 1", f"{worst:.3f}"
-    heights_m = [goal.z_m - episode.start_z_m for goal in episode.goals]
-    if heights_m and not any(-STOREY_M < height_m < STOREY_M for height_m in heights_m):
-        yield "goal on another floor", f"{heights_m[0]:+.2f} m from the start"
+    if height_m := storeys_away_m(episode):
+        yield "goal on another floor", f"{height_m:+.2f} m from the start"
     best = mapping(episode.info.get("info")).get("best_viewpoint_position")
     if isinstance(best, list) and _habitat_start(episode) == best:
         yield "best view point is the start", str(best)

@@ -27,6 +27,7 @@ from robot_runtime.scoring.contradictions import NO_CHAIN, OdometryCheck, WallCh
 from robot_runtime.scoring.failure_causes import CauseFinder, FailureCause, cause_of_abort
 from robot_runtime.scoring.reference_poses import check_rule, scored_steps
 from robot_runtime.tasks.episode import Episode, EpisodeDetails
+from robot_runtime.tasks.floors import storeys_away_m
 from robot_runtime.verdicts import SuccessViews, Verdict, Verdicts, success_views
 
 Cluster = Literal["none", "scene", "trajectory"]
@@ -354,6 +355,10 @@ def _score(log: LogReader, rules: Rules | None, maps: Maps) -> EpisodeScore:
     if end.reason.aborted and not counts:
         cause = _found(lambda: cause_of_abort(log, end))
         return replace(facts, reason=f"{end.reason.value}: {end.detail or 'no detail'}", cause=cause)
+    if not any(goal.object_id for goal in header.episode.goals) and (above_m := storeys_away_m(header.episode)):
+        return replace(
+            facts, reason=f"its goal is {above_m:+.2f} m from its start, on a floor that the map does not show"
+        )
     try:
         verdicts = read_verdicts(log.path, header) if (rules or Rules()).verdicts == "use" else None
         last = None if verdicts is None else verdicts.on_episode

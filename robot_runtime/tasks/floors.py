@@ -14,7 +14,6 @@ from robot_runtime.tasks.episode import Episode, EpisodeDetails, Goal
 STEP_M = 1.5
 """Height above or below the floor at which a place to stand belongs to another one; floors are 2.2 m apart or more."""
 
-
 STOREY_M = 2.5
 """Height above the floor of whoever sees it that no object of a room has."""
 
@@ -33,6 +32,12 @@ def goal_on_floor(goal: Goal, scene: Scene) -> bool:
     if goal.object_id is not None or goal.view_points:
         return -BELOW_FLOOR_M < above_m < scene.file.ceiling_m
     return stands_on_floor(goal.z_m, scene.floor_z_m)
+
+
+def storeys_away_m(episode: Episode) -> float | None:
+    """Height of the first goal above the start if each is a storey away: no map of one floor has both. Else None."""
+    heights_m = [goal.z_m - episode.start_z_m for goal in episode.goals]
+    return None if any(-STOREY_M < height_m < STOREY_M for height_m in heights_m) else next(iter(heights_m), None)
 
 
 def with_goals_on_floor(episode: Episode, scene: Scene) -> Episode:

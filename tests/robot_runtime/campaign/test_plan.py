@@ -13,7 +13,7 @@ from robot_runtime.common import config
 from robot_runtime.common.geometry import SE2
 from robot_runtime.datasets import native_yaml
 from robot_runtime.datasets.files import load_episodes
-from robot_runtime.errors import ConfigError, EpisodeError, RuntimeFault
+from robot_runtime.errors import ConfigError, EpisodeError, OtherFloor, RuntimeFault
 
 CAMPAIGNS_PAGE = Path(__file__).parents[3] / "docs/how-to/campaigns.md"
 PRESETS = dict(config.presets("campaigns"))
@@ -96,6 +96,21 @@ def test_a_start_or_goal_off_the_map_is_refused_before_anything_moves(tmp_path: 
     native_yaml.save(starts, [replace(episode, **far)])
     with pytest.raises(EpisodeError, match="arena"):
         check_plan(read)
+
+
+def test_every_episode_of_another_floor_is_named_before_anything_moves(tmp_path: Path) -> None:
+    read = load_plan(write_plan(tmp_path, 3))
+    first, second, third = load_episodes(tmp_path / "starts.yaml")
+    upstairs = tuple(replace(goal, z_m=3.2) for goal in second.goals)
+    mixed = [replace(first, start_z_m=3.2), replace(second, goals=upstairs), third]
+    native_yaml.save(tmp_path / "starts.yaml", mixed)
+    with pytest.raises(OtherFloor) as raised:
+        check_plan(read)
+    assert f"{first.id!r}: the start is" in raised.value.message
+    assert f"{second.id!r}: the goal is 3.20 m above" in raised.value.message
+    assert f"leave them out of {tmp_path / 'starts.yaml'}" in raised.value.remedy
+    native_yaml.save(tmp_path / "starts.yaml", mixed[2:])
+    assert len(check_plan(read)) == 1
 
 
 def test_the_digest_is_of_every_field_and_of_no_order() -> None:

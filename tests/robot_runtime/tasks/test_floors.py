@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,16 +10,24 @@ import pytest
 import yaml
 from open_room import make_scene
 from raising import raises_naming
+from said import command_says
+from small_campaign import write_light_task
 from small_flat import flat, pointnav_task
+from synthetic import header, pointnav_episode
 
+from robot_runtime.actions.discrete import Action
 from robot_runtime.common.geometry import SE2
+from robot_runtime.datasets import native_yaml
+from robot_runtime.datasets.generate import generate_episodes
 from robot_runtime.datasets.validate import validate
 from robot_runtime.errors import ConfigError, OtherFloor, RuntimeFault, SceneError
 from robot_runtime.scenes.geodesic import GeodesicMap
-from robot_runtime.scenes.scene import Scene, SceneObject, load_scene
+from robot_runtime.scenes.scene import Scene, SceneObject, find_scene, load_scene
 from robot_runtime.scenes.scene_notes import scene_notes
+from robot_runtime.scoring.summary import score_log
 from robot_runtime.tasks.episode import Episode, Goal
 from robot_runtime.tasks.episode_check import check_episode
+from robot_runtime.tasks.task import load_task
 
 EPISODE = Episode("0", "small_flat", SE2(0.5, 2.5), (Goal(4.0, 2.0),))
 
@@ -40,6 +49,27 @@ def test_an_episode_of_another_floor_is_not_run(episode: Episode, names: tuple[s
     with raises_naming(OtherFloor, "'0'", *names):
         check(episode, flat())
     assert validate([episode], scene=flat()).count("other floor") == 1
+
+
+@pytest.mark.slow
+def test_an_episode_of_another_floor_costs_itself_and_no_other(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    task, scene = load_task(str(write_light_task(tmp_path))), load_scene(find_scene("arena"))
+    first, second = generate_episodes(scene, task, 2, 7)
+    upstairs = tuple(replace(goal, z_m=3.2) for goal in first.goals)
+    native_yaml.save(tmp_path / "val.yaml", [replace(first, goals=upstairs), second])
+    command = ["run", "--robot", "fake", "--scene", "arena", "--task", tmp_path / "light.yaml", "--agent", "random"]
+    said = command_says(capsys, *command, "--episodes", tmp_path / "val.yaml", "--out", tmp_path / "logs")
+    assert "not run: episode '0': the goal is 3.20 m above the floor" in said
+    assert "remedy: use episodes of this floor" in said  # so it does not exit with 0
+    (log,) = (tmp_path / "logs").glob("*.mcap")
+    assert score_log(log).episode == second.id
+
+
+def test_a_log_with_its_goal_on_another_floor_has_no_score(record: Callable[..., Path]) -> None:
+    start = header(episode=pointnav_episode(goals=(Goal(4.0, 1.9, 3.2),)))
+    assert "its goal is +3.20 m from its start" in score_log(record(start, [Action.STOP])).reason
 
 
 def test_goals_on_other_floors_do_not_count() -> None:
