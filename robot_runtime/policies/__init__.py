@@ -8,21 +8,64 @@ A package offers an agent under a name by an entry point::
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from typing_extensions import override
+
 from robot_runtime.common.plugins import Registry
-from robot_runtime.errors import ConfigError, PolicyChanged, PolicyError
+from robot_runtime.errors import ConfigError, PolicyChanged
 from robot_runtime.policies.isolation import TIME_LIMIT_S, Isolation
-from robot_runtime.policies.openers import OPENERS, opener_of, python_file
-from robot_runtime.policies.python_agent import check_agent, check_python, load_python, make_agent
+from robot_runtime.policies.openers import OPENERS, PolicyOpener, python_file
+from robot_runtime.policies.python_agent import check_agent, class_of, make_agent
 from robot_runtime.policy import Policy, PolicySource, digest_of
 
 AGENTS: Registry[Callable[..., Any]] = Registry("robot_runtime.agents", "agent")
 """The agents that installed packages offer: name -> class or factory of the policy, which takes its arguments."""
+
+
+class _InProcess(PolicyOpener):
+    """Opener of Python agents within the runtime, by a function that imports the class or factory of a name."""
+
+    def __init__(self, imported: Callable[[str], Any], file: Callable[[str], Path | None]) -> None:
+        self._imported, self._file = imported, file
+
+    @override
+    def open(self, spec: str, isolation: Isolation | None, arguments: dict[str, Any]) -> Policy:
+        return make_agent(spec, lambda: self._imported(spec), arguments)
+
+    @override
+    def check(self, spec: str, arguments: Mapping[str, Any]) -> None:
+        check_agent(spec, lambda: self._imported(spec), arguments)
+
+    @override
+    def file(self, spec: str) -> Path | None:
+        return self._file(spec)
+
+
+_OFFERED = _InProcess(AGENTS.load, lambda _: None)
+_PYTHON = _InProcess(class_of, python_file)
+
+
+def opener_of(spec: str) -> PolicyOpener:
+    """The opener of a policy's name: the one place that decides what a name means.
+
+    Raises:
+        PolicyError: nothing that the name could mean; names what is nearest to it.
+        PluginError: the package that offers the scheme cannot be used.
+    """
+    if spec in AGENTS:
+        return _OFFERED
+    scheme, _, rest = spec.partition(":")
+    if rest and (opener := OPENERS.find(scheme)) is not None:
+        return opener
+    if ":" in spec and not (rest.startswith("//") or scheme in OPENERS or Path(spec).exists()):
+        return _PYTHON
+    from robot_runtime.policies.package.opener import file_opener
+
+    return file_opener(spec, AGENTS.names())
 
 
 def load_policy(name: str, isolation: Isolation | None = None, /, **arguments: Any) -> Policy:
@@ -51,27 +94,13 @@ def load_policy(name: str, isolation: Isolation | None = None, /, **arguments: A
         RuntimeFault: those of :func:`~robot_runtime.policies.package.policy.load_package_policy`.
     """
     opener = opener_of(name)
-    if isolation is not None and not (opener is not None and opener.own_process):
+    if isolation is not None and not opener.own_process:
         schemes = [scheme for scheme, other in OPENERS.usable().items() if other.own_process]
         raise ConfigError(
             f"agent {name!r} runs in the runtime's process, without an interpreter and a time limit of its own",
             f"write its kind before its name, as in habitat:{name}; kinds: {', '.join(schemes)}",
         )
-    if opener is not None:
-        return opener.open(name, isolation, arguments)
-    if name in AGENTS:
-        return make_agent(name, lambda: AGENTS.load(name), arguments)
-    from robot_runtime.policies.package.files import is_package, read_manifest_bytes
-
-    if is_package(path := Path(name)):
-        from robot_runtime.policies.package.policy import load_package_policy
-
-        return load_package_policy(path, **arguments)
-    if ":" in name:
-        return load_python(name, **arguments)
-    if path.suffix == ".zip" or len(path.parts) > 1:
-        read_manifest_bytes(path)  # raises, because it is not a package
-    raise _no_such_agent(name)
+    return opener.open(name, isolation, arguments)
 
 
 def check_source(source: PolicySource) -> None:
@@ -81,30 +110,7 @@ def check_source(source: PolicySource) -> None:
         PolicyError: there is no such agent, it cannot be imported, or it does not take these arguments.
         RuntimeFault: the manifest of a package cannot be read.
     """
-    name, opener = source.spec, opener_of(source.spec)
-    if name in AGENTS:
-        check_agent(name, lambda: AGENTS.load(name), source.values())
-        return
-    if opener is not None:
-        opener.check(name)
-        return
-    from robot_runtime.policies.package.files import is_package, read_manifest
-
-    if ":" in name and not is_package(Path(name)):
-        check_python(name, source.values())
-    elif is_package(path := Path(name)) or path.suffix == ".zip" or len(path.parts) > 1:
-        read_manifest(path)
-    else:
-        raise _no_such_agent(name)
-
-
-def _no_such_agent(name: str) -> PolicyError:
-    names = AGENTS.names()
-    close = difflib.get_close_matches(name, names, n=1)
-    return PolicyError(
-        f"there is no agent {name!r}",
-        f"did you mean {close[0]!r}?" if close else f"use one of {', '.join(names)}, module:Class or file.py:Class",
-    )
+    opener_of(source.spec).check(source.spec, source.values())
 
 
 def load_source(source: PolicySource) -> Policy:
@@ -117,12 +123,12 @@ def load_source(source: PolicySource) -> Policy:
         PolicyChanged: a file that the source names is missing or has another digest.
         RuntimeFault: those of :func:`load_policy`.
     """
-    digest, file = source_digest(source), _file_of(source.spec)
-    if source.digest is not None and file is not None and not file.exists():
+    if source.digest is not None and (file := opener_of(source.spec).file(source.spec)) and not file.exists():
         raise PolicyChanged(
             f"{file}: the policy that the log names does not exist",
             "restore it, or change to the folder from which it was run, or name another one with --policy",
         )
+    digest = source_digest(source)
     if source.digest is not None and digest != source.digest:
         raise PolicyChanged(
             f"{source.spec} is not the version in the log: that had SHA-256 {source.digest[:12]}, this has "
@@ -144,18 +150,4 @@ def source_digest(source: PolicySource) -> str | None:
     Raises:
         RuntimeFault: the manifest of a package cannot be read.
     """
-    path = _file_of(source.spec)
-    if path is None:
-        return digest_of(None, source.arguments)
-    from robot_runtime.policies.package.files import is_package, read_manifest_bytes
-
-    return digest_of(read_manifest_bytes(path) if is_package(path) else path, source.arguments)
-
-
-def _file_of(name: str) -> Path | None:
-    """The package or the Python file of a policy's name; None of an agent of :data:`AGENTS`, a module or a server."""
-    if name in AGENTS:
-        return None
-    if (opener := opener_of(name)) is not None:
-        return opener.file(name)
-    return python_file(name) if ":" in name else Path(name)
+    return digest_of(opener_of(source.spec).content(source.spec), source.arguments)

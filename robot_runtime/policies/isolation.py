@@ -53,3 +53,16 @@ class Isolation:
         raise ConfigError(
             f"{self.python}: no Python interpreter", "name one, or a virtual environment's folder: venv/bin/python"
         )
+
+
+_REMEDIES = {
+    "ModuleNotFoundError": "install it where the agent runs, or name the interpreter that has it with --agent-python",
+    "MemoryError": f"make it smaller: it can have {MEMORY_SHARE:.0%} of the computer's memory",
+    "CUDA": "use the CPU: torch.load(file, map_location='cpu'), and neither .cuda() nor .to('cuda'); or a GPU",
+}
+
+
+def remedy_for(raised: str) -> str:
+    """Remedy for what an agent raised, ``KeyError: 'rgb'``."""
+    remedies = (remedy for sign, remedy in _REMEDIES.items() if sign in raised)
+    return next(remedies, "correct the agent; --debug shows the traceback")

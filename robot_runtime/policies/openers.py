@@ -11,6 +11,7 @@ A package adds a scheme by an entry point of its name, whose object is an instan
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -41,25 +42,19 @@ class PolicyOpener(ABC):
             PolicyError: there is no such policy, or it does not take these arguments.
         """
 
-    def check(self, spec: str) -> None:
+    def check(self, spec: str, arguments: Mapping[str, Any]) -> None:
         """Check what can be known of a policy without loading it or reaching a server. Raises ``PolicyError``."""
 
     def file(self, spec: str) -> Path | None:
-        """The file whose digest tells one version of a policy from another; None if it has none here."""
+        """The file or folder that the policy is read from; None if it has none here."""
         return None
+
+    def content(self, spec: str) -> bytes | Path | None:
+        """What tells one version of the policy from another: bytes, or the file that has them; None if nothing does."""
+        return self.file(spec)
 
 
 OPENERS: Registry[PolicyOpener] = Registry("robot_runtime.policy_openers", "scheme of policies", PolicyOpener)
-
-
-def opener_of(spec: str) -> PolicyOpener | None:
-    """The opener of the scheme that a policy's name begins with; None if it begins with none.
-
-    Raises:
-        PluginError: the package that offers the scheme cannot be used.
-    """
-    scheme, _, rest = spec.partition(":")
-    return OPENERS.find(scheme) if rest else None
 
 
 def python_file(spec: str) -> Path | None:

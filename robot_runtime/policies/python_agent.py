@@ -23,6 +23,7 @@ from robot_runtime.actions.continuous import Decision
 from robot_runtime.common.own_directory import OwnDirectory
 from robot_runtime.errors import PolicyError, RuntimeFault
 from robot_runtime.policies.agents.habitat import HabitatInterface
+from robot_runtime.policies.isolation import remedy_for
 from robot_runtime.policy import Answer, Observation, Policy, World
 from robot_runtime.tasks.task import Task
 
@@ -84,25 +85,8 @@ class HabitatAgent(Policy):
         return self._answer
 
 
-def load_python(spec: str, /, **arguments: Any) -> Policy:
-    """Construct the agent that ``spec`` names with ``arguments``.
-
-    A directory that its import or constructor changes to is the policy's own (:attr:`Policy.directory`).
-
-    Raises:
-        PolicyError: the agent cannot be found, imported, constructed or used; an argument is not a number, but its
-            annotation is ``int`` or ``float``.
-    """
-    return make_agent(spec, lambda: _class_of(spec), arguments)
-
-
-def check_python(spec: str, arguments: Mapping[str, Any]) -> None:
-    """Check that an agent can be imported and takes these arguments; it is not made. Raises ``PolicyError``."""
-    check_agent(spec, lambda: _class_of(spec), arguments)
-
-
 def make_agent(name: str, imported: Callable[[], Any], arguments: Mapping[str, Any]) -> Policy:
-    """Construct an agent.
+    """Construct an agent. A directory that its import or constructor changes to is its own (:attr:`Policy.directory`).
 
     Args:
         name: name of the agent, for messages.
@@ -110,7 +94,8 @@ def make_agent(name: str, imported: Callable[[], Any], arguments: Mapping[str, A
         arguments: arguments of its constructor.
 
     Raises:
-        PolicyError: as :func:`load_python`.
+        PolicyError: the agent cannot be found, imported, constructed or used; an argument is not a number, but its
+            annotation is ``int`` or ``float``.
     """
     directory = OwnDirectory()
     with directory:
@@ -126,7 +111,8 @@ def check_agent(name: str, imported: Callable[[], Any], arguments: Mapping[str, 
         _checked(name, imported(), arguments)
 
 
-def _class_of(spec: str) -> Any:
+def class_of(spec: str) -> Any:
+    """The class or factory that ``module:Class`` or ``file.py:Class`` names. Raises ``PolicyError``."""
     module_name, _, class_name = spec.rpartition(":")
     if not module_name or not class_name:
         raise PolicyError(f"agent {spec!r} is not of the form module:Class", "write package.module:Class")
@@ -224,7 +210,5 @@ def _check_numbers(spec: str, signature: inspect.Signature, arguments: Mapping[s
 
 
 def _raised(name: str, where: str, error: Exception | SystemExit) -> PolicyError:
-    return PolicyError(
-        f"agent {name!r}: {where} raised {type(error).__name__}: {error}",
-        "correct the agent; `--debug` shows the traceback",
-    )
+    raised = f"{type(error).__name__}: {error}"
+    return PolicyError(f"agent {name!r}: {where} raised {raised}", remedy_for(raised))

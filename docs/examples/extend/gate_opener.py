@@ -1,5 +1,6 @@
 """The scheme ``gates:``: the agent of this package by the distance at which it stops, as in ``gates:0.3``."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from robot_runtime.errors import PolicyError
@@ -22,7 +23,7 @@ class GateOpener(PolicyOpener):
     def open(self, spec: str, isolation: Isolation | None, arguments: dict[str, Any]) -> Policy:
         return load_policy("gate-follower", near_m=_near_m(spec), **arguments)
 
-    def check(self, spec: str) -> None:
+    def check(self, spec: str, arguments: Mapping[str, Any]) -> None:
         _near_m(spec)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -36,7 +37,7 @@ class AgentOpener(PolicyOpener):
         return AgentPolicy(self.interface, spec.partition(":")[2], arguments, isolation)
 
     @override
-    def check(self, spec: str) -> None:
+    def check(self, spec: str, arguments: Mapping[str, Any]) -> None:
         if (file := self.file(spec)) is not None and not file.is_file():
             raise PolicyError(f"agent {spec!r}: {file}: no such file", "check the path before the colon")
 

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from robot_runtime.common.clock import Stopwatch
 from robot_runtime.errors import PolicyError
 from robot_runtime.policies.agents import descendants, worker
-from robot_runtime.policies.isolation import MEMORY_SHARE, Isolation
+from robot_runtime.policies.isolation import MEMORY_SHARE, Isolation, remedy_for
 
 LOAD_S = 300.0
 """Time limit (s) for the import and construction of an agent: a large network on a slow disk."""
@@ -35,10 +35,6 @@ LOAD_S = 300.0
 _MAX_ANSWER_BYTES = 1 << 20
 _MAX_OUTPUT_BYTES = 8192
 _SHOWN_LINES = 8
-_REMEDIES = {
-    "ModuleNotFoundError": "install it where the agent runs, or name the interpreter that has it with --agent-python",
-    "MemoryError": f"make it smaller: it can have {MEMORY_SHARE:.0%} of the computer's memory",
-}
 _LOG = logging.getLogger(__name__)
 _GRACE_S = 2.0
 _BUFFER_BYTES = 1 << 20
@@ -162,13 +158,9 @@ class AgentProcess:
             raise
         if reply.get("type") == "error":
             raised = str(reply.get("what"))
-            remedy = next(
-                (remedy for kind, remedy in _REMEDIES.items() if raised.startswith(kind)),
-                "correct the agent; --debug shows the traceback",
-            )
-            raise PolicyError(f"agent {self._name!r} raised {raised} at {what}", remedy) from _AgentTraceback(
-                str(reply.get("traceback"))
-            )
+            raise PolicyError(
+                f"agent {self._name!r} raised {raised} at {what}", remedy_for(raised)
+            ) from _AgentTraceback(str(reply.get("traceback")))
         return reply
 
     def close(self) -> None:

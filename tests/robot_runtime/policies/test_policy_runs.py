@@ -133,7 +133,7 @@ def test_validate_and_bench_print_the_runtime(package: Path, capsys: pytest.Capt
         (["policy", "validate", "{package}", "--task", "pointnav_gps_compass"], 9, "32x24"),
         (["run", "--policy", "{package}", "--robot", "fake", "--task", "pointnav_gps_compass"], 9, "640x480"),
         (["run", "--policy", "{package}", "--agent", "random"], 2, "two policies"),
-        (["run", "--policy", "nowhere.zip"], 9, "no such policy package"),
+        (["run", "--policy", "nowhere.zip"], 9, "no such file or folder"),
         (["policy", "diff", "{package}", "nowhere"], 8, "nowhere"),
         (["run", "--policy", "{package}", "--agent-arg", "threads=many"], 2, "threads='many' is not an integer"),
         (["run", "--policy", "{package}", "--agent-arg", "threads=1.5"], 2, "threads=1.5 is not an integer"),

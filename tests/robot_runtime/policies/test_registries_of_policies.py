@@ -10,9 +10,9 @@ from box_world import make_task
 from raising import raises_naming
 
 from robot_runtime.errors import PolicyError, PolicyMismatch
-from robot_runtime.policies import AGENTS, check_source, load_policy
+from robot_runtime.policies import AGENTS, check_source, load_policy, load_source, opener_of
 from robot_runtime.policies.baselines.blind import ForwardOnly, RandomActions
-from robot_runtime.policies.openers import OPENERS, opener_of
+from robot_runtime.policies.openers import OPENERS
 from robot_runtime.policy import PolicySource
 
 OFFERED = """
@@ -26,7 +26,7 @@ class Opener(PolicyOpener):
         policy.name = spec
         return policy
 
-    def check(self, spec):
+    def check(self, spec, arguments):
         if not spec.startswith("navdp://"):
             raise PolicyError(f"{spec} has no host", "write navdp://HOST:PORT")
 
@@ -58,9 +58,49 @@ def test_another_package_adds_an_agent() -> None:
     assert AGENTS.is_own("forward-only")
 
 
-@pytest.mark.parametrize("spec", ["random", "package.module:Class", "habitat:", "folder/package"])
-def test_a_name_without_a_scheme_has_no_opener(spec: str) -> None:
-    assert opener_of(spec) is None
+@pytest.mark.parametrize(
+    ("spec", "observed", "remedy"),
+    [
+        ("wss//gpu:1", "wss//gpu", "PYTHONPATH"),
+        ("navpd://gpu:8888", "navpd://", "did you mean navdp://gpu:8888?"),
+        ("hf://lab/net", "hf://", "download it"),
+        ("http://gpu:8888/act", "http://", "ws://HOST:PORT"),
+        ("habitat:", "'habitat:'", "habitat:module:Class"),
+        ("two.py", "two.py", "two.py:First or two.py:Second"),
+        ("lab/net", "no such file or folder", "hub"),
+        ("smal.zip", "no such file or folder", "did you mean small.zip?"),
+        ("a/b/c.onnx", "no such file or folder", "check the path"),
+        ("empty", "without policy.yaml", "docs/how-to/policies.md"),
+        ("notes.txt", "no package with policy.yaml", "docs/how-to/policies.md"),
+        ("randm", "'randm'", "did you mean 'random'?"),
+    ],
+)
+@pytest.mark.usefixtures("offered")
+def test_a_name_that_means_nothing_is_named_with_the_nearest_that_does(
+    spec: str, observed: str, remedy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "two.py").write_text("class First: pass\nclass _Own: pass\nclass Second: pass\n")
+    (tmp_path / "empty").mkdir()
+    for name in ("notes.txt", "small.zip"):
+        (tmp_path / name).write_text("")
+    for use in (check_source, load_source):  # one resolution: before the robot moves as when it is loaded
+        with raises_naming(PolicyError, observed, remedy):
+            use(PolicySource(spec))
+
+
+def test_one_name_has_one_meaning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "random").write_text("a file of that name is not the agent")
+    (tmp_path / "mine.py").write_text(
+        "class Mine:\n    def reset(self): pass\n    def act(self, observations): return 0\n"
+    )
+    files = {"random": None, "mine.py:Mine": "mine.py", "habitat:mine.py:Mine": "mine.py", "ws://gpu:1": None}
+    files |= {"package.module:Class": None, "small.zip": "small.zip"}
+    for spec, file in files.items():
+        assert opener_of(spec).file(spec) == (None if file is None else Path(file)), spec
+    assert load_policy("random").name == "random"
+    assert load_policy("mine.py:Mine").name == "mine.py:Mine"
 
 
 def test_a_policy_refuses_kinds_that_it_does_not_solve() -> None:

@@ -87,6 +87,15 @@ def check_runtime(library: str, found: str, minimum: str) -> None:
         )
 
 
+def no_cuda(library: str) -> PolicyError:
+    """The error where CUDA is asked for and a library finds none."""
+    return PolicyError(
+        f"the installed {library} finds no CUDA",
+        f"use the CPU, --agent-arg device=cpu or of `policy validate` and `bench` --device cpu, or install {library} "
+        "with CUDA",
+    )
+
+
 def check_tensor(tensor: Tensor, array: Array) -> None:
     """Check an array's type and shape against the manifest. Raises ``ValueError``."""
     if array.dtype != np.dtype(tensor.dtype) or array.shape != tensor.shape:

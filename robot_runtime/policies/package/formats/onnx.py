@@ -13,7 +13,7 @@ os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 import onnxruntime as ort
 
 from robot_runtime.errors import PackageError, PolicyError
-from robot_runtime.policies.package.formats.network import Array, Execution, Network, check_runtime
+from robot_runtime.policies.package.formats.network import Array, Execution, Network, check_runtime, no_cuda
 from robot_runtime.policies.package.formats.onnx_file import read_onnx
 from robot_runtime.policies.package.manifest import Manifest, Tensor
 
@@ -33,7 +33,7 @@ def open_onnx(manifest: Manifest, data: bytes, execution: Execution) -> Network:
     _check_file(manifest, data)
     cuda = "CUDAExecutionProvider" in ort.get_available_providers()
     if execution.device == "cuda" and not cuda:
-        raise PolicyError("the installed onnxruntime has no CUDA", "pip install onnxruntime-gpu, or use --device cpu")
+        raise no_cuda("onnxruntime")
     on_gpu = cuda and execution.device != "cpu"
     try:
         session = open_session(data, execution.threads, on_gpu)

@@ -32,10 +32,9 @@ _CONTAINER = re.compile(r'"type":\s*(null|"builtins\.(?:tuple|list|dict)")')
 def open_torch_export(manifest: Manifest, data: bytes, execution: Execution) -> Network:
     """Open such a file; see :func:`robot_runtime.policies.package.formats.network.open_network`."""
     check_torch(manifest)
-    archive = checked_archive(data, manifest.model.file, _accept)
+    archive, device = checked_archive(data, manifest.model.file, _accept), device_of(execution)
     try:
-        program = torch.export.load(archive)
-        module = program.module().to(device_of(execution))
+        module = torch.export.load(archive).module().to(device)
     except Exception as error:  # its reader and operators raise many types
         raise not_taken(manifest, error) from error
     return TorchNetwork(manifest, module, execution)

@@ -10,7 +10,7 @@ import torch
 from typing_extensions import override
 
 from robot_runtime.errors import PackageError, PolicyError, PolicyOutputError
-from robot_runtime.policies.package.formats.network import Array, Execution, Network, check_runtime
+from robot_runtime.policies.package.formats.network import Array, Execution, Network, check_runtime, no_cuda
 from robot_runtime.policies.package.manifest import Manifest
 
 
@@ -18,7 +18,7 @@ def device_of(execution: Execution) -> torch.device:
     """The torch device. Raises ``PolicyError`` if CUDA is requested and missing."""
     cuda = torch.cuda.is_available()
     if execution.device == "cuda" and not cuda:
-        raise PolicyError("the installed torch finds no CUDA", "install torch with CUDA, or use device=cpu")
+        raise no_cuda("torch")
     return torch.device("cuda" if cuda and execution.device != "cpu" else "cpu")
 
 

@@ -27,11 +27,11 @@ _FORBIDDEN = re.compile(r"\b(?:torch\.(?:from_file|save|load)\b|ops\.(?!prim\b)\
 def open_torchscript(manifest: Manifest, data: bytes, execution: Execution) -> Network:
     """Open such a file; see :func:`robot_runtime.policies.package.formats.network.open_network`."""
     check_torch(manifest)
-    archive = checked_archive(data, manifest.model.file, _accept)
+    archive, device = checked_archive(data, manifest.model.file, _accept), device_of(execution)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # see the module's docstring
-            module = torch.jit.load(archive, map_location=device_of(execution))  # type: ignore[no-untyped-call]
+            module = torch.jit.load(archive, map_location=device)  # type: ignore[no-untyped-call]
             module.eval()
     except Exception as error:  # mostly RuntimeError, and many types of its compiler
         raise not_taken(manifest, error) from error
