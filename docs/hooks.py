@@ -24,7 +24,7 @@ API = {
     "The loop": ["env", "runtime", "policy", "sensors", "safety", "records", "gym", "errors"],
     "Devices": ["hal", "hal.device", "hal.base", "hal.head", "hal.camera", "hal.localizer", "hal.manipulation",
                 "hal.robot", "hal.simulation", "robots.loader", "conformance"],
-    "Actions and tasks": ["actions.discrete", "actions.continuous", "tasks.task", "tasks.episode", "datasets"],
+    "Actions and tasks": ["actions.discrete", "actions.timed", "tasks.task", "tasks.episode", "datasets"],
     "Extensions": ["common.plugins", "tasks.kind", "tasks.sensor", "datasets.formats",
                    "policies.baselines.kind_oracle"],
     "Scenes": ["scenes.scene", "scenes.occupancy_map", "scenes.geodesic"],

@@ -25,8 +25,8 @@ from typing import Any, TypeVar
 
 from typing_extensions import Self
 
-from robot_runtime.actions.continuous import Command, Decision, VelocityCommand, WaypointCommand, check_command
 from robot_runtime.actions.discrete import Action, parse_action
+from robot_runtime.actions.timed import Decision, TimedAction, check_timed
 from robot_runtime.common.clock import NS_PER_S, Stopwatch, ns_to_seconds, seconds_to_ns, utc_now_iso
 from robot_runtime.common.provenance import provenance
 from robot_runtime.errors import DeviceFault, EpisodeError, LocalizationLost, RuntimeFault, UnknownAction, interruption
@@ -35,7 +35,6 @@ from robot_runtime.hal.streams import STREAMS
 from robot_runtime.localization.pose_monitor import PATIENCE_S, PoseMonitor, check_frames
 from robot_runtime.metrics.episode_metrics import EpisodeScorer
 from robot_runtime.metrics.settings import Metrics
-from robot_runtime.motion.continuous import Steering
 from robot_runtime.motion.controller import MotionController
 from robot_runtime.placement.measured import placement
 from robot_runtime.policy import Observation, PolicySource
@@ -100,7 +99,7 @@ class _Act:
     end_ns: int
     policy_info: dict[str, Any] = field(default_factory=dict)
     phase_s: dict[str, float] = field(default_factory=dict)
-    command: Command | None = None
+    command: TimedAction | None = None
 
 
 class Env:
@@ -151,7 +150,6 @@ class Env:
         self._motion = MotionController(
             robot.clock, robot.base, robot.head, robot.motion, *listeners, task.look_limits_rad, group.on_event
         )
-        self._steering = Steering(robot.clock, robot.base, robot.head, self._motion)
         self._session = kind_of(task).session(robot, task)
         self._pose_monitor = PoseMonitor(robot, group.on_event, group.on_poses, localization_patience_s)
         self._over = True
@@ -327,18 +325,20 @@ class Env:
 
     # --- one step ---------------------------------------------------------------------------------------------------
 
-    def _chosen(self, action: Decision | str) -> tuple[Action, Command | None]:
+    def _chosen(self, action: Decision | str) -> tuple[Action, TimedAction | None]:
         """Return the action by name and, of a continuous one, its command. Raises ``UnknownAction``."""
-        if isinstance(action, VelocityCommand | WaypointCommand):
-            check_command(action, self.task.control, self.task.name)
+        if isinstance(action, TimedAction):
+            check_timed(action, self.task.control, self.task.name)
             return action.action, action
         return parse_action(action, self.task.actions), None
 
-    def _carry_out(self, chosen: Action, command: Command | None) -> tuple[ActionResult, float]:
+    def _carry_out(self, chosen: Action, command: TimedAction | None) -> tuple[ActionResult, float]:
         """Return the action's result, and the host seconds from its end to rest. Raises ``DeviceFault``."""
         if command is not None and self.task.control is not None:
-            result = self._steering.execute(command, self.task.control)
-            settle_s = self._steering.settle_s
+            from robot_runtime.motion.steering import Steering  # most policies are discrete
+
+            steering = Steering(self.robot.clock, self.robot.base, self.robot.head, self._motion)
+            result, settle_s = steering.execute(command, self.task.control), steering.settle_s
         else:
             result = self._motion.execute(self.task.magnitudes.displacement(chosen))
             settle_s = self._motion.settle_s

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
-from robot_runtime.actions.continuous import Decision
+from robot_runtime.actions.timed import Decision
 from robot_runtime.common import config
 from robot_runtime.common.geometry import SE2
 from robot_runtime.common.own_directory import OwnDirectory
@@ -122,6 +123,28 @@ class Policy(ABC):
 
     def close(self) -> None:
         """Release what was loaded."""
+
+
+class ChunkedPolicy(Policy):
+    """Policy whose answer may be several decisions: each is one step, and then it is asked again."""
+
+    rest: tuple[Decision, ...] = ()
+    """Decisions of the last answer that are still to come; to be emptied by :meth:`reset`."""
+
+    @abstractmethod
+    def answered(self, observation: Observation) -> tuple[Decision, ...]:
+        """Return the decisions of a new answer, at least one."""
+
+    @override
+    def act(self, observation: Observation) -> Decision:
+        decision, *rest = self.rest or self.answered(observation)
+        self.rest = tuple(rest)
+        return decision
+
+    @override
+    def overruled(self, decision: Decision) -> None:
+        """Forget the rest of the answer: it was meant for another place."""
+        self.rest = ()
 
 
 def random_generator(seed: int) -> np.random.Generator:

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from typing_extensions import override
 
-from robot_runtime.actions.continuous import Command
 from robot_runtime.actions.discrete import Action, Displacement
+from robot_runtime.actions.timed import TimedAction
 from robot_runtime.common.clock import Stopwatch
 from robot_runtime.common.geometry import SE2
 from robot_runtime.hal import BaseState, HeadState, Intrinsics, PoseEstimate, RgbdFrame, Zone
@@ -99,7 +99,7 @@ class StepRecord:
     """One step: an action (None at the reset), how it ended, and what was observed afterwards.
 
     Attributes:
-        command: command of a continuous ``action``; None with a discrete action.
+        command: what a continuous ``action`` asks for; None with a discrete action.
         observation: observation as given to the policy.
         frame: frame as the camera delivered it.
         pose: pose by the policy's localizer at exposure.
@@ -111,7 +111,7 @@ class StepRecord:
 
     index: int
     action: Action | None
-    command: Command | None = None
+    command: TimedAction | None = None
     result: ActionResult | None
     observation: Observation
     frame: RgbdFrame

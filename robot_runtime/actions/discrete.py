@@ -19,8 +19,7 @@ from robot_runtime.errors import UnknownAction
 class Action(str, Enum):
     """One action, by the name under which it is logged (habitat-lab's names).
 
-    The two that end in ``_control`` are continuous: what they ask for is in a ``robot_runtime.actions.continuous``
-    command.
+    Those that end in ``_control`` are continuous: ``robot_runtime.actions.timed.TimedAction`` has what they ask for.
     """
 
     STOP = "stop"
@@ -32,6 +31,7 @@ class Action(str, Enum):
     GRAB_RELEASE = "grab_release"
     VELOCITY_CONTROL = "velocity_control"
     WAYPOINT_CONTROL = "waypoint_control"
+    TRAJECTORY_CONTROL = "trajectory_control"
 
     def __str__(self) -> str:
         return self.value
@@ -76,16 +76,12 @@ class Magnitudes:
         """The motion that ``action`` asks for; zero for ``stop``, ``grab_release`` and the continuous actions."""
         turn_rad, tilt_rad = math.radians(self.turn_deg), math.radians(self.tilt_deg)
         return {
-            Action.STOP: Displacement(),
             Action.MOVE_FORWARD: Displacement(forward_m=self.forward_m),
             Action.TURN_LEFT: Displacement(turn_rad=turn_rad),
             Action.TURN_RIGHT: Displacement(turn_rad=-turn_rad),
             Action.LOOK_UP: Displacement(tilt_rad=tilt_rad),
             Action.LOOK_DOWN: Displacement(tilt_rad=-tilt_rad),
-            Action.GRAB_RELEASE: Displacement(),
-            Action.VELOCITY_CONTROL: Displacement(),
-            Action.WAYPOINT_CONTROL: Displacement(),
-        }[action]
+        }.get(action, Displacement())
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from typing import Any
 
 from typing_extensions import override
 
-from robot_runtime.actions.continuous import Decision
+from robot_runtime.actions.timed import Decision
 from robot_runtime.campaign.counting import digest
 from robot_runtime.campaign.ledger import Ledger
 from robot_runtime.campaign.plan import Plan, PlannedPolicy

@@ -6,7 +6,7 @@ from typing import Any
 
 from typing_extensions import override
 
-from robot_runtime.actions.continuous import Decision
+from robot_runtime.actions.timed import Decision
 from robot_runtime.campaign.counting import LINK_LOST
 from robot_runtime.errors import LinkLost, PolicyError, UnknownAction
 from robot_runtime.policies.wrapper import PolicyWrapper

@@ -7,8 +7,8 @@ from typing import Any
 
 from typing_extensions import override
 
-from robot_runtime.actions.continuous import Decision
 from robot_runtime.actions.discrete import Action
+from robot_runtime.actions.timed import Decision
 from robot_runtime.common.clock import Stopwatch, SystemClock, wait_for
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import EpisodeAborted

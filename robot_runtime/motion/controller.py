@@ -52,7 +52,7 @@ ACCEL_SHARE = 0.95
 class MotionController:
     """Carries out displacements on a base and a head.
 
-    ``robot_runtime.motion.continuous`` carries out continuous actions by the same :attr:`follower`.
+    ``robot_runtime.motion.steering`` carries out continuous actions by the same :attr:`follower`.
 
     Args:
         clock: the robot's.

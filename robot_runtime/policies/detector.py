@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from robot_runtime.actions.continuous import Decision
+from robot_runtime.actions.timed import Decision
 from robot_runtime.common import config
 from robot_runtime.common.clock import Stopwatch
 from robot_runtime.errors import ConfigError, PolicyError, PolicyOutputError

@@ -19,12 +19,12 @@ from typing import Any, Protocol, runtime_checkable
 
 from typing_extensions import override
 
-from robot_runtime.actions.continuous import Decision
+from robot_runtime.actions.timed import Decision
 from robot_runtime.common.own_directory import OwnDirectory
 from robot_runtime.errors import PolicyError, RuntimeFault
 from robot_runtime.policies.agents.habitat import HabitatInterface
 from robot_runtime.policies.isolation import remedy_for
-from robot_runtime.policy import Answer, Observation, Policy, World
+from robot_runtime.policy import Answer, ChunkedPolicy, Observation, Policy, World
 from robot_runtime.tasks.task import Task
 
 
@@ -39,7 +39,7 @@ class HabitatStyleAgent(Protocol):
         """Return the next action."""
 
 
-class HabitatAgent(Policy):
+class HabitatAgent(ChunkedPolicy):
     """Policy of an agent of the Habitat challenges.
 
     The interface has no seed and no task: the agent seeds itself, and ``needs`` is its attribute of that name, if any.
@@ -57,14 +57,15 @@ class HabitatAgent(Policy):
 
     @override
     def reset(self, task: Task, seed: int, world: World | None = None) -> None:
-        self._task, self._answer = task, None
+        self._task, self._answer, self.rest = task, None, ()
         try:
             self._agent.reset()
         except (Exception, SystemExit) as error:
             raise _raised(self.name, "reset()", error) from error
 
-    def act(self, observation: Observation) -> Decision:
-        """The agent's action.
+    @override
+    def answered(self, observation: Observation) -> tuple[Decision, ...]:
+        """The agent's decisions.
 
         Raises:
             PolicyError: the agent raised, or returned something that is not an action.
@@ -77,8 +78,8 @@ class HabitatAgent(Policy):
             returned = self._agent.act({name: array.copy() for name, array in observation.items()})
         except (Exception, SystemExit) as error:
             raise _raised(self.name, "act()", error) from error
-        decision, self._answer = self._interface.decision(returned, self._task)
-        return decision
+        decisions, self._answer = self._interface.decisions(returned, self._task)
+        return decisions
 
     @override
     def answer(self, observation: Observation) -> Answer | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from robot_runtime.actions.continuous import Decision
+from robot_runtime.actions.timed import Decision
 from robot_runtime.common.own_directory import OwnDirectory
 from robot_runtime.errors import ConfigError, PolicyError, RuntimeFault
 from robot_runtime.policy import Observation, Policy, World

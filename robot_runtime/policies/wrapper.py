@@ -6,7 +6,7 @@ from typing import Any
 
 from typing_extensions import override
 
-from robot_runtime.actions.continuous import Decision
+from robot_runtime.actions.timed import Decision
 from robot_runtime.policy import Answer, Observation, Policy, World
 from robot_runtime.tasks.task import Task
 

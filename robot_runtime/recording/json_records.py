@@ -22,6 +22,7 @@ from typing import Any, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
+from robot_runtime.actions.timed import TimedAction, timed_from
 from robot_runtime.errors import writing
 from robot_runtime.hal import BaseState, PoseEstimate, RgbdFrame, Zone
 from robot_runtime.hal.events import Event
@@ -185,6 +186,11 @@ def _with_bits(codec: Codec) -> Codec:
     return replace(codec, schema=schema, encode=lambda state: dict(zip(keys, values(state), strict=True)))
 
 
+def _with_older_forms(codec: Codec) -> Codec:
+    """A timed action's codec that reads the velocities and waypoints of older logs, too."""
+    return replace(codec, decode=lambda data: codec.decode(data) if "points" in data else timed_from(data))
+
+
 _NO_RGB, _NO_DEPTH = np.empty((0, 0, 3), np.uint8), np.empty((0, 0), np.float32)
 _NO_ZONE = Zone.NONE
 _EXACT = np.zeros((3, 3))
@@ -209,7 +215,8 @@ SPECIAL: Special = {
     PoseEstimate: described("its covariance has 3 rows: x, y, yaw"),
     (PoseEstimate, "covariance"): Codec(_covariance, {}),
     ActionResult: described("null without an action"),
-    (StepRecord, "command"): lambda codec: optional(described("of a continuous action; has those of its kind")(codec)),
+    TimedAction: _with_older_forms,
+    (StepRecord, "command"): lambda codec: optional(described("null with a discrete action")(codec)),
     (StepRecord, "observation"): Codec(
         numbers_of,
         {"type": "object", "description": "numbers or text, or for an image its CRC-32"},

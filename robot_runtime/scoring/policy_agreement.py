@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from robot_runtime.actions.continuous import VelocityCommand, WaypointCommand
-from robot_runtime.actions.discrete import Action
+from robot_runtime.actions.timed import Decision
 from robot_runtime.common import config
 from robot_runtime.common.provenance import provenance
 from robot_runtime.errors import PolicyMismatch, RecordingError
@@ -59,8 +58,8 @@ class DecidedStep:
     """
 
     index: int
-    logged: Action | VelocityCommand | WaypointCommand
-    now: Action | VelocityCommand | WaypointCommand
+    logged: Decision
+    now: Decision
     logits: LogitDistance | None
 
     @property

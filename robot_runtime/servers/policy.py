@@ -35,8 +35,8 @@ from robot_runtime.policies.remote.protocol import (
     MAX_REQUEST_BYTES,
     PROTOCOL,
     ProtocolError,
-    decision_from_message,
     decision_to_message,
+    decisions_from_message,
     observation_from_message,
     pack,
     unpack,
@@ -334,7 +334,7 @@ class PolicyServer:
         return {**content, "info": self._policy.info(), "server_timing": timing}
 
     def _overruled(self, message: dict[Any, Any], episode: _Episode) -> dict[str, Any]:
-        decision = decision_from_message(message, episode.task, self._policy.name)
+        decision = decisions_from_message(message, episode.task, self._policy.name)[0]
         self._guarded(lambda: self._policy.overruled(decision), "overruled")
         return {}
 

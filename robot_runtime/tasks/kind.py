@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, ClassVar
 
-from robot_runtime.actions.continuous import Decision
 from robot_runtime.actions.discrete import Action
+from robot_runtime.actions.timed import Decision
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import EpisodeError
 from robot_runtime.tasks.episode import Episode

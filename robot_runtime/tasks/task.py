@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import PlainValidator, ValidationInfo, model_serializer
 
-from robot_runtime.actions.continuous import Control
 from robot_runtime.actions.discrete import Action, Magnitudes
+from robot_runtime.actions.timed import Control
 from robot_runtime.common import config
 from robot_runtime.common.quantities import (
     BodyRadius,

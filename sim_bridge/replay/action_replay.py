@@ -16,7 +16,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from robot_runtime.actions.continuous import Decision
+from robot_runtime.actions.timed import Decision
 from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.errors import RecordingError, RuntimeFault
 from robot_runtime.hal import RgbdFrame

@@ -10,8 +10,8 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-from robot_runtime.actions.continuous import Decision, VelocityCommand, WaypointCommand, check_command
 from robot_runtime.actions.discrete import Action, Displacement, parse_action
+from robot_runtime.actions.timed import Decision, TimedAction, check_timed
 from robot_runtime.common.clock import NS_PER_S, Stopwatch, seconds_to_ns
 from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.common.provenance import provenance
@@ -333,8 +333,8 @@ class _Episode:
     def _allowed(self, decision: Decision) -> Decision:
         """Check that the task has the decision. Raises ``UnknownAction``."""
         task = self._header.task
-        if isinstance(decision, VelocityCommand | WaypointCommand):
-            check_command(decision, task.control, task.name)
+        if isinstance(decision, TimedAction):
+            check_timed(decision, task.control, task.name)
             return decision
         return parse_action(decision, task.actions)
 
@@ -396,6 +396,8 @@ def _result(decision: Decision, header: EpisodeHeader, before: SimulatedStep, af
     moved = after.pose.relative_to(before.pose)
     asked = header.task.magnitudes.displacement(decision) if isinstance(decision, Action) else decision.displacement
     done = Displacement(moved.x_m, wrap_angle(moved.yaw_rad), after.tilt_rad - before.tilt_rad)
-    duration_s = decision.duration_s if isinstance(decision, VelocityCommand) else ACTION_S
+    duration_s = ACTION_S
+    if isinstance(decision, TimedAction) and decision.action is Action.VELOCITY_CONTROL:
+        duration_s = decision.points[-1].after_s
     contact = Zone.CENTER if after.contact else Zone.NONE
     return ActionResult(after.outcome or Outcome.REACHED, asked, done, contact, duration_s)

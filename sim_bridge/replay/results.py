@@ -13,8 +13,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from robot_runtime.actions.continuous import VelocityCommand, WaypointCommand
 from robot_runtime.actions.discrete import Action
+from robot_runtime.actions.timed import TimedAction
 from robot_runtime.common import config
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import ConfigError, RecordingError, writing
@@ -218,7 +218,7 @@ class ActionStep:
 
     index: int
     action: Action | None
-    command: VelocityCommand | WaypointCommand | None
+    command: TimedAction | None
     phase: str
     recorded: SE2 | None
     replayed: SE2

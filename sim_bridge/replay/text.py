@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from robot_runtime.actions.continuous import Decision, VelocityCommand, WaypointCommand
+from robot_runtime.actions.timed import Decision
 from robot_runtime.scoring.report.rendering import path_on_page
 from sim_bridge.replay.camera_offset import CameraOffset, Estimate
 from sim_bridge.replay.results import FAR_SHARE, FarFrames, FrameDifference, Note, Replay
@@ -48,11 +47,6 @@ def action(decision: Decision | None) -> str:
     """An action in words."""
     if decision is None:
         return "start"
-    if isinstance(decision, VelocityCommand):
-        turn = math.degrees(decision.angular_rad_s)
-        return f"{decision.linear_m_s:.2f} m/s, {turn:.0f}°/s for {decision.duration_s:g} s"
-    if isinstance(decision, WaypointCommand):
-        return f"to {decision.x_m:.2f} m, {decision.y_m:.2f} m, {math.degrees(decision.yaw_rad):.0f}°"
     return str(decision).replace("_", " ")
 
 

@@ -7,8 +7,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from robot_runtime.actions.continuous import Decision
 from robot_runtime.actions.discrete import Action, Magnitudes
+from robot_runtime.actions.timed import Decision
 from robot_runtime.common.geometry import SE2
 from robot_runtime.env import Env
 from robot_runtime.policy import Observation, Policy, World

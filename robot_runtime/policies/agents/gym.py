@@ -10,7 +10,7 @@ from typing import Any
 
 from typing_extensions import override
 
-from robot_runtime.actions.continuous import Decision
+from robot_runtime.actions.timed import Decision
 from robot_runtime.errors import UnknownAction
 from robot_runtime.policies.agents.interface import Interface
 from robot_runtime.policy import Answer

@@ -33,7 +33,6 @@ from typing import Any, ClassVar
 import numpy as np
 from typing_extensions import override
 
-from robot_runtime.actions.continuous import Command, Control, Decision, Range, VelocityCommand, WaypointCommand, scaled
 from robot_runtime.actions.discrete import (
     HABITAT,
     HABITAT_2019,
@@ -43,6 +42,7 @@ from robot_runtime.actions.discrete import (
     Dialect,
     parse_action,
 )
+from robot_runtime.actions.timed import Control, Decision, Range, TimedAction, scaled, velocity, waypoint
 from robot_runtime.errors import PolicyError, UnknownAction
 from robot_runtime.policies.agents.interface import Interface
 from robot_runtime.policy import Answer, Observation
@@ -126,15 +126,15 @@ class HabitatInterface(Interface):
         ranges = control.velocity
         assert ranges is not None
         tilts = [name for name in _CAMERA if name in arguments]
-        command = VelocityCommand(
+        command = velocity(
             scaled(self._number(arguments, "linear_velocity"), _UNIT, ranges.linear_m_s),
             scaled(self._number(arguments, "angular_velocity"), _UNIT, ranges.angular_rad_s),
             scaled(self._number(arguments, tilts[0]), _UNIT, ranges.tilt_rad_s) if tilts else 0.0,
             ranges.time_step_s,
         )
-        return Action.STOP if ranges.is_stop(command) else command
+        return Action.STOP if ranges.is_stop(command.points[0]) else command
 
-    def _waypoint(self, arguments: Mapping[str, Any], control: Control) -> Command:
+    def _waypoint(self, arguments: Mapping[str, Any], control: Control) -> TimedAction:
         ranges = control.waypoint
         assert ranges is not None
         given = np.ravel(np.asarray(arguments.get("xyt_waypoint", ()), dtype=object)).tolist()
@@ -142,7 +142,7 @@ class HabitatInterface(Interface):
             raise self.invalid_answer(dict(arguments), "give xyt_waypoint three numbers: x forward, y left, heading")
         x, y, yaw = (self._finite(value, "xyt_waypoint") for value in given)
         tilt = self._number(arguments, "delta_camera_pitch_angle") if "delta_camera_pitch_angle" in arguments else 0.0
-        return WaypointCommand(
+        return waypoint(
             scaled(x, _UNIT, ranges.position_m),
             scaled(y, _UNIT, ranges.position_m),
             scaled(yaw, _UNIT, ranges.yaw_rad),
@@ -204,7 +204,7 @@ def _control(task: Task, name: str) -> Control:
     return control
 
 
-def _held(control: Control) -> VelocityCommand:
+def _held(control: Control) -> TimedAction:
     """``velocity_stop`` alone, not above 0: a step in which nothing moves."""
     assert control.velocity is not None
-    return VelocityCommand(0.0, 0.0, 0.0, control.velocity.time_step_s)
+    return velocity(0.0, 0.0, 0.0, control.velocity.time_step_s)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from robot_runtime.actions.continuous import Decision
+from robot_runtime.actions.timed import Decision, timed_from
 from robot_runtime.errors import PolicyError
 from robot_runtime.policy import Answer, Observation
 from robot_runtime.tasks.task import Task
@@ -48,6 +48,31 @@ class Interface(ABC):
             PolicyError: it is not an action.
             UnknownAction: it is an action that the task does not have.
         """
+
+    def decisions(self, returned: Any, task: Task) -> tuple[tuple[Decision, ...], Answer | None]:
+        """Decode what an agent of any kind may return: one decision, a timed action as a dictionary, or a chunk.
+
+        A chunk is ``{'chunk': [...], 'carry_out': n}``: the first ``n`` of its decisions, by default all, are carried
+        out before the agent is asked again. Raises as :meth:`decision`.
+        """
+        if not isinstance(returned, Mapping) or "chunk" not in returned:
+            decision, answer = self._one(returned, task)
+            return (decision,), answer
+        chunk, count = returned["chunk"], returned.get("carry_out")
+        if not (isinstance(chunk, Sequence) and chunk) or not (
+            count is None or (type(count) is int and 0 < count <= len(chunk))
+        ):
+            raise self.invalid_answer(returned, "give 'chunk' a list of decisions, and 'carry_out' how many of them")
+        return tuple(self._one(one, task)[0] for one in chunk[:count]), None
+
+    def _one(self, returned: Any, task: Task) -> tuple[Decision, Answer | None]:
+        try:
+            timed = timed_from(returned) if isinstance(returned, Mapping) else None
+        except (TypeError, ValueError) as error:
+            raise self.invalid_answer(
+                returned, f"correct its timed action ({error}): docs/how-to/own-agent.md lists the forms"
+            ) from error
+        return self.decision(returned, task) if timed is None else (timed, None)
 
     def invalid_answer(self, returned: object, remedy: str) -> PolicyError:
         """The error for a return value that is not an action."""

@@ -6,16 +6,16 @@ from typing import Any
 
 from typing_extensions import override
 
-from robot_runtime.actions.continuous import Decision
+from robot_runtime.actions.timed import Decision
 from robot_runtime.errors import PolicyError
 from robot_runtime.policies.agents.interface import Interface
 from robot_runtime.policies.agents.process import AgentProcess, split
 from robot_runtime.policies.isolation import Isolation
-from robot_runtime.policy import Answer, Observation, Policy, World
+from robot_runtime.policy import Answer, ChunkedPolicy, Observation, World
 from robot_runtime.tasks.task import Task
 
 
-class AgentPolicy(Policy):
+class AgentPolicy(ChunkedPolicy):
     """Runs an unmodified agent.
 
     The agent's random numbers (Python's, numpy's global ones, torch's) are seeded at each episode's start: its
@@ -49,13 +49,14 @@ class AgentPolicy(Policy):
 
     def reset(self, task: Task, seed: int, world: World | None = None) -> None:
         """Start an episode. Raises ``PolicyError``."""
-        self._task, self._answer = task, None
+        self._task, self._answer, self.rest = task, None, ()
         if not self._process.running:
             self._process.start(self._request)
         self._process.ask({"type": "reset", "seed": seed}, {}, "reset()")
 
-    def act(self, observation: Observation) -> Decision:
-        """The agent's action.
+    @override
+    def answered(self, observation: Observation) -> tuple[Decision, ...]:
+        """The agent's decisions.
 
         Raises:
             PolicyError: it raised, hangs, ended, or returned something that is not an action.
@@ -65,8 +66,8 @@ class AgentPolicy(Policy):
             raise PolicyError(f"agent {self.name!r} has no episode", "call reset() first")
         request, arrays = split(self._interface.agent_observation(observation, self._task))
         reply = self._process.ask({"type": "act", **request}, arrays, "act()")
-        decision, self._answer = self._interface.decision(reply.get("action"), self._task)
-        return decision
+        decisions, self._answer = self._interface.decisions(reply.get("action"), self._task)
+        return decisions
 
     @override
     def answer(self, observation: Observation) -> Answer | None:

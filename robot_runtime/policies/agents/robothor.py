@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 import numpy as np
 from typing_extensions import override
 
-from robot_runtime.actions.continuous import Decision
 from robot_runtime.actions.discrete import ALLENACT_ROBOTHOR, ROBOTHOR, parse_action
+from robot_runtime.actions.timed import Decision
 from robot_runtime.policies.agents.interface import Interface
 from robot_runtime.policy import Answer, Observation
 from robot_runtime.tasks.task import Task

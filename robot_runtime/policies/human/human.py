@@ -12,8 +12,8 @@ from typing import Any, Literal, get_args
 
 from typing_extensions import override
 
-from robot_runtime.actions.continuous import Decision, VelocityCommand
 from robot_runtime.actions.discrete import Action
+from robot_runtime.actions.timed import Decision, velocity
 from robot_runtime.common.clock import Stopwatch
 from robot_runtime.errors import EpisodeAborted, PolicyError
 from robot_runtime.policies.human.inbox import ActionInbox, Choice
@@ -107,14 +107,14 @@ def decision_of(choice: Choice, task: Task, continuous: bool) -> Decision | None
     """
     if choice.stick is None and not (continuous and choice.action in _SHARES):
         return choice.action if choice.action in task.actions else None
-    velocity = None if task.control is None else task.control.velocity
-    if not continuous or velocity is None:
+    ranges = None if task.control is None else task.control.velocity
+    if not continuous or ranges is None:
         return None
     linear, angular, tilt = _SHARES[choice.action] if choice.stick is None else (*choice.stick, 0.0)
-    return VelocityCommand(
-        _share(linear, velocity.linear_m_s),
-        _share(angular, velocity.angular_rad_s),
-        _share(tilt, velocity.tilt_rad_s),
+    return velocity(
+        _share(linear, ranges.linear_m_s),
+        _share(angular, ranges.angular_rad_s),
+        _share(tilt, ranges.tilt_rad_s),
         PERIOD_S,
     )
 

@@ -9,8 +9,8 @@ from typing import Any, get_args
 
 from typing_extensions import override
 
-from robot_runtime.actions.continuous import Decision
 from robot_runtime.actions.discrete import Action
+from robot_runtime.actions.timed import Decision
 from robot_runtime.errors import ConfigError, PolicyError, PolicyMismatch
 from robot_runtime.policies.package import golden
 from robot_runtime.policies.package.compatibility import check_task

@@ -19,7 +19,7 @@ from websockets.exceptions import InvalidHandshake, InvalidMessage, InvalidStatu
 from websockets.frames import CloseCode
 from websockets.sync.client import ClientConnection, connect
 
-from robot_runtime.actions.continuous import Decision
+from robot_runtime.actions.timed import Decision
 from robot_runtime.common import config
 from robot_runtime.common.clock import Stopwatch, SystemClock, wait_for
 from robot_runtime.errors import ConfigError, LinkLost, PolicyError
@@ -30,13 +30,13 @@ from robot_runtime.policies.remote.protocol import (
     PROTOCOL,
     TOKEN_VARIABLE,
     ProtocolError,
-    decision_from_message,
     decision_to_message,
+    decisions_from_message,
     observation_to_message,
     pack,
     unpack,
 )
-from robot_runtime.policy import Observation, Policy, World
+from robot_runtime.policy import ChunkedPolicy, Observation, World
 from robot_runtime.tasks.payloads import sensor_names
 from robot_runtime.tasks.task import Task
 
@@ -50,7 +50,7 @@ RECONNECT_S = 8.0
 _RETRY_S = 0.2
 
 
-class RemotePolicy(Policy):
+class RemotePolicy(ChunkedPolicy):
     """A policy behind a websocket.
 
     Args:
@@ -99,7 +99,7 @@ class RemotePolicy(Policy):
         Raises:
             PolicyError: the server's policy cannot run in the task, or the server is busy with another robot.
         """
-        self._task, self._info = task, {}
+        self._task, self._info, self.rest = task, {}, ()
         self._session, self._sequence = uuid.uuid4().hex, 0
         if self._server is None:
             # openpi's protocol has no episodes: a new connection starts a new one.
@@ -108,8 +108,8 @@ class RemotePolicy(Policy):
             return
         self._ask({"type": "reset", "seed": seed, "task": config.unparse(task)}, {}, RESET_LIMIT_S)
 
-    def act(self, observation: Observation) -> Decision:
-        """The policy's decision.
+    def answered(self, observation: Observation) -> tuple[Decision, ...]:
+        """The policy's decisions.
 
         Raises:
             LinkLost: the link was lost and could not be restored in time.
@@ -121,10 +121,11 @@ class RemotePolicy(Policy):
         answer = self._ask({"type": "act"}, observation_to_message(observation), self._limit_s)
         info = answer.get("info")
         self._info = info if isinstance(info, dict) else {}
-        return decision_from_message(answer, self._task, self.name)
+        return decisions_from_message(answer, self._task, self.name)
 
     def overruled(self, decision: Decision) -> None:
         """Report the decision to the policy, if the server has this runtime's protocol. Raises ``PolicyError``."""
+        super().overruled(decision)
         if self.follows and self._task is not None:
             content = decision_to_message(decision, self._task)
             self._ask({"type": "overruled"}, content, self._limit_s)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, fields
+from dataclasses import asdict, astuple
 from typing import Any
 
 import msgpack
 import numpy as np
 
-from robot_runtime.actions.continuous import Decision, VelocityCommand, WaypointCommand
+from robot_runtime.actions.timed import Decision, TimedAction
+from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import PolicyError
 from robot_runtime.policies.agents.habitat import HabitatInterface
 from robot_runtime.policy import Observation
@@ -32,7 +33,20 @@ MAX_ANSWER_BYTES = 1 << 20
 _ARRAY, _SCALAR, _DATA, _DTYPE, _SHAPE = b"__ndarray__", b"__npgeneric__", b"data", b"dtype", b"shape"
 _DTYPES = re.compile(r"[<>|=]?(b1|[iu][1248]|f[248])")
 _MAX_DIMENSIONS = 8
-_COMMANDS = {kind.action.value: kind for kind in (VelocityCommand, WaypointCommand)}
+_KEYS = (
+    *(
+        "chunk",
+        "carry_out",
+        "trajectory",
+        "period_s",
+        "linear_m_s",
+        "angular_rad_s",
+        "tilt_rad_s",
+        "duration_s",
+        "settle",
+    ),
+    *("x_m", "y_m", "yaw_rad", "tilt_rad", "max_duration_s", "points", "exposure_ns", "max_age_s"),
+)
 
 
 class ProtocolError(PolicyError):
@@ -83,44 +97,38 @@ def observation_from_message(message: Mapping[Any, Any]) -> Observation:
 def decision_to_message(decision: Decision, task: Task) -> dict[str, Any]:
     """A decision by name, and as ``actions``, which clients of openpi read.
 
-    ``actions`` is (1, 1): the position in the task's actions; or (1, n): a continuous action's numbers, in the order of
-    its fields.
+    ``actions`` is (1, 1): the position in the task's actions; or (n, 7), of a continuous action's points: time, x, y,
+    yaw, linear and angular velocity, tilt.
     """
-    if isinstance(decision, VelocityCommand | WaypointCommand):
-        numbers = asdict(decision)
-        row = np.array([list(numbers.values())], np.float64)
-        return {"action": decision.action.value, "command": numbers, "actions": row}
+    if isinstance(decision, TimedAction):
+        rows = [
+            (p.after_s, *astuple(p.pose or SE2()), p.linear_m_s, p.angular_rad_s, p.tilt_rad) for p in decision.points
+        ]
+        return {"action": decision.action.value, "command": asdict(decision), "actions": np.array(rows, np.float64)}
     return {"action": decision.value, "actions": np.array([[task.actions.index(decision)]], np.int64)}
 
 
-def decision_from_message(message: Mapping[Any, Any], task: Task, name: str) -> Decision:
-    """The decision in an answer, in the form of :func:`decision_to_message` or of the Habitat challenges.
+def decisions_from_message(message: Mapping[Any, Any], task: Task, name: str) -> tuple[Decision, ...]:
+    """The decisions in an answer, in the form of :func:`decision_to_message` or one that agents return.
 
     Raises:
         PolicyError: the answer has no decision.
         UnknownAction: the task does not have the action.
     """
-    action, numbers = message.get("action"), message.get("command")
-    if numbers is not None:
-        kind = _COMMANDS.get(action) if isinstance(action, str) else None
-        if kind is None or not isinstance(numbers, dict) or set(numbers) != {field.name for field in fields(kind)}:
-            raise PolicyError(
-                f"policy {name!r} answered {message!r:.200}, which is not an action",
-                "correct the policy server: docs/how-to/remote-policies.md",
-            )
-        if not all(isinstance(value, int | float) for value in numbers.values()):
-            raise PolicyError(
-                f"policy {name!r} answered {numbers!r:.200}: not all are numbers",
-                "correct the policy server: docs/how-to/remote-policies.md",
-            )
-        return kind(**{field: float(value) for field, value in numbers.items()})
-    if "action" not in message:
+    interface, command = HabitatInterface(name, {}), message.get("command")
+    if command is not None:
+        decisions, _ = interface.decisions(command, task)
+        if not isinstance(decisions[0], TimedAction) or decisions[0].action != message.get("action"):
+            raise interface.invalid_answer(message, "correct the policy server: docs/how-to/remote-policies.md")
+        return decisions
+    keys = ("action", "action_args") if "action" in message else _KEYS
+    answer = {key: message[key] for key in keys if key in message}
+    if not answer:
         raise PolicyError(
             f"policy {name!r} answered with {', '.join(map(str, list(message)[:8])) or 'nothing'}, but no 'action'",
             "have the server answer {'action': 'move_forward'}, or another form of docs/how-to/remote-policies.md",
         )
-    answer = {"action": action, "action_args": message.get("action_args")}
-    return HabitatInterface(name, {}).decision(answer, task)[0]
+    return interface.decisions(answer, task)[0]
 
 
 def _described(value: object) -> dict[bytes, Any]:

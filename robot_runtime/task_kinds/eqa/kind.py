@@ -7,8 +7,8 @@ from typing import ClassVar
 
 from typing_extensions import override
 
-from robot_runtime.actions.continuous import Decision
 from robot_runtime.actions.discrete import Action
+from robot_runtime.actions.timed import Decision
 from robot_runtime.common.geometry import SE2
 from robot_runtime.scenes.scene import Scene
 from robot_runtime.task_kinds.eqa import task as eqa

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import Self
 
-from robot_runtime.actions.continuous import Decision
+from robot_runtime.actions.timed import Decision
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import RuntimeFault
 from robot_runtime.hal import RgbdFrame

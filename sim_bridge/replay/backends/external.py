@@ -15,8 +15,8 @@ from types import ModuleType
 import numpy as np
 from numpy.typing import NDArray
 
-from robot_runtime.actions.continuous import Decision, VelocityCommand, WaypointCommand
 from robot_runtime.actions.discrete import Action
+from robot_runtime.actions.timed import Decision, TimedAction
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import DriverMissing, InvalidStart
 from robot_runtime.hal import RgbdFrame
@@ -74,7 +74,7 @@ class ExternalBackend(SimulatorBackend):
             UnsupportedBySimulator: there is no such action.
         """
 
-    def drive(self, command: VelocityCommand) -> bool:
+    def drive(self, command: TimedAction) -> bool:
         """Execute a velocity command, as :meth:`move`."""
         raise self.unsupported("has no velocity control")
 
@@ -133,12 +133,12 @@ class ExternalBackend(SimulatorBackend):
             )
 
     def _execute(self, decision: Decision) -> bool:
-        if isinstance(decision, VelocityCommand):
+        action = decision.action if isinstance(decision, TimedAction) else decision
+        if isinstance(decision, TimedAction) and decision.settle and action is Action.VELOCITY_CONTROL:
             return self.drive(decision)
-        if isinstance(decision, WaypointCommand) or decision is Action.GRAB_RELEASE:
-            what = decision.action if isinstance(decision, WaypointCommand) else decision
-            raise self.unsupported(f"has no {what.value}")
-        return False if decision is Action.STOP else self.move(decision)
+        if isinstance(decision, TimedAction) or action is Action.GRAB_RELEASE:
+            raise self.unsupported(f"has no {action}")
+        return False if action is Action.STOP else self.move(action)
 
     def _step(self, contact: bool | None) -> SimulatedStep:
         """The current state; ``contact`` is None at the start."""

@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
-from robot_runtime.actions.continuous import VelocityCommand
 from robot_runtime.actions.discrete import Action
+from robot_runtime.actions.timed import TimedAction
 from robot_runtime.common import config
 from robot_runtime.common.config import NonNegative
 from robot_runtime.common.geometry import (
@@ -208,7 +208,7 @@ class HabitatBackend(ExternalBackend):
         self._tilt_rad = self._clamped(self._tilt_rad + self.task.magnitudes.displacement(action).tilt_rad)
         return False
 
-    def drive(self, command: VelocityCommand) -> bool:
+    def drive(self, command: TimedAction) -> bool:
         """Move to the end of the arc, as far as the navigation mesh allows, as habitat-lab's velocity control."""
         state = self._agent.get_state()
         asked = command.displacement

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from robot_runtime.actions.continuous import Decision, VelocityCommand, WaypointCommand
 from robot_runtime.actions.discrete import Action
+from robot_runtime.actions.timed import Decision, TimedAction
 from robot_runtime.common import config
 from robot_runtime.common.geometry import SE2
 from robot_runtime.env import Env
@@ -24,8 +24,8 @@ from robot_runtime.errors import ConfigError, DeviceFault, InvalidStart, SceneEr
 from robot_runtime.hal import Placer, Robot
 from robot_runtime.hal.lens import Lens
 from robot_runtime.hal.simulation import Pose3
-from robot_runtime.motion.continuous import Steering
 from robot_runtime.motion.controller import MotionController
+from robot_runtime.motion.steering import Steering
 from robot_runtime.records import EpisodeHeader, Outcome, StepRecord
 from robot_runtime.robots.loader import RobotContext, RobotFile, build_robot, read_robot_file
 from robot_runtime.scenes.objects import ObjectPose
@@ -161,7 +161,7 @@ class MujocoBackend(SimulatorBackend):
         began = self._simulation.pose()
         motion = MotionController(robot.clock, robot.base, robot.head, robot.motion)
         motion.rest()
-        if isinstance(decision, VelocityCommand | WaypointCommand):
+        if isinstance(decision, TimedAction):
             assert task.control is not None
             steering = Steering(robot.clock, robot.base, robot.head, motion)
             result = steering.execute(decision, task.control)

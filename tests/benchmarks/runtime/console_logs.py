@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from robot_runtime.actions.continuous import Control, VelocityControl
+from robot_runtime.actions.timed import Control, VelocityControl
 from robot_runtime.common.clock import SystemClock, seconds_to_ns
 from robot_runtime.common.threads import background
 from robot_runtime.hal import Intrinsics, RgbdFrame

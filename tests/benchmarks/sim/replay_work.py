@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 from typing_extensions import override
 
-from robot_runtime.actions.continuous import Decision
 from robot_runtime.actions.discrete import Action
+from robot_runtime.actions.timed import Decision
 from robot_runtime.common.clock import Stopwatch
 from robot_runtime.common.console import progress_bar
 from robot_runtime.datasets.generate import generate_episodes

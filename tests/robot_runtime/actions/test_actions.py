@@ -81,6 +81,7 @@ def test_displacements_have_the_documented_signs() -> None:
         Action.GRAB_RELEASE: Displacement(),
         Action.VELOCITY_CONTROL: Displacement(),
         Action.WAYPOINT_CONTROL: Displacement(),
+        Action.TRAJECTORY_CONTROL: Displacement(),
     }
 
 

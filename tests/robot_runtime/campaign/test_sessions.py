@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from robot_runtime.actions.continuous import Decision
+from robot_runtime.actions.timed import Decision
 from robot_runtime.campaign.ledger import read_ledger
 from robot_runtime.campaign.messages import give_verdict, run_of, send
 from robot_runtime.campaign.opening import open_campaign

@@ -12,7 +12,7 @@ import pytest
 from raising import raises_naming
 
 from drivers.fake.driver import make_robot
-from robot_runtime.actions.continuous import VelocityCommand, WaypointCommand
+from robot_runtime.actions import timed
 from robot_runtime.actions.discrete import Displacement
 from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.errors import DeviceFault, StaleData
@@ -20,9 +20,9 @@ from robot_runtime.hal import BaseState, Robot, Velocity
 from robot_runtime.hal.motion_profile import MotionProfile
 from robot_runtime.hal.motors import CREATE_2_MOTORS, KOBUKI_MOTORS, KnownMotors, MotorModel
 from robot_runtime.hal.simulated_motors import MotorOptions
-from robot_runtime.motion.continuous import Steering
 from robot_runtime.motion.controller import MotionController
 from robot_runtime.motion.prediction import Lateness, MotionPredictor, WheelCheck
+from robot_runtime.motion.steering import Steering
 from robot_runtime.records import Outcome
 from robot_runtime.robots.loader import RobotContext
 from robot_runtime.tasks.task import load_task
@@ -201,13 +201,13 @@ def test_continuous_actions_on_motors(calibrated: bool) -> None:
     with base_with(BASES["kobuki"], calibrated) as robot:
         motion = controller(robot)
         steering = Steering(robot.clock, robot.base, robot.head, motion)
-        turned = steering.execute(VelocityCommand(0.2, 0.4, 0.0, 1.0), control)
+        turned = steering.execute(timed.velocity(0.2, 0.4, 0.0, 1.0), control)
         there = at_rest(robot)
         assert turned.outcome is Outcome.REACHED
         assert there.distance_to(SE2.arc(0.2, 0.4)) < 0.008
         assert there.yaw_rad == pytest.approx(0.4, abs=motion.profile.heading_rad)
         goal = there @ SE2(0.3, 0.2, -1.0)
-        assert steering.execute(WaypointCommand(0.3, 0.2, -1.0, 0.0, 60.0), control).outcome is Outcome.REACHED
+        assert steering.execute(timed.waypoint(0.3, 0.2, -1.0, 0.0, 60.0), control).outcome is Outcome.REACHED
         assert at_rest(robot).distance_to(goal) < 0.015
 
 

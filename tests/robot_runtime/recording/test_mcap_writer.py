@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from PIL import Image as Pillow
 from raising import raises_naming
 
-from robot_runtime.actions.continuous import Control, VelocityControl
+from robot_runtime.actions.timed import Control, VelocityControl
 from robot_runtime.errors import RecordingError
 from robot_runtime.hal import RgbdFrame
 from robot_runtime.recording.channels import STREAMED_COLOR

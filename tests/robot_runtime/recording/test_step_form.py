@@ -12,7 +12,8 @@ import synthetic
 from synthetic import FORWARD, STOP
 from viewer_schema import fields_of
 
-from robot_runtime.actions.continuous import VelocityCommand
+from robot_runtime.actions import timed
+from robot_runtime.actions.timed import TimedAction
 from robot_runtime.recording import json_records
 from robot_runtime.recording.channels import channels
 from robot_runtime.recording.json_values import MALFORMED
@@ -96,7 +97,7 @@ def test_malformed_states_are_refused(step: StepRecord, state: Any) -> None:
 
 
 def test_a_command_of_another_action_is_refused(step: StepRecord) -> None:
-    form, command = StepForm(StateFormat()), VelocityCommand(0.1, 0.0, 0.0, 1.0)
+    form, command = StepForm(StateFormat()), timed.velocity(0.1, 0.0, 0.0, 1.0)
     good = replace(step, action=command.action, command=command)
     assert form.decode(written(form, good), {}, {None: {}}).command == command
     for action in ("move_forward", "waypoint_control", None):
@@ -109,3 +110,29 @@ def test_viewers_take_the_schema() -> None:
     assert fields_of(schemas["/step"])["doors_of_the_house.last.angle_deg"] == "float64"
     assert schemas["/step"]["properties"]["doors_of_the_house"]["description"].startswith("what is open")
     assert list(schemas["/objects"]["properties"]) == ["index", "doors"]
+
+
+@pytest.mark.parametrize(
+    ("older", "command"),
+    [
+        (
+            {"linear_m_s": 0.1, "angular_rad_s": 0.2, "tilt_rad_s": 0.3, "duration_s": 0.5},
+            timed.velocity(0.1, 0.2, 0.3, 0.5),
+        ),
+        (
+            {"x_m": 0.1, "y_m": 0.2, "yaw_rad": 0.3, "tilt_rad": 0.4, "max_duration_s": 5.0},
+            timed.waypoint(0.1, 0.2, 0.3, 0.4, 5.0),
+        ),
+    ],
+)
+def test_velocities_and_waypoints_of_older_logs_are_read(step: StepRecord, older: Any, command: TimedAction) -> None:
+    form = StepForm(StateFormat())
+    data = written(form, replace(step, action=command.action, command=command))
+    assert form.decode(data, {}, {None: {}}).command == command
+    assert form.decode(data | {"command": older}, {}, {None: {}}).command == command
+
+
+def test_trajectories_round_trip(step: StepRecord) -> None:
+    form, command = StepForm(StateFormat()), timed.trajectory([[0.1, 0.0], [0.2, 0.1]], 0.25, 5, 0.7)
+    data = written(form, replace(step, action=command.action, command=command))
+    assert form.decode(data, {}, {None: {}}).command == command

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from raising import raises_naming
 from scipy.special import rel_entr, softmax
 
-from robot_runtime.actions.continuous import Decision
 from robot_runtime.actions.discrete import Action
+from robot_runtime.actions.timed import Decision
 from robot_runtime.cli.main import run_command
 from robot_runtime.common import config
 from robot_runtime.errors import PolicyError, PolicyMismatch

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scripted import DOWN, INTO_A_WALL, TASK, UP, F, L, R, record, replayed, steps_of
 
-from robot_runtime.actions.continuous import VelocityCommand, WaypointCommand
+from robot_runtime.actions import timed
 from robot_runtime.common.geometry import SE2
 from robot_runtime.scenes.scene import Scene
 from robot_runtime.tasks.task import load_task
@@ -100,10 +100,10 @@ def test_continuous_commands_are_replayed(images: bool, room: Scene, tmp_path: P
     control = load_task("objectnav_hm3d2023").control
     task = replace(TASK, control=control)
     script = [
-        VelocityCommand(0.25, 0.4, 0.2, 1.0),
-        VelocityCommand(0.3, -0.3, 0.0, 2.0),
-        WaypointCommand(0.4, -0.3, 1.0, -0.1, 9.0),
-        WaypointCommand(-0.2, 0.1, 0.0, 0.0, 2.0),
+        timed.velocity(0.25, 0.4, 0.2, 1.0),
+        timed.velocity(0.3, -0.3, 0.0, 2.0),
+        timed.waypoint(0.4, -0.3, 1.0, -0.1, 9.0),
+        timed.waypoint(-0.2, 0.1, 0.0, 0.0, 2.0),
     ]
     (replay,) = replayed(record(tmp_path, room, [script], task), images=images)
     assert_repeats(replay, images)

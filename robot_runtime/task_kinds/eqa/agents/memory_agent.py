@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 
 from typing_extensions import override
 
-from robot_runtime.actions.continuous import Decision
 from robot_runtime.actions.discrete import Action
+from robot_runtime.actions.timed import Decision
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import PolicyError
 from robot_runtime.policies.baselines.classical.agent import RESOLUTION_M, pose_in_start_frame

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from typing_extensions import override
 
-from robot_runtime.actions.continuous import Decision
+from robot_runtime.actions.timed import Decision
 from robot_runtime.policies.baselines.oracle import Oracle
 from robot_runtime.policy import Observation, World
 from robot_runtime.task_kinds.eqa.agents.memory_agent import EqaMemory

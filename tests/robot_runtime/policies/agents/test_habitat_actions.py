@@ -12,16 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from raising import raises_naming
 
-from robot_runtime.actions.continuous import (
-    Control,
-    Decision,
-    VelocityCommand,
-    VelocityControl,
-    WaypointCommand,
-    check_command,
-    scaled,
-)
+from robot_runtime.actions import timed
 from robot_runtime.actions.discrete import HABITAT_2020, HABITAT_2023, Action, Displacement
+from robot_runtime.actions.timed import Control, Decision, TimedAction, VelocityControl, check_timed, scaled
 from robot_runtime.errors import PolicyError, RuntimeFault, UnknownAction
 from robot_runtime.policies.agents import worker
 from robot_runtime.policies.agents.habitat import Habitat2019Interface, HabitatInterface
@@ -29,6 +22,7 @@ from robot_runtime.policies.agents.opener import AgentOpener
 from robot_runtime.policies.openers import OPENERS
 from robot_runtime.tasks.task import Task, load_task
 
+APPROX: Any = pytest.approx
 IN_2022, IN_2023 = load_task("objectnav_hm3d2022"), load_task("objectnav_hm3d2023")
 
 
@@ -81,25 +75,25 @@ def test_the_worker_has_every_kind() -> None:
 @pytest.mark.parametrize(
     ("returned", "command"),
     [
-        (velocity(1.0, 1.0), VelocityCommand(0.3, 0.45, 0.0, 0.1)),
-        (velocity(-1.0, -1.0), VelocityCommand(0.0, -0.45, 0.0, 0.1)),
-        (velocity(0.0, 0.0), VelocityCommand(0.15, 0.0, 0.0, 0.1)),
-        (velocity(5, -5), VelocityCommand(0.3, -0.45, 0.0, 0.1)),
-        (velocity(np.array([1.0]), np.float32(0), camera_pitch_velocity=[1.0]), VelocityCommand(0.3, 0.0, 0.45, 0.1)),
-        (velocity([-1.0], [0.0], camera_pitch_angular_velocity=-1.0), VelocityCommand(0.0, 0.0, -0.45, 0.1)),
-        ({"action": "velocity_stop", "action_args": {"velocity_stop": -0.1}}, VelocityCommand(0.0, 0.0, 0.0, 0.1)),
+        (velocity(1.0, 1.0), timed.velocity(0.3, 0.45, 0.0, 0.1)),
+        (velocity(-1.0, -1.0), timed.velocity(0.0, -0.45, 0.0, 0.1)),
+        (velocity(0.0, 0.0), timed.velocity(0.15, 0.0, 0.0, 0.1)),
+        (velocity(5, -5), timed.velocity(0.3, -0.45, 0.0, 0.1)),
+        (velocity(np.array([1.0]), np.float32(0), camera_pitch_velocity=[1.0]), timed.velocity(0.3, 0.0, 0.45, 0.1)),
+        (velocity([-1.0], [0.0], camera_pitch_angular_velocity=-1.0), timed.velocity(0.0, 0.0, -0.45, 0.1)),
+        ({"action": "velocity_stop", "action_args": {"velocity_stop": -0.1}}, timed.velocity(0.0, 0.0, 0.0, 0.1)),
     ],
 )
-def test_velocities_are_scaled_onto_the_challenges_ranges(returned: Any, command: VelocityCommand) -> None:
+def test_velocities_are_scaled_onto_the_challenges_ranges(returned: Any, command: TimedAction) -> None:
     decision = meant(returned)
-    assert isinstance(decision, VelocityCommand)
-    for name in ("linear_m_s", "angular_rad_s", "tilt_rad_s", "duration_s"):
-        assert getattr(decision, name) == pytest.approx(getattr(command, name), abs=1e-12)
+    assert isinstance(decision, TimedAction)
+    for name in ("linear_m_s", "angular_rad_s", "tilt_rad", "after_s"):
+        assert getattr(decision.points[0], name) == pytest.approx(getattr(command.points[0], name), abs=1e-12)
 
 
 def test_waypoints_are_scaled_onto_the_challenges_ranges() -> None:
     decision = meant(waypoint(np.array([1.0, -0.5, 0.5]), np.array([0.25]), delta_camera_pitch_angle=np.array([-1.0])))
-    assert decision == WaypointCommand(0.5, -0.25, pytest.approx(math.pi / 2), -0.2, 2.5)
+    assert decision == timed.waypoint(0.5, -0.25, APPROX(math.pi / 2), -0.2, 2.5)
 
 
 @pytest.mark.parametrize("stop", [0.1, [1.0], np.array([0.001])])
@@ -120,10 +114,8 @@ def test_in_2022_a_slow_command_means_stop() -> None:
 
     slow = -1 + 2 * 0.024 / 0.25  # 0.024 m/s, where 0.025 is the threshold
     assert meant(returned(slow, 0.0), IN_2022) is Action.STOP
-    assert meant(returned(slow, 0.11), IN_2022) == VelocityCommand(
-        pytest.approx(0.024), pytest.approx(math.radians(1.1)), 0.0, 1.0
-    )
-    assert meant(returned(-1 + 2 * 0.026 / 0.25, 0.0), IN_2022) == VelocityCommand(pytest.approx(0.026), 0.0, 0.0, 1.0)
+    assert meant(returned(slow, 0.11), IN_2022) == timed.velocity(APPROX(0.024), APPROX(math.radians(1.1)), 0.0, 1.0)
+    assert meant(returned(-1 + 2 * 0.026 / 0.25, 0.0), IN_2022) == timed.velocity(APPROX(0.026), 0.0, 0.0, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -187,18 +179,18 @@ def test_any_answer_is_an_action_or_refused(returned: Any) -> None:
         decision = meant(returned)
     except RuntimeFault:
         return
-    assert isinstance(decision, Action | VelocityCommand | WaypointCommand)
+    assert isinstance(decision, Action | TimedAction)
 
 
 def test_commands_have_displacements() -> None:
-    assert VelocityCommand(0.2, 0.1, -0.1, 2.0).displacement == Displacement(0.4, 0.2, -0.2)
-    assert WaypointCommand(0.3, 0.4, 1.0, 0.1, 5.0).displacement == Displacement(0.3, 1.0, 0.1)
+    assert timed.velocity(0.2, 0.1, -0.1, 2.0).displacement == Displacement(0.4, 0.2, -0.2)
+    assert timed.waypoint(0.3, 0.4, 1.0, 0.1, 5.0).displacement == Displacement(0.3, 1.0, 0.1)
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_a_command_that_is_not_finite_is_refused(value: float) -> None:
     with raises_naming(UnknownAction, "angular_rad_s"):
-        check_command(VelocityCommand(0.1, value, 0.0, 0.1), IN_2023.control, "t")
+        check_timed(timed.velocity(0.1, value, 0.0, 0.1), IN_2023.control, "t")
 
 
 @pytest.mark.parametrize(
@@ -229,3 +221,53 @@ def test_continuous_actions_do_not_stand_among_the_discrete() -> None:
 
 def test_scaling_clips() -> None:
     assert [scaled(v, (-1.0, 1.0), (0.0, 10.0)) for v in (-3.0, -1.0, 0.0, 0.5, 2.0)] == [0.0, 0.0, 5.0, 7.5, 10.0]
+
+
+@pytest.mark.parametrize(
+    ("returned", "decisions"),
+    [
+        (
+            {"trajectory": np.array([[0.1, 0.0, 0.0], [0.2, 0.0, 0.5]]), "period_s": 0.25, "exposure_ns": 7},
+            [timed.trajectory([[0.1, 0.0, 0.0], [0.2, 0.0, 0.5]], 0.25, 7)],
+        ),
+        ({"linear_m_s": 0.2, "angular_rad_s": 0.1, "settle": False}, [timed.velocity(0.2, 0.1, settle=False)]),
+        ({"x_m": 0.5, "y_m": 0.1, "yaw_rad": 0.0}, [timed.waypoint(0.5, 0.1, 0.0)]),
+        ({"chunk": [1, "turn_left", 2], "carry_out": 2}, [Action.MOVE_FORWARD, Action.TURN_LEFT]),
+        ({"chunk": [0]}, [Action.STOP]),
+        (1, [Action.MOVE_FORWARD]),
+    ],
+)
+def test_agents_return_timed_actions_and_chunks(returned: Any, decisions: list[Any]) -> None:
+    assert HabitatInterface("a", {}).decisions(returned, IN_2023)[0] == tuple(decisions)
+
+
+@pytest.mark.parametrize(
+    "returned",
+    [
+        {"trajectory": [], "period_s": 0.1},
+        {"trajectory": [[1.0]], "period_s": 0.1},
+        {"trajectory": [[1.0, 2.0], [1.0, 2.0, 3.0]], "period_s": 0.1},
+        {"trajectory": "far", "period_s": 0.1},
+        {"trajectory": [[1.0, 0.0]]},
+        {"trajectory": [[1.0, 0.0]], "period_s": 0.1, "speed": 1},
+        {"linear_m_s": "fast", "angular_rad_s": 0.0},
+        {"points": []},
+        {"points": [{"after_s": 1.0}, {"after_s": 2.0, "pose": {"x_m": 0.0, "y_m": 0.0, "yaw_rad": 0.0}}]},
+        {"chunk": []},
+        {"chunk": 3},
+        {"chunk": [1], "carry_out": 2},
+        {"chunk": [[1, 2]]},
+        [[1, 2]],
+    ],
+)
+def test_malformed_timed_actions_are_refused_with_their_form(returned: Any) -> None:
+    with pytest.raises(RuntimeFault) as caught:
+        HabitatInterface("a", {}).decisions(returned, IN_2023)
+    assert caught.value.remedy
+
+
+def test_a_trajectory_without_headings_follows_the_circle_through_its_points() -> None:
+    angles = [0.1 * number for number in range(1, 9)]
+    made = timed.trajectory([[math.sin(angle), 1 - math.cos(angle)] for angle in angles], 0.25)
+    assert [point.pose.yaw_rad for point in made.points if point.pose] == pytest.approx(angles, abs=1e-9)
+    assert [point.after_s for point in made.points] == pytest.approx([0.25 * number for number in range(1, 9)])

@@ -18,7 +18,7 @@ import pytest
 from open_room import Witness, fake_robot, make_episode, make_object_episode, make_scene, make_task
 from raising import raises_naming
 
-from robot_runtime.actions.continuous import VelocityCommand, WaypointCommand
+from robot_runtime.actions import timed
 from robot_runtime.actions.discrete import Action
 from robot_runtime.common.clock import SystemClock, wait_for
 from robot_runtime.env import Env
@@ -612,7 +612,7 @@ def test_velocities_drive_are_logged_and_scored(file: str, tmp_path: Path) -> No
     with LogReader(recorder.path) as log:
         records = list(log.steps())
     assert {record.action for record in records[1:-1]} == {Action.VELOCITY_CONTROL}
-    assert records[1].command == VelocityCommand(0.3, 0.0, 0.0, 0.1)
+    assert records[1].command == timed.velocity(0.3, 0.0, 0.0, 0.1)
     assert records[1].result is not None
     assert records[1].result.measured.forward_m == pytest.approx(0.03, abs=0.002)
     assert (records[-1].action, records[-1].command) == (Action.STOP, None)
@@ -626,6 +626,6 @@ def test_waypoints_drive(file: str) -> None:
         assert env.get_metrics()["success"]
     assert [record.action for record in witness.steps[1:]] == [Action.WAYPOINT_CONTROL] * 2 + [Action.STOP]
     for record in witness.steps[1:3]:
-        assert record.command == WaypointCommand(0.5, 0.0, 0.0, 0.0, 10.0)
+        assert record.command == timed.waypoint(0.5, 0.0, 0.0, 0.0, 10.0)
         assert record.result is not None
         assert record.result.measured.forward_m == pytest.approx(0.5, abs=0.01)

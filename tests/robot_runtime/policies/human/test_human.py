@@ -11,8 +11,8 @@ from console_page import eventually
 from open_room import Witness, fake_robot, make_episode, make_scene, make_task
 from raising import raises_naming
 
-from robot_runtime.actions.continuous import Control, VelocityCommand, VelocityControl
 from robot_runtime.actions.discrete import Action
+from robot_runtime.actions.timed import Control, TimedAction, VelocityControl
 from robot_runtime.common.threads import background
 from robot_runtime.env import Env
 from robot_runtime.errors import EpisodeAborted, PolicyError
@@ -117,9 +117,10 @@ def test_continuous_driving_needs_a_task_with_velocities() -> None:
     agent.reset(task, 0)
     agent.inbox.hold(Choice(Action.VELOCITY_CONTROL, "gamepad", (-0.5, 0.5)))
     command = agent.act({})
-    assert isinstance(command, VelocityCommand)
-    assert (command.linear_m_s, command.angular_rad_s) == (0.0, 0.225)  # this task drives no way back
-    assert command.duration_s == human_module.PERIOD_S
+    assert isinstance(command, TimedAction)
+    (point,) = command.points
+    assert (point.linear_m_s, point.angular_rad_s) == (0.0, 0.225)  # this task drives no way back
+    assert point.after_s == human_module.PERIOD_S
     assert agent.info()["operator"]["mode"] == "continuous"
 
 

@@ -14,8 +14,8 @@ import pytest
 from open_room import Witness, fake_robot, make_episode, make_scene, make_task
 from websockets.sync.server import ServerConnection, serve
 
-from robot_runtime.actions.continuous import Decision
 from robot_runtime.actions.discrete import Action
+from robot_runtime.actions.timed import Decision
 from robot_runtime.env import Env
 from robot_runtime.policies.remote.client import RECONNECT_S, RemotePolicy
 from robot_runtime.policies.remote.protocol import pack

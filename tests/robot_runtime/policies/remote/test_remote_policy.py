@@ -19,8 +19,9 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 from websockets.sync.server import ServerConnection, serve
 
-from robot_runtime.actions.continuous import Decision, VelocityCommand
+from robot_runtime.actions import timed
 from robot_runtime.actions.discrete import Action
+from robot_runtime.actions.timed import Decision
 from robot_runtime.env import Env
 from robot_runtime.errors import ConfigError, PolicyError, RuntimeFault, UnknownAction
 from robot_runtime.policies import load_policy
@@ -479,7 +480,7 @@ def test_a_continuous_action_of_such_a_server_is_scaled_by_the_task() -> None:
     }
     with answering(answer) as url, remote(url) as client:
         client.reset(load_task("objectnav_hm3d2023"), 0)
-        assert client.act(observation()) == VelocityCommand(0.3, -0.45, 0.0, 0.1)
+        assert client.act(observation()) == timed.velocity(0.3, -0.45, 0.0, 0.1)
 
 
 @pytest.mark.parametrize(

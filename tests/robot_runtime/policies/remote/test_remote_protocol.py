@@ -8,11 +8,12 @@ import msgpack
 import numpy as np
 import pytest
 
-from robot_runtime.actions.continuous import Decision, VelocityCommand, WaypointCommand
+from robot_runtime.actions import timed
 from robot_runtime.actions.discrete import Action
+from robot_runtime.actions.timed import Decision
 from robot_runtime.policies.remote.protocol import (
-    decision_from_message,
     decision_to_message,
+    decisions_from_message,
     observation_from_message,
     observation_to_message,
     pack,
@@ -53,10 +54,16 @@ def test_text_observations_round_trip() -> None:
 
 
 @pytest.mark.parametrize(
-    "decision", [Action.TURN_LEFT, VelocityCommand(0.1, -0.2, 0.0, 0.1), WaypointCommand(0.1, 0.2, 0.3, 0.0, 5.0)]
+    "decision",
+    [
+        Action.TURN_LEFT,
+        timed.trajectory([[0.1, 0.0], [0.2, 0.01]], 0.25, 7),
+        timed.velocity(0.1, -0.2, 0.0, 0.1),
+        timed.waypoint(0.1, 0.2, 0.3, 0.0, 5.0),
+    ],
 )
 def test_decisions_round_trip(decision: Decision) -> None:
     task = load_task("objectnav_hm3d2023")
     message = unpack(pack(decision_to_message(decision, task)))
-    assert decision_from_message(message, task, "p") == decision
+    assert decisions_from_message(message, task, "p") == (decision,)
     assert message["actions"].ndim == 2

@@ -12,14 +12,8 @@ import synthetic
 from habitat_double import World, habitat_sim
 from raising import raises_naming
 
-from robot_runtime.actions.continuous import (
-    Control,
-    Decision,
-    VelocityCommand,
-    VelocityControl,
-    WaypointCommand,
-    WaypointControl,
-)
+from robot_runtime.actions import timed
+from robot_runtime.actions.timed import Control, Decision, VelocityControl, WaypointControl
 from robot_runtime.errors import SceneError
 from robot_runtime.policies import load_policy, load_source
 from robot_runtime.policy import Observation, Policy, PolicySource
@@ -127,7 +121,7 @@ def test_a_policy_that_fails_leaves_a_log_that_says_so(run: Run):
 def test_an_action_that_the_simulator_does_not_have_ends_it_likewise(run: Run):
     waypoints = WaypointControl((-1.0, 1.0), (-3.0, 3.0), (-1.0, 1.0), (0.0, 5.0), 0.1, 0.3, 1.0, 1.0, 1.0)
     task = synthetic.pointnav_task(sensors=SENSORS, control=Control((-1.0, 1.0), waypoint=waypoints))
-    closed, notes = run(Sequence(F, WaypointCommand(0.5, 0.0, 0.0, 0.0, 3.0)), synthetic.header(task))
+    closed, notes = run(Sequence(F, timed.waypoint(0.5, 0.0, 0.0, 0.0, 3.0)), synthetic.header(task))
     assert (closed.end_replayed, closed.steps_replayed) == (EndReason.FAULT, 1)
     assert any("waypoint_control" in note.message for note in notes)
 
@@ -135,11 +129,11 @@ def test_an_action_that_the_simulator_does_not_have_ends_it_likewise(run: Run):
 def test_velocities_are_steps_too(run: Run):
     control = Control((-1.0, 1.0), VelocityControl((0.0, 0.5), (-2.0, 2.0), (-1.0, 1.0), time_step_s=1.0))
     task = synthetic.pointnav_task(sensors=SENSORS, control=control, max_seconds=0.9)
-    closed, _ = run(Sequence(*[VelocityCommand(0.5, 0.0, 0.2, 0.5)] * 5), synthetic.header(task))
+    closed, _ = run(Sequence(*[timed.velocity(0.5, 0.0, 0.2, 0.5)] * 5), synthetic.header(task))
     assert (closed.end_replayed, closed.steps_replayed) == (EndReason.MAX_SECONDS, 2)
     with LogReader(Path(closed.log)) as log:
         last = list(log.steps(images=False))[-1]
-    assert last.command == VelocityCommand(0.5, 0.0, 0.2, 0.5)
+    assert last.command == timed.velocity(0.5, 0.0, 0.2, 0.5)
     assert last.head.tilt_rad == pytest.approx(0.2)
     assert math.isnan(last.base.battery_v)  # there is none
 

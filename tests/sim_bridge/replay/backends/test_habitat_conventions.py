@@ -24,7 +24,8 @@ from PIL import Image
 from raising import raises_naming
 from same_view import assert_same_view
 
-from robot_runtime.actions.continuous import Control, VelocityCommand, VelocityControl
+from robot_runtime.actions import timed
+from robot_runtime.actions.timed import Control, VelocityControl
 from robot_runtime.cli.main import run_command
 from robot_runtime.common.geometry import SE2, ros_to_habitat_position, yaw_to_habitat_quaternion
 from robot_runtime.datasets.files import load_episodes, save_episodes
@@ -340,7 +341,7 @@ def test_exceptions_of_the_library_name_it_its_version_and_the_call(
         simulator.begin(header, POSE, 0.0)
         world.fails[call] = AssertionError("bad")
         view(simulator)
-        simulator.act(VelocityCommand(0.1, 0.0, 0.0, 1.0) if call == "step_filter" else synthetic.FORWARD)
+        simulator.act(timed.velocity(0.1, 0.0, 0.0, 1.0) if call == "step_filter" else synthetic.FORWARD)
 
     with raises_naming(SimulatorFailed, "habitat-sim 0.2.2", named, "AssertionError: bad"):
         episode()

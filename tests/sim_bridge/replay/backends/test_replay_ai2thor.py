@@ -16,7 +16,7 @@ from raising import raises_naming
 from same_view import VIEWS, assert_same_view
 from thor_double import ai2thor
 
-from robot_runtime.actions.continuous import VelocityCommand
+from robot_runtime.actions import timed
 from robot_runtime.actions.discrete import Action, Magnitudes
 from robot_runtime.common.geometry import SE2, optical_axes, wrap_angle
 from robot_runtime.errors import ConfigError, DriverMissing, InvalidStart, RuntimeFault
@@ -149,7 +149,7 @@ def test_what_it_cannot_do_is_said(make: Make):
     with raises_naming(UnsupportedBySimulator, "30°", "15°"):
         simulator.act(U)
     with raises_naming(UnsupportedBySimulator, "velocity control"):
-        simulator.act(VelocityCommand(0.1, 0.0, 0.0, 1.0))
+        simulator.act(timed.velocity(0.1, 0.0, 0.0, 1.0))
     blind = make(executable="blind")
     with raises_naming(UnsupportedBySimulator, "images"):
         blind.render(Lens.of(HEADER.intrinsics), np.eye(4))

@@ -16,8 +16,9 @@ from habitat_double import World, habitat_sim
 from raising import raises_naming
 from same_view import VIEWS, assert_same_view
 
-from robot_runtime.actions.continuous import Control, VelocityCommand, VelocityControl, WaypointCommand
+from robot_runtime.actions import timed
 from robot_runtime.actions.discrete import Action
+from robot_runtime.actions.timed import Control, VelocityControl
 from robot_runtime.cli.main import run_command
 from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.errors import ConfigError, DriverMissing, InvalidStart, RuntimeFault, SceneError
@@ -145,13 +146,13 @@ def test_velocities_drive_arcs_as_far_as_they_go(make: Make):
     header = synthetic.header(synthetic.pointnav_task(control=control))
     simulator = make(header)
     simulator.begin(header, SE2(1.0, 1.9, 0.0), 0.0)
-    quarter = simulator.act(VelocityCommand(0.4, math.pi / 2, 1.0, 1.0))
+    quarter = simulator.act(timed.velocity(0.4, math.pi / 2, 1.0, 1.0))
     radius_m = 0.4 / (math.pi / 2)
     assert quarter.pose.distance_to(SE2(1.0 + radius_m, 1.9 + radius_m, 0)) < 1e-5
     assert quarter.pose.yaw_rad == pytest.approx(math.pi / 2)
     assert quarter.tilt_rad == pytest.approx(math.pi / 4)
     assert not quarter.contact
-    assert [simulator.act(VelocityCommand(0.5, 0.0, 0.0, 1.0)).contact for _ in range(4)][-1]
+    assert [simulator.act(timed.velocity(0.5, 0.0, 0.0, 1.0)).contact for _ in range(4)][-1]
 
 
 def test_it_takes_the_tasks_actions_robot_and_contact_rule(make: Make, world: World):
@@ -193,7 +194,7 @@ def test_what_it_cannot_do_is_said(make: Make):
         simulator.act(F)
     simulator.begin(synthetic.header(), SE2(1.0, 1.9, 0.0), 0.0)
     with raises_naming(UnsupportedBySimulator, "waypoint_control"):
-        simulator.act(WaypointCommand(1.0, 0.0, 0.0, 0.0, 5.0))
+        simulator.act(timed.waypoint(1.0, 0.0, 0.0, 0.0, 5.0))
     with raises_naming(UnsupportedBySimulator, "grab_release"):
         simulator.act(Action.GRAB_RELEASE)
     with raises_naming(UnsupportedBySimulator, "objects"):

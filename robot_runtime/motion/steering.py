@@ -14,8 +14,8 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from robot_runtime.actions.continuous import Command, Control, Range, VelocityCommand, WaypointCommand, WaypointControl
 from robot_runtime.actions.discrete import Displacement
+from robot_runtime.actions.timed import Control, Range, TimedAction, WaypointControl
 from robot_runtime.common.clock import Clock, Stopwatch, ns_to_seconds, seconds_to_ns
 from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.errors import DeviceFault
@@ -46,7 +46,7 @@ class Steering:
         self._head = head
         self._motion = motion
 
-    def execute(self, command: Command, control: Control) -> ActionResult:
+    def execute(self, command: TimedAction, control: Control) -> ActionResult:
         """Move as commanded and come to rest; the wheels are at zero when this is left, an exception included.
 
         ``timed_out`` is also how a waypoint ends that was not reached in the time that the policy gave it. Errors of
@@ -58,7 +58,7 @@ class Steering:
             motion.begin_action()
             start = follower.read()
             tilt = self._look(command, control.tilt_range_rad)
-            if isinstance(command, VelocityCommand):
+            if command.points[0].pose is None:
                 ended = self._velocity(command, start)
             else:
                 assert control.waypoint is not None
@@ -95,27 +95,29 @@ class Steering:
 
     # --- velocity and waypoint --------------------------------------------------------------------------------------
 
-    def _velocity(self, command: VelocityCommand, start: BaseState) -> Ended:
-        motion, asked = self._motion, command.displacement
+    def _velocity(self, command: TimedAction, start: BaseState) -> Ended:
+        motion, asked, point = self._motion, command.displacement, command.points[0]
         if not (asked.forward_m or asked.turn_rad):
-            self._clock.sleep(command.duration_s)
+            self._clock.sleep(point.after_s)
             return Ended(Outcome.REACHED)
         leg = motion.leg(asked.forward_m, asked.turn_rad)
         leg = replace(
             leg,
-            linear_m_s=min(abs(command.linear_m_s), leg.linear_m_s) or leg.linear_m_s,
-            angular_rad_s=min(abs(command.angular_rad_s), leg.angular_rad_s) or leg.angular_rad_s,
+            linear_m_s=min(abs(point.linear_m_s), leg.linear_m_s) or leg.linear_m_s,
+            angular_rad_s=min(abs(point.angular_rad_s), leg.angular_rad_s) or leg.angular_rad_s,
         )
         return self._follow(leg, start, motion.aim_rad(start), None)
 
-    def _waypoint(self, command: WaypointCommand, control: WaypointControl, start: BaseState) -> Ended:
-        duration_s = max(command.max_duration_s, control.min_duration_s)
+    def _waypoint(self, command: TimedAction, control: WaypointControl, start: BaseState) -> Ended:
+        (point,) = command.points
+        assert point.pose is not None
+        duration_s = max(point.after_s, control.min_duration_s)
         deadline_ns = self._clock.now_ns() + seconds_to_ns(duration_s)
         origin = SE2(start.odom.x_m, start.odom.y_m, self._motion.aim_rad(start))
-        goal = origin @ SE2(command.x_m, command.y_m, command.yaw_rad)
+        goal = origin @ point.pose
         state, aim_rad = start, origin.yaw_rad
         ended = Ended(Outcome.REACHED, state=start)
-        if math.hypot(command.x_m, command.y_m) > NEAR_M:
+        if math.hypot(point.pose.x_m, point.pose.y_m) > NEAR_M:
             bearing_rad = math.atan2(goal.y_m - state.odom.y_m, goal.x_m - state.odom.x_m)
             ended, state, aim_rad = self._leg(0.0, bearing_rad, control, state, aim_rad, deadline_ns)
             if ended.outcome is Outcome.REACHED:
@@ -165,7 +167,7 @@ class Steering:
 
     # --- looking ----------------------------------------------------------------------------------------------------
 
-    def _look(self, command: Command, range_rad: Range) -> tuple[HeadState, float, int, str] | None:
+    def _look(self, command: TimedAction, range_rad: Range) -> tuple[HeadState, float, int, str] | None:
         """Send the camera on its way; it moves while the robot drives. None if it stays where it is."""
         asked_rad = command.displacement.tilt_rad
         if not asked_rad:
