@@ -28,6 +28,7 @@ def _example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     sys.modules.pop("own_camera_of_tests", None)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_example")
 def test_the_camera_of_the_example_takes_part_in_an_episode_whose_log_opens_without_this_project(
     tmp_path: Path,

@@ -198,6 +198,7 @@ def test_episodes(name: str, cases: Path, tmp_path: Path, capsys: pytest.Capture
     assert re.search(EPISODES[name], said), said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SCENES)
 def test_scenes(name: str, cases: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = command_says(capsys, "scene", "info", cases / name)

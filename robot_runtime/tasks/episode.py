@@ -109,6 +109,10 @@ class EpisodeDetails:
         """Objects that the episode puts somewhere, some of which the scene may lack."""
         return ()
 
+    def at_height(self, height_m: float) -> Self:
+        """The same details with the agent's places at a height in map."""
+        return self
+
 
 @dataclass(frozen=True)
 class Episode:

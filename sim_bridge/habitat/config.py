@@ -24,8 +24,7 @@ from omegaconf import II, MISSING, OmegaConf
 from robot_runtime.actions.discrete import HABITAT, Magnitudes
 from robot_runtime.common.geometry import SE2, habitat_quaternion_to_yaw, habitat_to_ros_position
 from robot_runtime.errors import ConfigError
-from robot_runtime.task_kinds.vln.task import Instruction, Route
-from robot_runtime.tasks.episode import Episode, Goal
+from robot_runtime.tasks.episode import Episode, EpisodeDetails, Goal
 from robot_runtime.tasks.task import Task, TrainingCamera, load_task
 
 SIMULATOR = "RobotRuntime-v0"
@@ -130,11 +129,13 @@ def episode_of(episode: Any) -> Episode:
     )
 
 
-def _route(episode: Any) -> Route | None:
+def _route(episode: Any) -> EpisodeDetails | None:
     """The instruction and the path that it describes; None for episodes without."""
     asked = getattr(episode, "instruction", None)
     if asked is None:
         return None
+    from robot_runtime.task_kinds.vln.task import Instruction, Route
+
     tokens = tuple(token for token in asked.instruction_tokens or () if isinstance(token, int) and token)
     path = tuple(habitat_to_ros_position(*point) for point in episode.reference_path or ())
     return Route(Instruction(asked.instruction_text, tokens, trajectory_id=str(episode.trajectory_id)), path)

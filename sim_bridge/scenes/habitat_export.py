@@ -14,8 +14,7 @@ from typing import Any
 
 from robot_runtime.errors import EpisodeError
 from robot_runtime.scenes.scene import Scene
-from robot_runtime.task_kinds.vln.task import Route
-from robot_runtime.tasks.episode import Episode, EpisodeDetails
+from robot_runtime.tasks.episode import Episode
 from sim_bridge.scenes.glb import is_transparent, write_glb
 from sim_bridge.scenes.habitat_navmesh import Effective
 from sim_bridge.scenes.habitat_stage import CONFIG_SUFFIX, write_config
@@ -67,7 +66,7 @@ def at_height(episodes: Sequence[Episode], height_m: float, scene_id: str) -> li
             start_z_m=height_m,
             goals=tuple(goal if goal.object_id else replace(goal, z_m=height_m) for goal in episode.goals),
             info=_at_height(episode.info, height_m),
-            details=_lifted(episode.details, height_m),
+            details=episode.details and episode.details.at_height(height_m),
         )
         for episode in episodes
     ]
@@ -85,9 +84,3 @@ def _at_height(value: Any, height_m: float) -> Any:
     if "locations" in value:
         lifted["locations"] = [[x, height_m, z] for x, _, z in value["locations"]]
     return lifted
-
-
-def _lifted(details: EpisodeDetails | None, height_m: float) -> EpisodeDetails | None:
-    if not isinstance(details, Route):
-        return details
-    return replace(details, reference_path=tuple((x_m, y_m, height_m) for x_m, y_m, _ in details.reference_path))

@@ -25,6 +25,7 @@ def test_prints_rows_that_reach_their_targets(monkeypatch: pytest.MonkeyPatch) -
     assert rows["episodes_vs_fieldtrial_r.8"].reached
 
 
+@pytest.mark.slow
 def test_rows_of_simulation_planner_and_causes(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, count in (("REALITIES", 4), ("WIDTHS", 1), ("LONG_EPISODES", 20), ("COVERED_EPISODES", 20)):
         monkeypatch.setattr(campaign_simulation, name, count)

@@ -22,6 +22,7 @@ def test_fusion_reaches_its_targets_and_is_ahead_of_others() -> None:
     assert "filterpy" in rows["fused_rmse_cm"].note
 
 
+@pytest.mark.slow
 def test_rivals_are_given_the_same_and_do_well_where_nothing_is_late_or_wrong() -> None:
     drive = make_drive(15, 0)
     arrivals = measure(drive, Beacons(latency_s=0.0, outliers=0.0, dropouts_per_min=0.0), 0)

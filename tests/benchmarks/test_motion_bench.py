@@ -53,6 +53,7 @@ def test_the_rival_laws_reach_an_ideal_base_s_goal_within_their_own_tolerance(la
     assert max(done.turn_deg) < 5.2
 
 
+@pytest.mark.slow
 def test_the_motors_of_a_random_base_are_identified_within_a_minute_and_a_square_meter() -> None:
     base = random_base(1, 0)
     fit, failure, drive = identify(base)
@@ -106,6 +107,7 @@ def test_wheels_of_second_order_overshoot_start_at_their_breakaway_and_stop_dead
     assert speeds_m_s(0.0, 1.0)[-1] == 0.0
 
 
+@pytest.mark.slow
 def test_a_base_whose_short_motions_fall_short_of_the_model_reaches_its_goals() -> None:
     base = second_order_base(9, 0)  # a command of 40 ms moves its wheels by a tenth of what a lag of first order would
     fit, failure, _ = identify(base)

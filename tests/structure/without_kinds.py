@@ -19,8 +19,17 @@ import yaml
 
 from tests.structure.tree import ROOT
 
-OF_ALL_KINDS = Path("tests/robot_runtime/task_kinds/test_papers_table.py")
-"""Test of the table of papers, whose rows name tests of every kind."""
+OF_ALL_KINDS = tuple(
+    map(
+        Path,
+        (
+            "tests/robot_runtime/task_kinds/test_papers_table.py",
+            "tests/test_shared_input_cases.py",
+            "tests/test_remedies.py",
+        ),
+    )
+)
+"""Tests whose inputs belong to every kind: the table of papers, and wrong episode files of all formats."""
 
 REMOVED = ("eqa", "rearrangement", "vln", "areagoal")
 
@@ -45,7 +54,7 @@ def copy_without(folder: Path, kinds: Iterable[str] = REMOVED) -> list[Path]:
 
 def _belonging(files: list[Path], kinds: tuple[str, ...]) -> set[Path]:
     """The files of the kinds, and of the tests those that name one of them, directly or by a helper that is gone."""
-    gone = {file for file in files if _in_folder(file, kinds) or _is_preset(file, kinds) or file == OF_ALL_KINDS}
+    gone = {file for file in files if _in_folder(file, kinds) or _is_preset(file, kinds) or file in OF_ALL_KINDS}
     presets = [
         re.escape(file.stem) for file in gone if file.suffix == ".yaml" and file.parts[:2] == ("launch", "tasks")
     ]

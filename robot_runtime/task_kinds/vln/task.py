@@ -83,6 +83,10 @@ class Route(EpisodeDetails):
     def path_end(self) -> tuple[float, float, float] | None:
         return self.reference_path[-1] if self.reference_path else None
 
+    @override
+    def at_height(self, height_m: float) -> Self:
+        return replace(self, reference_path=tuple((x_m, y_m, height_m) for x_m, y_m, _ in self.reference_path))
+
 
 def instruction(episode: Episode) -> Instruction:
     """The instruction of the episode.

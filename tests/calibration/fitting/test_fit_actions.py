@@ -48,6 +48,7 @@ def selected(episodes: list[LoggedEpisode]) -> Selection:
     return select(episodes, walls_of(episodes))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("referee_std", [(0.0, 0.0, 0.0), (0.01, 0.01, 0.01)])
 def test_bias_and_whole_covariance_are_found_whatever_the_referees_scatter(

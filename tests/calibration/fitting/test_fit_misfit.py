@@ -93,6 +93,7 @@ def test_what_is_rare_everywhere_is_named_without_a_room() -> None:
     assert {misfit.action for misfit in found} == {action.name.lower() for action in MOVES}
 
 
+@pytest.mark.slow
 def test_a_robot_as_the_model_has_it_fits() -> None:
     for seed in range(10):
         for actions in (20, 40, 120):

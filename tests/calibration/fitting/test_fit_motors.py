@@ -48,6 +48,7 @@ def logged(actions: int, contact: Zone = Zone.NONE) -> LoggedEpisode:
     return replace(episode_of(steps), commands=commands, arrivals=[(None, {"wheels": poses})])
 
 
+@pytest.mark.slow
 def test_motors_are_found_in_logs_of_ordinary_actions() -> None:
     found = fit_logged_motors([logged(18)])
     assert found.fit is not None

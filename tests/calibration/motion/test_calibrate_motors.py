@@ -47,6 +47,7 @@ def run(connected: Robot, out: Path) -> Any:
     return calibrate(MotorProcedure(), connected, Guide(Console(file=io.StringIO()), None, attended=True), out, 30)
 
 
+@pytest.mark.slow
 def test_motors_are_found_without_an_operator_and_used_by_their_own_robot_only(tmp_path: Path) -> None:
     out = tmp_path / "motors.yaml"
     with robot(tmp_path, HIDDEN) as connected:
@@ -106,6 +107,7 @@ def test_a_touch_ends_the_drive(tmp_path: Path) -> None:
         run(connected, tmp_path / "motors.yaml")
 
 
+@pytest.mark.slow
 def test_a_base_beyond_the_limits_is_refused(tmp_path: Path) -> None:
     late = {"dead_time_s": 0.5, "lag_s": 0.1}
     with robot(tmp_path, late) as connected, raises_naming(CalibrationFailed, "dead time"):

@@ -85,6 +85,7 @@ class TestAzureKinectCamera(CameraConformance):
         return robot_with()
 
 
+@pytest.mark.slow
 def test_stamps_are_the_middles_of_exposures_whatever_the_devices_clock_does() -> None:
     robot = robot_with({"emulated": {"drift_ppm": -80, "jitter_s": 0.004, "latency_s": 0.05}, "latency_s": 0.05})
     with robot:

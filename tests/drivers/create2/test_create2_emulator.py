@@ -44,6 +44,7 @@ def client(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Any, KinematicBody
         robot.close()
 
 
+@pytest.mark.slow
 def test_a_foreign_client_drives_and_reads_all_sensors(client: tuple[Any, KinematicBody]) -> None:
     robot, body = client
     robot.start()

@@ -74,6 +74,7 @@ def test_messages_come_back(found: dict[int, int]) -> None:
     assert Decoder().feed(encode_stream(found)) == [found]
 
 
+@pytest.mark.slow
 @given(frames=st.lists(values().map(encode_stream), max_size=5), cuts=st.lists(st.integers(0, 40), max_size=20))
 @settings(max_examples=60)
 def test_a_stream_may_be_cut_anywhere(frames: list[bytes], cuts: list[int]) -> None:

@@ -108,6 +108,7 @@ def test_a_goal_beyond_the_limits_is_clipped_and_the_answer_says_so() -> None:
         assert rig.head.command(0.0, 1.5) == pytest.approx((0.0, math.radians(30)))
 
 
+@pytest.mark.slow
 def test_the_other_robots_servos_are_recognized(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bus, "REPLY_S", 0.4)  # emulated servos of a busy computer
     with servos_in_real_time(*emulated_servos(VARIANTS["interbotix"])) as path:

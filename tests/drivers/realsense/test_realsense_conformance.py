@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from clockwork_simulation import ClockworkSimulation
 from raising import raises_naming
 
@@ -43,6 +44,7 @@ class TestSlowRealSenseCamera(CameraConformance):
         )
 
 
+@pytest.mark.slow
 def test_a_training_camera_wider_than_the_sensor_is_refused_unless_allowed() -> None:
     training = load_task("pointnav_gps_compass").camera
     with raises_naming(ConfigError, "color mode 1280x720", "640x480", "79°"):

@@ -377,6 +377,7 @@ def test_bundled_scene_is_found_by_name() -> None:
     assert scene.file.assets
 
 
+@pytest.mark.slow
 def test_one_episode_of_a_file_is_run_by_its_number_or_id(
     capsys: pytest.CaptureFixture[str], empty_room: Path, tmp_path: Path
 ) -> None:

@@ -38,6 +38,7 @@ def run(folder: Path, program: str, *arguments: str, path: str = "") -> tuple[in
     return done.returncode, done.stderr
 
 
+@pytest.mark.slow
 def test_the_default_command_of_a_base_install_names_the_simulators_extra(tmp_path: Path) -> None:
     code, said = run(tmp_path, BASE + COMMAND, "run", "--count", "1", "--out", "logs")
     assert code == ConfigError.exit_code

@@ -78,6 +78,7 @@ def test_without_a_keyboard_keys_must_be_given(capsys: pytest.CaptureFixture[str
     assert "--keys" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_held_key_moves_no_farther_than_the_motion_that_it_began() -> None:
     terminal, far = pty.openpty()
     process = start(["jog", "--robot", "fake", "--step-m", "0.05"], far)

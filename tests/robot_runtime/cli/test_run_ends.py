@@ -191,6 +191,7 @@ def test_a_file_in_place_of_a_folder_and_a_deleted_folder_are_named(
     assert "the working directory was deleted" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_policy_that_changes_directory_moves_no_log(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, agents: Path
 ) -> None:

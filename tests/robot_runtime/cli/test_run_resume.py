@@ -34,6 +34,7 @@ class Kills:
 """
 
 
+@pytest.mark.slow
 def test_a_run_that_was_killed_goes_on_with_the_episodes_that_are_missing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -70,6 +71,7 @@ def test_a_run_that_was_killed_goes_on_with_the_episodes_that_are_missing(
     assert [path.name for path in out.glob("*.aborted-*")] == [aborted.name]
 
 
+@pytest.mark.slow
 def test_a_log_that_is_torn_or_gone_does_not_count_and_one_of_another_run_is_refused(tmp_path: Path) -> None:
     def opened() -> RunLedger:
         return RunLedger(tmp_path, {"seed": 0}, ["a", "b"], lambda _: None)

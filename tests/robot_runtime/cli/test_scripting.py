@@ -105,6 +105,7 @@ def test_the_short_option_shows_the_same_help(capsys: pytest.CaptureFixture[str]
     assert "-h, --help" in whole
 
 
+@pytest.mark.slow
 def test_a_misspelt_command_suggests_none_that_moves_the_robot(capsys: pytest.CaptureFixture[str]) -> None:
     everything = dict(commands(build_app()))
     moving = {path for path, command in everything.items() if moves(command)}

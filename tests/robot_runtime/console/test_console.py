@@ -164,6 +164,7 @@ def test_a_phone_joins_by_a_code_of_the_address_that_only_the_token_shows(opened
     assert cv2.QRCodeDetector().detectAndDecode(framed)[0] == console.url
 
 
+@pytest.mark.slow
 def test_idle_connections_and_half_requests_do_not_hold_up_a_stop_over_http(opened: tuple[Console, Env]) -> None:
     console, _ = opened
     host, port = origin(console).removeprefix("http://").rsplit(":", 1)
@@ -191,6 +192,7 @@ def test_pictures_need_the_token_and_the_robot_needs_no_page(opened: tuple[Conso
     assert env.end.steps > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
 def test_the_end_of_the_pages_process_ends_neither_alerts_nor_run_and_the_end_is_soon(
     how: signal.Signals, monkeypatch: pytest.MonkeyPatch
@@ -268,6 +270,7 @@ def test_a_placement_by_hand_is_shown_driven_and_can_be_ended(opened: tuple[Cons
             guide.show(1, None, "no pose")
 
 
+@pytest.mark.slow
 def test_a_person_who_is_to_see_the_camera_alone_sees_neither_depth_nor_map() -> None:
     task, person = make_task(), Human(view="camera")
     with (
@@ -287,6 +290,7 @@ def test_a_person_who_is_to_see_the_camera_alone_sees_neither_depth_nor_map() ->
     assert not seen & {"d", "m", "path", "extent"}
 
 
+@pytest.mark.slow
 def test_a_campaigns_status_is_shown_without_what_would_unblind_it() -> None:
     status = {"title": "lab", "done": 1, "total": 4, "eta_s": 60.0, "answer": "not yet", "rows": [], "asks": []}
     settings = ConsoleSettings(port=0, token=TOKEN)
@@ -299,6 +303,7 @@ def test_a_campaigns_status_is_shown_without_what_would_unblind_it() -> None:
     assert shown == status | {"kind": "campaign"}
 
 
+@pytest.mark.slow
 def test_a_console_with_a_certificate_is_encrypted(tmp_path: Path) -> None:
     authority = trustme.CA()
     issued = authority.issue_cert("127.0.0.1")

@@ -114,6 +114,7 @@ def test_a_base_that_does_not_report_the_stop_is_not_said_to_be_held(
         assert (answer["done"], "held" in answer["text"]) == (False, True)
 
 
+@pytest.mark.slow
 def test_silent_handshakes_and_connections_lock_no_operator_out(make: Make) -> None:
     rig = make()
     address = ("127.0.0.1", rig.port)

@@ -44,6 +44,7 @@ def test_other_messages_are_refused(data: str | bytes) -> None:
         parse_message(data)
 
 
+@pytest.mark.slow
 @settings(max_examples=50)
 @given(OBJECTS, st.sampled_from(get_args(Kind)))
 def test_no_object_is_another_error(value: dict[str, object], kind: str) -> None:

@@ -399,16 +399,6 @@ def test_a_folder_is_read_file_by_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "listed", [{"house": [{"question": "?", "answer": "red"}]}, [{"question": "?", "answer": "red"}]]
-)
-def test_questions_without_episodes_are_named_with_the_command_that_makes_them(tmp_path: Path, listed: Any) -> None:
-    for document in ({"questions": listed, "splits": {}}, listed):
-        path = write(tmp_path / "eqa_v1.json", document)
-        with raises_naming(EpisodeError, path, "EmbodiedQA v1", "episodes questions", "--episodes-out"):
-            load_episodes(path)
-
-
-@pytest.mark.parametrize(
     "document",
     [
         {"episodes": [{**pointnav_record(), "object_category": "chair", "goal_image_id": 1}], "goals": {}},

@@ -284,6 +284,7 @@ def test_spoilt_yaml_loads_or_complains(tmp_path_factory: pytest.TempPathFactory
     loads_or_complains(path, bytes(content[: data.draw(st.integers(0, len(content)))]))
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(document=spoilt(yaml.safe_load(SITE_YAML)))
 def test_a_spoilt_yaml_document_loads_or_complains(tmp_path_factory: pytest.TempPathFactory, document: Any) -> None:

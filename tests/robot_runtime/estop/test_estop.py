@@ -81,6 +81,7 @@ def ends_of(folder: Path) -> list[EpisodeEnd]:
     return ends
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("agent", ["IsStoppedDriving", "IsStoppedLooking"])
 def test_the_command_ends_an_episode_whatever_the_policy_does(
     tmp_path: Path, agents: Path, agent: str, capsys: pytest.CaptureFixture[str]

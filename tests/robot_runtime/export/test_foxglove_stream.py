@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import pytest
 import synthetic
 from mcap.reader import make_reader
 from recorded_drive import recorded_drive
@@ -104,6 +105,7 @@ def test_a_log_is_played_byte_for_byte_at_its_own_pace(tmp_path: Path) -> None:
             assert list(dict.fromkeys(viewer.topics(topic))) == list(dict.fromkeys(logged(log, topic)))
 
 
+@pytest.mark.slow
 def test_a_viewer_pauses_and_goes_back(tmp_path: Path) -> None:
     log = recorded_drive(tmp_path)
     with viewed(log) as (_, viewer, clock):

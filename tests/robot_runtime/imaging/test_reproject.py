@@ -37,6 +37,7 @@ def black(rig: RgbdCalibration) -> np.ndarray:
     return np.zeros((rig.color.height, rig.color.width, 3), np.uint8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("turn_deg", [(0.0, 0.0, 0.0), (1.5, -3.0, 2.0)], ids=["straight", "turned"])
 def test_a_kinects_pair_is_the_training_cameras_to_a_fraction_of_a_millimeter(turn_deg: tuple[float, ...]) -> None:
     rig = time_of_flight_rig()

@@ -236,6 +236,7 @@ def test_uncertainty_alone_makes_it_lost() -> None:
     assert " 0.0" in story.events[0].detail
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("beacons", [CLEAN, POSES], ids=["positions", "poses"])
 def test_a_moved_anchor_is_believed_after_being_lost(beacons: Beacons) -> None:
     """The referee learns that from there on positions are others."""

@@ -76,6 +76,7 @@ def assert_intervals_hold(fit: MotorFit, options: MotorOptions) -> None:
         assert low - 1e-9 <= value <= high + 1e-9, name
 
 
+@pytest.mark.slow
 def test_hidden_motors_are_found_from_a_wrong_model() -> None:
     fit = fit_motors(drive(HIDDEN), KOBUKI_MOTORS)
     assert_found(fit.model, HIDDEN.true)
@@ -91,6 +92,7 @@ def test_a_record_is_simulated_alike_with_and_without_numba(accel_m_s2: float | 
         np.testing.assert_allclose(plain, compiled, rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_firmware_limit_of_acceleration_is_found() -> None:
     options = replace(HIDDEN, accel_m_s2=0.8)
     fit = fit_motors(drive(options), KOBUKI_MOTORS)
@@ -98,6 +100,7 @@ def test_a_firmware_limit_of_acceleration_is_found() -> None:
     assert fit.model.lag_s == pytest.approx(0.15, abs=0.01)
 
 
+@pytest.mark.slow
 def test_a_limited_base_may_reckon_in_other_steps_than_its_commands() -> None:
     options = replace(HIDDEN, accel_m_s2=0.8, threshold_m_s=(0.0, 0.0))
     fit = fit_motors(drive(options, steps=4), KOBUKI_MOTORS)
@@ -207,6 +210,7 @@ def test_a_drive_whose_odometry_is_not_finite_commands_nothing(monkeypatch: pyte
     assert set(commands) == {Velocity()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["held", "changed"])
 def test_a_model_is_accepted_only_if_it_predicts_moves_that_it_was_not_fitted_to(
     monkeypatch: pytest.MonkeyPatch, family: str

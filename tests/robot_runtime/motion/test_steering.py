@@ -91,6 +91,7 @@ def test_no_motion_takes_its_time_all_the_same() -> None:
         assert odom(robot) == SE2()
 
 
+@pytest.mark.slow
 @given(x_m=st.floats(-0.5, 0.5), y_m=st.floats(-0.5, 0.5), yaw_rad=st.floats(-3.1, 3.1))
 @settings(max_examples=40)
 def test_a_waypoint_is_reached_with_its_heading(x_m: float, y_m: float, yaw_rad: float) -> None:

@@ -127,6 +127,7 @@ def test_a_person_is_told_where_and_how_far_and_when_to_let_go() -> None:
     assert robot.head.state(1.0).tilt_rad == pytest.approx(0.2, abs=0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("path", "said"),
     [

@@ -151,6 +151,7 @@ def test_a_servers_token_stays_out_of_logs():
     assert source.public().arguments == {"reconnect_s": "0.01"}
 
 
+@pytest.mark.slow
 def test_run_logs_the_policy_and_the_users_name_for_it(tmp_path: Path):
     arguments = ["--robot", "fake", "--agent", "random", "--agent-arg", "stop_distance_m=30", "--count", "1"]
     assert run_command(["run", *arguments, "--name", "careful", "--out", str(tmp_path)]) == 0

@@ -204,6 +204,7 @@ def test_a_sensor_that_fills_too_little_is_noted_and_its_lenses_are_named() -> N
     assert found["lenses calibrated by"].found == "factory"
 
 
+@pytest.mark.slow
 def test_a_camera_of_color_alone_is_refused_to_who_needs_depth() -> None:
     with with_source(has_depth=False) as robot:
         robot.clock.sleep(0.2)

@@ -250,6 +250,7 @@ class TestErrors:
         with raises_naming(RecordingError, "logs"):
             Recorder(tmp_path / "logs").on_episode_start(synthetic.header())
 
+    @pytest.mark.slow
     def test_a_disk_that_takes_nothing_is_given_up_after_the_timeout(self, tmp_path: Path) -> None:
         release = threading.Event()
 

@@ -262,6 +262,7 @@ def test_a_clock_that_goes_back_is_told_and_harms_nothing(drive: Callable[..., T
     assert told.told_of == {"clock_went_back"}
 
 
+@pytest.mark.slow
 def test_a_moved_anchor_is_told_before_any_pose_goes_by_it(drive: Callable[..., Told]) -> None:
     told = drive({"kind": "moved_anchor", "dx_m": 0.5})
     kinds = told.kinds

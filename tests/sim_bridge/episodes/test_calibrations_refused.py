@@ -26,6 +26,7 @@ def write(path: Path, kind: str, robot: str, created: str | None, content: dict[
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("option", "kind", "content"),
     [("imaging.mount", EXTRINSICS, MOUNT), ("imaging.latency", LATENCY, {"latency_s": 0.03})],

@@ -86,6 +86,7 @@ def test_the_view_is_the_ideal_cameras(sim: Callable[..., Robot]) -> None:
         assert np.median(np.abs(frame.rgb.astype(int) - rgb)) <= 3
 
 
+@pytest.mark.slow
 def test_a_cable_that_is_pulled_ends_the_episode_with_its_log_whole(room_folder: Path, tmp_path: Path) -> None:
     emulated = {"faults": [{"kind": "unplugged", "from_s": 6.0}]}
     code, log = episode(room_folder, tmp_path / "logs", preset(tmp_path / "camera.yaml", emulated=emulated))

@@ -52,6 +52,7 @@ def _same(images: Images, others: Images) -> bool:
     return np.array_equal(images[0], others[0]) and np.array_equal(images[1], others[1])
 
 
+@pytest.mark.slow
 def test_each_of_two_draws_its_scene_at_its_size(arena: SceneModel, apartment: SceneModel) -> None:
     wide, narrow = SceneRenderer(arena, WIDE), SceneRenderer(apartment, NARROW)
     drawn = [(_look(wide), _look(narrow)) for _ in range(2)]

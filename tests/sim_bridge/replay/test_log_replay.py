@@ -187,6 +187,7 @@ def test_another_robots_log_is_replayed(room: Scene, tmp_path: Path) -> None:
     assert all(step.image is not None and not step.image.rgb_identical for step in action.steps)
 
 
+@pytest.mark.slow
 def test_the_recorded_robot_is_made_again(room: Scene, tmp_path: Path) -> None:
     """With its errors, which are those of its first episode."""
     noisy = {"actuation": {"linear_noise_m": 0.01, "angular_noise_rad": 0.02}, "body": {"radius_m": 0.2}}

@@ -17,6 +17,7 @@ DEEPEST_M = 0.004
 EAST, NORTH = (1.0, 0.0), (0.0, 1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(SCENES))
 def test_from_random_corners_every_move_off_all_walls_succeeds(name: str) -> None:
     corners = try_corners(load_scene(name), 12, seed=3)
@@ -46,6 +47,7 @@ def test_a_body_slides_around_the_corner_of_a_box_without_sinking_in(room: Scene
     assert world.pose.y_m > corner_y_m, "it has passed the corner"
 
 
+@pytest.mark.slow
 def test_shortened_moves_are_collisions_and_full_ones_are_not() -> None:
     shortened, missed, false = missed_collisions(load_scene("arena"), 16, seed=1)
     assert shortened >= 4

@@ -97,6 +97,7 @@ def test_the_same_seed_gives_the_same_questions():
     assert questions != generate_questions(corpus(), rules, 5)
 
 
+@pytest.mark.slow
 def test_episodes_start_in_the_apartment_before_their_target():
     scene = apartment()
     result = generate_questions([scene], replace(FEW_SCENES, templates=("preposition",)))
@@ -139,6 +140,7 @@ def test_the_command_writes_episodes_that_load(tmp_path: Path, command: typer.Ty
     assert f"{len(loaded)} episodes" in result.output
 
 
+@pytest.mark.slow
 def test_the_command_says_why_there_are_no_questions(tmp_path: Path, command: typer.Typer):
     arguments = ["questions", "apartment", "--out", str(tmp_path / "q.json")]
     with raises_naming(ConfigError, "4 scenes", "1"):

@@ -249,6 +249,7 @@ def _crashes(connection: Any) -> None:
     os.kill(os.getpid(), signal.SIGSEGV)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", [_never, _crashes])
 def test_native_code_that_does_not_end_leaves_boxes_and_nothing_running(
     monkeypatch: pytest.MonkeyPatch, target: Any

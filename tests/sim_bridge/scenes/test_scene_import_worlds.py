@@ -98,6 +98,7 @@ def test_a_floor_with_holes_is_not_decomposed(tmp_path: Path, monkeypatch: pytes
     assert load_scene(tmp_path / "scene").file.assets[0].collision == ()
 
 
+@pytest.mark.slow
 def test_a_contact_mesh_of_many_triangles_gets_boxes_and_a_note(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -116,6 +116,7 @@ class TestPrediction:
         with raises_naming(InvalidStart, "1.5"):
             World(scene_model(room, SimOptions())).place_near(SE2(1.5, 1.2, 0.0))
 
+    @pytest.mark.slow
     def test_random_errors_of_wheels_are_measured(self, room: Scene) -> None:
         exact = drift_covariances(room, SimOptions(), [(Action.MOVE_FORWARD, FORWARD)])
         assert (exact[Action.MOVE_FORWARD] == 0).all()

@@ -331,6 +331,7 @@ CASES = Path(__file__).resolve().parents[5] / "shared" / "cases"
 MOCAP = LocalizerOptions("pose", topic="/vrpn_client_node/locobot/pose", map_frame="world", rate_hz=50.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("case", "localizer", "error", "says"),
     [

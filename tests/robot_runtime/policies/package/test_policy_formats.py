@@ -282,6 +282,7 @@ def test_an_onnx_export_repeats_eager_torch(tmp_path: Path):
     assert load_package(tmp_path / "small.zip").agreement.logit_difference < 1e-4
 
 
+@pytest.mark.slow
 def test_nothing_of_a_network_is_reported_to_the_makers_of_its_runtime(tmp_path: Path) -> None:
     """ONNX Runtime 1.29 and later keep what they will send in a database; not on CI, so that its variable is unset."""
     environ = {name: value for name, value in os.environ.items() if name not in ("CI", "ORT_DISABLE_TELEMETRY")}

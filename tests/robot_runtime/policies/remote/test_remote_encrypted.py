@@ -141,6 +141,7 @@ def test_a_certificate_needs_its_key(files: Files, capsys: pytest.CaptureFixture
     assert "belong together" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_commands_beyond_the_loopback(
     files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

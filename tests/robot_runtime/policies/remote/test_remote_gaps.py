@@ -153,6 +153,7 @@ class Interrupted(RemotePolicy):
         return super().act(observation)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gap", GAPS)
 def test_an_episode_goes_on_after_a_gap_in_its_policys_link(gap: Gap, in_real_time: None) -> None:
     witness = Witness()
@@ -167,6 +168,7 @@ def test_an_episode_goes_on_after_a_gap_in_its_policys_link(gap: Gap, in_real_ti
     assert policy.acts == 4, "no decision was made twice"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gap", GAPS)
 def test_a_start_waits_for_the_link(gap: Gap, in_real_time: None) -> None:
     with linked_policy() as (_, link):
@@ -179,6 +181,7 @@ def test_a_start_waits_for_the_link(gap: Gap, in_real_time: None) -> None:
             client.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gap", GAPS)
 def test_a_new_episode_of_openpis_server_waits_for_the_link(gap: Gap, in_real_time: None) -> None:
     def handle(connection: ServerConnection) -> None:

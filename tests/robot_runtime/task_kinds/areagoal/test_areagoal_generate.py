@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import pytest
 from raising import raises_naming
 from small_flat import flat
 
@@ -16,6 +17,7 @@ from robot_runtime.tasks.episode_check import check_episode
 from robot_runtime.tasks.task import load_task
 
 
+@pytest.mark.slow
 def test_generated_episodes_start_outside_of_their_kind_of_room() -> None:
     task, scene = load_task("areagoal_room"), flat()
     made = generate(scene, task, 12, seed=4)

@@ -152,6 +152,7 @@ def test_what_fits_into_the_scene_is_not_brought_along() -> None:
         assert all(item.template is None for item in Layout.of(episode).objects)
 
 
+@pytest.mark.slow
 def test_the_oracle_carries_what_was_brought_along() -> None:
     task = load_task("house_cleanup_paper")
     (episode,) = generate_episodes(EMPTY, task, 1, 3)

@@ -219,6 +219,7 @@ def test_bad_options_are_named(
         make(**formatted)
 
 
+@pytest.mark.slow
 def test_a_scene_folder_becomes_the_file_that_it_opens(make: Make, world: World):
     apartment = load_scene(find_scene("apartment"))
     header = synthetic.header(episode=synthetic.pointnav_episode(start_z_m=3.0))
