@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import chi2
+from scipy.stats import chi2, norm, t
 
 from calibration.fitting.log_samples import LoggedAction, LoggedEpisode
 from calibration.fitting.map_distance import Walls
@@ -31,7 +31,8 @@ Array = NDArray[np.float64]
 MIN_ACTIONS = 20
 """Least number of actions of a kind; it determines their standard deviation to 16 %."""
 
-MIN_EPISODES = 2
+MIN_EPISODES = 5
+"""Least number of episodes with a kind of action: an interval over fewer covers nothing."""
 
 OUTLIER = float(chi2.ppf(0.9999, 3))
 """Squared Mahalanobis distance beyond which an action is an outlier."""
@@ -223,8 +224,12 @@ def inliers(errors: Array) -> NDArray[np.bool_]:
     return np.asarray(good)
 
 
-def fit_actions(selection: Selection) -> dict[str, ActionFit]:
+def fit_actions(selection: Selection, slip: bool = False) -> dict[str, ActionFit]:
     """Fit the error of each action, by its name.
+
+    Args:
+        selection: actions to fit.
+        slip: whether only the motion that odometry did not measure is fitted.
 
     Raises:
         CalibrationFailed: too few actions of a kind, or all of the same episode.
@@ -240,27 +245,31 @@ def fit_actions(selection: Selection) -> dict[str, ActionFit]:
                 f"{MIN_EPISODES} are needed" + (f" (left out: {reasons})" if reasons else ""),
                 "add logs of an agent that drives through free space and turns both ways",
             )
-        errors = np.array([sample.trial.error for sample in samples])
-        noise = np.mean([sample.trial.noise for sample in samples], axis=0)
-        x, y, yaw = (
-            bootstrap_mean(errors[:, axis].tolist(), resamples=RESAMPLES, clusters=episodes) for axis in range(3)
-        )
+        trials = [sample.slip if slip else sample.trial for sample in samples]
+        errors = np.array([trial.error for trial in trials])
+        noise = np.mean([trial.noise for trial in trials], axis=0)
+        x, y, yaw = (_mean(errors[:, axis].tolist(), episodes) for axis in range(3))
         deviations = np.sqrt(np.maximum(np.diag(noise), 0)).tolist()
-        fits[name] = ActionFit(error_of([s.trial for s in samples]), (x, y, yaw), tuple(deviations))
+        fits[name] = ActionFit(error_of(trials), (x, y, yaw), tuple(deviations))
     return fits
+
+
+def _mean(values: Sequence[float], episodes: Sequence[int]) -> Interval:
+    """Return the mean with its interval over episodes."""
+    return of_few(bootstrap_mean(values, resamples=RESAMPLES, clusters=episodes), len(set(episodes)))
+
+
+def of_few(found: Interval, count: int) -> Interval:
+    """Return a bootstrap interval over ``count`` episodes, widened as Student's distribution is for few."""
+    wider = float(t.ppf(0.975, count - 1) / norm.ppf(0.975)) * math.sqrt(count / (count - 1)) if count > 1 else 1.0
+    mean = found.mean
+    return Interval(mean, mean - wider * (mean - found.low), mean + wider * (found.high - mean))
 
 
 def model_of(selection: Selection, fits: Mapping[str, ActionFit]) -> ActuationModel:
     """Return the fits as a model."""
     size = selection.size
     return ActuationModel(size.forward_m, size.turn_deg, {name: fit.error for name, fit in fits.items()})
-
-
-def slip_model(selection: Selection) -> ActuationModel:
-    """Return the model of the motion that odometry does not measure."""
-    slips = by_action([sample.slip for sample in selection.samples])
-    errors = {action.name.lower(): error_of(slips[action]) for action in MOVES}
-    return ActuationModel(selection.size.forward_m, selection.size.turn_deg, errors)
 
 
 def fit_model(selection: Selection, samples: Sequence[Sample]) -> ActuationModel | None:

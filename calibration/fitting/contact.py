@@ -113,7 +113,7 @@ class ContactFit:
         travel_m: travel from the bumper's first report to rest, by odometry, with its interval; None without such
             contacts.
         radius_m: distance from the robot's center to the map's wall at contact, median and interval; None with too few
-            contacts.
+            contacts. The interval includes a diagonal of the map's cells: an obstacle may fill a corner of one only.
     """
 
     behaviour: Literal["stop", "slide"] | None
@@ -269,7 +269,10 @@ def _radius(touching: Sequence[tuple[int, LoggedAction, Walls]], size: Size, mod
             distance_m = float(walls.distance_m(np.array([end.x_m]), np.array([end.y_m]))[0])
             if distance_m < MAX_RADII * walls.radius_m:
                 distances_m.append(distance_m)
-    return median(distances_m) if len(distances_m) >= MIN_MEASURED else None
+    if len(distances_m) < MIN_MEASURED:
+        return None
+    found, diagonal_m = median(distances_m), math.sqrt(2) * max(walls.cell_m for _, _, walls in touching)
+    return Interval(found.mean, found.low - diagonal_m, found.high + diagonal_m)
 
 
 def median(values: Sequence[float]) -> Interval:

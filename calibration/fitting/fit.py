@@ -17,7 +17,7 @@ from calibration.fitting.log_samples import LoggedEpisode, read_episode
 from calibration.fitting.map_distance import Walls
 from calibration.fitting.misfit import Misfit, misfits
 from calibration.fitting.motors import MotorsOfLogs, fit_logged_motors
-from calibration.fitting.replay_results import ReplayedCamera
+from calibration.fitting.replay_results import ReplayedCamera, held_out_gain
 from calibration.fitting.validation import Validation, validate
 from robot_runtime.errors import CalibrationFailed, ConfigError, RecordingError
 from robot_runtime.recording.json_records import plain
@@ -41,12 +41,14 @@ class RobotFit:
         episodes: used logs.
         selection: fitted actions.
         actions: errors by the action's name.
+        slips: the same of the motion that odometry did not measure.
         model: actions and contact for a simulator.
         correlation: correlation of the errors of consecutive actions (x, y, yaw).
         correlated: number of pairs of consecutive actions.
         contact: behavior at walls.
         camera: errors of the camera's pose from the floor in the logged depth.
-        replayed: errors of the camera's pose from pose replays; None without any.
+        replayed: errors of the camera's pose from pose replays; None without any that make held-out logs likelier.
+        replays: what the replays are worth in held-out logs; empty without any.
         depth: temporal noise and bias.
         latency: latencies of poses, images and looks.
         motors: model of the motors of the base.
@@ -62,12 +64,14 @@ class RobotFit:
     episodes: tuple[LoggedEpisode, ...]
     selection: Selection
     actions: Mapping[str, ActionFit]
+    slips: Mapping[str, ActionFit]
     model: ActuationModel
     correlation: Triple
     correlated: int
     contact: ContactFit
     camera: CameraFit
     replayed: ReplayedCamera | None
+    replays: str
     depth: DepthFit
     latency: LatencyFit
     motors: MotorsOfLogs
@@ -183,18 +187,26 @@ def fit_robot(
     camera = fit_camera(episodes, walls, max_frames)
     tell("frames of the same view")
     depth = fit_depth(episodes)
+    worth = ""
+    if replayed is not None:
+        gain = held_out_gain(camera, replayed, [episode.path.name for episode in episodes])
+        worth = "no log is left to test them on" if gain is None else f"log likelihood of held-out logs {gain:+.1f}"
+        if gain is None or gain <= 0:
+            replayed, worth = None, f"{worth}: not used"
     return RobotFit(
         robot=robot,
         header=episodes[0].header,
         episodes=tuple(episodes),
         selection=selection,
         actions=actions,
+        slips=fit_actions(selection, slip=True),
         model=replace(model, contact=contact.model),
         correlation=correlation,
         correlated=correlated,
         contact=contact,
         camera=camera,
         replayed=replayed,
+        replays=worth,
         depth=depth if replayed is None else replace(depth, bias=replayed.bias),
         latency=latency,
         motors=motors,

@@ -29,7 +29,7 @@ class Walls:
     """
 
     def __init__(self, occupancy: OccupancyMap, radius_m: float) -> None:
-        self.radius_m = radius_m
+        self.radius_m, self.cell_m = radius_m, occupancy.resolution_m
         self._map = occupancy
         occupied = np.pad(occupancy.cells == Cell.OCCUPIED, 1, constant_values=False)
         # An empty map has large distances.

@@ -33,11 +33,16 @@ class MotorsOfLogs:
 
 def fit_logged_motors(episodes: Sequence[LoggedEpisode]) -> MotorsOfLogs:
     """Fit the motors to actions that began and ended at rest without contact."""
-    records = [record for episode in episodes for record in _records(episode)]
+    records = chosen_records(episodes)
     if len(records) < MIN_ACTIONS:
         return MotorsOfLogs(None, len(records), f"{len(records)} actions with commands and odometry")
-    chosen = evenly(len(records), MAX_ACTIONS)
-    return MotorsOfLogs(fit_motors([records[index] for index in chosen], MotorModel()), len(chosen))
+    return MotorsOfLogs(fit_motors(records, MotorModel()), len(records))
+
+
+def chosen_records(episodes: Sequence[LoggedEpisode]) -> list[WheelRecord]:
+    """Return the records of at most ``MAX_ACTIONS`` actions, evenly spaced over all episodes."""
+    records = [record for episode in episodes for record in _records(episode)]
+    return [records[index] for index in evenly(len(records), MAX_ACTIONS)]
 
 
 def _records(episode: LoggedEpisode) -> Iterator[WheelRecord]:

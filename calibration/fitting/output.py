@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from calibration.fitting import table
+from calibration.fitting.actions import ActionFit
 from calibration.fitting.fit import RobotFit
 from calibration.fitting.plots import write_plots
 from calibration.fitting.simulator_options import Setting, options
@@ -33,7 +36,11 @@ def write_fit(folder: Path, fit: RobotFit, settings: list[Setting], valid_days: 
         write_calibration(folder / "actuation.yaml", stamp(fit, valid_days), config.unparse(fit.model))
         if (motors := fit.motors.fit) is not None:
             write_calibration(folder / "motors.yaml", _motor_stamp(fit, motors, valid_days), _motors(motors))
-        robot = {"name": f"{fit.robot.partition('@')[0]}-fitted", "driver": DRIVER, "options": options(settings)}
+        robot = {
+            "name": f"{fit.robot.partition('@')[0]}-fitted{'-replays' * bool(fit.replayed)}",
+            "driver": DRIVER,
+            "options": options(settings),
+        }
         head = f"# Fitted to the logs of {fit.robot!r} by `robot-runtime fit`; what each option is worth: fit.json\n"
         body = dump_yaml(plain(robot), default_flow_style=None, width=120)
         (folder / "robot.yaml").write_text(head + body, encoding="utf-8")
@@ -68,6 +75,19 @@ def stamp(fit: RobotFit, valid_days: float) -> Stamp:
     return Stamp.now(KIND, fit.robot.partition("@")[0], "", valid_days, method, residuals, held_out)
 
 
+def _errors(actions: Mapping[str, ActionFit]) -> dict[str, Any]:
+    return {
+        name: {
+            "count": action.error.count,
+            "mean": action.error.mean,
+            "covariance": action.error.covariance,
+            "bias_interval": [plain(interval) for interval in action.bias],
+            "referee_noise": action.noise,
+        }
+        for name, action in actions.items()
+    }
+
+
 def as_document(fit: RobotFit, settings: list[Setting]) -> dict[str, Any]:
     """Return the complete fit as a JSON document."""
     return {
@@ -78,16 +98,8 @@ def as_document(fit: RobotFit, settings: list[Setting]) -> dict[str, Any]:
         "continuous_commands": fit.continuous,
         "size": plain(fit.selection.size),
         "left_out": fit.selection.left_out,
-        "actions": {
-            name: {
-                "count": action.error.count,
-                "mean": action.error.mean,
-                "covariance": action.error.covariance,
-                "bias_interval": [plain(interval) for interval in action.bias],
-                "referee_noise": action.noise,
-            }
-            for name, action in fit.actions.items()
-        },
+        "actions": _errors(fit.actions),
+        "slips": _errors(fit.slips),
         "correlation_of_consecutive_errors": {
             "pairs": fit.correlated,
             **{k: v if v == v else None for k, v in zip(("x", "y", "yaw"), fit.correlation, strict=True)},
@@ -104,7 +116,8 @@ def as_document(fit: RobotFit, settings: list[Setting]) -> dict[str, Any]:
             "radius_m": plain(fit.contact.radius_m),
         },
         "camera": plain(fit.camera),
-        "replayed_camera": plain(fit.replayed),
+        "replayed_camera": plain(fit.replayed and replace(fit.replayed, offsets=())),
+        "replays": fit.replays,
         "depth": plain(fit.depth),
         "latency": plain(fit.latency),
         "motors": None if fit.motors.fit is None else _motors(fit.motors.fit),

@@ -15,21 +15,27 @@ from typing import Any
 
 import numpy as np
 
-from calibration.fitting.contact import median
+from calibration.fitting.camera import DEPTH_BIAS, LEAST, SIGMAS, CameraFit, Triple, pose_of
+from calibration.fitting.contact import Array, median
 from robot_runtime.errors import ConfigError
 from robot_runtime.scoring.statistics.intervals import Interval
 
-SIGMAS = 1.96
 BIN_M = 0.5
 """Width of a bin of distances."""
 
-UNKNOWN_BIAS = (0.05, 0.02, 0.01)
-"""Prior standard deviations of the coefficients (m, 1, 1/m); they keep the bias small beyond the measured range."""
+UNKNOWN_FORWARD_M = 0.05
+"""Prior standard deviation of the forward offset. A camera farther back and one that measures too far see the same."""
 
 BIAS_ERROR_M = 0.002
 """Standard deviation of the bias at one distance, by the scene's accuracy."""
 
-Triple = tuple[float, float, float]
+FARTHEST_SIGMAS = 4.0
+"""Standard deviations beyond which a held-out value counts no more."""
+
+COMPONENTS = {"tilt_deg": 1.0, "roll_deg": 1.0, "up_mm": 1e-3, "pan_deg": 1.0, "forward_mm": 1e-3}
+"""Components of a replay's offset and their factors to a fit's units; the floor determines the first three."""
+
+Offset = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -45,6 +51,7 @@ class ReplayedCamera:
         forward_m: median forward offset with its interval.
         bias: coefficients c of c[0] + c[1] z + c[2] z², measured less true depth in meters, after these corrections.
         farthest_m: greatest measured distance; 0 without any.
+        offsets: name of the log's file and offset of each replay.
     """
 
     replays: int
@@ -55,6 +62,7 @@ class ReplayedCamera:
     forward_m: Interval | None
     bias: Triple
     farthest_m: float
+    offsets: tuple[tuple[str, Offset], ...] = ()
 
 
 def read_replays(paths: Sequence[Path], robot: str) -> ReplayedCamera | None:
@@ -76,52 +84,123 @@ def read_replays(paths: Sequence[Path], robot: str) -> ReplayedCamera | None:
             f"{', '.join(map(str, paths))}: no pose replay that compares depth",
             "make some of the same logs: `robot-runtime replay LOGS --poses --out replays`",
         )
-    biases = [
-        (float(bias["depth_m"]), float(bias["bias_mm"]) / 1000) for offset in offsets for bias in offset["biases"]
-    ]
-    return ReplayedCamera(
-        len(offsets),
-        _pooled(offsets, "tilt_deg"),
-        _pooled(offsets, "pan_deg"),
-        _pooled(offsets, "roll_deg"),
-        _pooled(offsets, "up_mm", 1e-3),
-        _pooled(offsets, "forward_mm", 1e-3),
-        depth_bias(biases),
-        max((depth_m for depth_m, _ in biases), default=0.0),
+    return pooled(offsets)
+
+
+def pooled(offsets: Sequence[tuple[str, Offset]]) -> ReplayedCamera:
+    """Return the camera's errors by some replays."""
+    tilt, roll, height, pan, forward = (
+        _pooled([offset for _, offset in offsets], name, scale) for name, scale in COMPONENTS.items()
     )
+    biases = [(float(b["depth_m"]), float(b["bias_mm"]) / 1000) for _, offset in offsets for b in offset["biases"]]
+    bias, forward = depth_bias(biases, forward)
+    farthest_m = max((depth_m for depth_m, _ in biases), default=0.0)
+    return ReplayedCamera(len(offsets), tilt, pan, roll, height, forward, bias, farthest_m, tuple(offsets))
 
 
-def depth_bias(biases: Sequence[tuple[float, float]]) -> Triple:
-    """Return the coefficients of the bias from pairs (distance m, bias m); zeros without any."""
+def depth_bias(
+    biases: Sequence[tuple[float, float]], forward_m: Interval | None = None
+) -> tuple[Triple, Interval | None]:
+    """Return the bias of depth and the forward offset that explain both measured ones together.
+
+    Args:
+        biases: pairs (distance m, bias m) that ``forward_m`` leaves.
+        forward_m: forward offset; None if unknown, which keeps it at 0.
+
+    Returns:
+        Coefficients of the bias, zeros without any, and the forward offset with its joint interval.
+    """
     if not biases:
-        return (0.0, 0.0, 0.0)
+        return (0.0, 0.0, 0.0), forward_m
     depth_m, bias_m = np.array(biases).T
     bins = np.floor(depth_m / BIN_M)
     middles = [(np.median(depth_m[bins == number]), np.median(bias_m[bins == number])) for number in np.unique(bins)]
     seen_m, middle_m = np.array(middles).T
-    rows = np.vander(seen_m, 3, increasing=True) / BIAS_ERROR_M
-    prior = np.diag(1 / np.array(UNKNOWN_BIAS)) ** 2
-    c0, c1, c2 = np.linalg.solve(rows.T @ rows + prior, rows.T @ (middle_m / BIAS_ERROR_M)).tolist()
-    return c0, c1, c2
+    rows = np.column_stack([np.vander(seen_m, 3, increasing=True), -np.ones(seen_m.size)]) / BIAS_ERROR_M
+    ahead_m = 0.0 if forward_m is None else forward_m.mean
+    prior = np.diag(1 / np.array([*DEPTH_BIAS, 1e-9 if forward_m is None else UNKNOWN_FORWARD_M])) ** 2
+    covariance = np.linalg.inv(rows.T @ rows + prior)
+    c0, c1, c2, joint_m = (covariance @ rows.T @ ((middle_m - ahead_m) / BIAS_ERROR_M)).tolist()
+    if forward_m is None:
+        return (c0, c1, c2), None
+    half_m = math.hypot((forward_m.high - forward_m.low) / 2, SIGMAS * math.sqrt(covariance[3, 3]))
+    return (c0, c1, c2), Interval(joint_m, joint_m - half_m, joint_m + half_m)
 
 
-def _offset(path: Path, robot: str) -> Mapping[str, Any] | None:
-    """Return one replay's offset of the camera; None without a pose replay, or with too little depth."""
+def held_out_gain(camera: CameraFit, replayed: ReplayedCamera, logs: Sequence[str]) -> float | None:
+    """Return the log likelihood that replays add in logs that were held out; None if a half of the logs has no replay.
+
+    Each half of the logs is predicted by the other: poses by the floor, with their spread and unknown biases of depth,
+    and offsets by replays, with theirs.
+
+    Args:
+        camera: errors of the camera by the floor.
+        replayed: errors by the replays.
+        logs: names of the logs' files, in the order of the fit.
+    """
+    numbers = {name: number for number, name in enumerate(logs)}
+    floors = {
+        number: np.median([pose_of(frame) for frame in camera.frames if frame.episode == number], axis=0)
+        for number in {frame.episode for frame in camera.frames}
+    }
+    floor_scale = np.sqrt(LEAST**2 + np.square(camera.biased).sum(axis=0))
+    scale = np.array([_spread([o for _, o in replayed.offsets], name) for name in COMPONENTS])
+    gain = 0.0
+    for half in (0, 1):
+        others = [one for one in replayed.offsets if numbers.get(one[0], 0) % 2 != half]
+        held_out = [offset for name, offset in replayed.offsets if numbers.get(name, 0) % 2 == half]
+        if not others or not held_out:
+            return None
+        ours = pooled(others)
+        by_replays = np.array([0.0 if i is None else i.mean for i in _intervals(ours)])
+        by_floor = [floor for number, floor in floors.items() if number % 2 != half]
+        alone = np.concatenate([np.median(by_floor, axis=0) if by_floor else np.zeros(3), np.zeros(2)])
+        shown = by_replays[:3] + np.divide(ours.bias, DEPTH_BIAS) @ np.array(camera.biased)
+        for number, floor in floors.items():
+            if number % 2 == half:
+                gain += _loss(floor, alone[:3], floor_scale) - _loss(floor, shown, floor_scale)
+        for offset in held_out:
+            known = [name for name in COMPONENTS if offset[name] is not None]
+            places = [list(COMPONENTS).index(name) for name in known]
+            values = np.array([COMPONENTS[name] * offset[name]["value"] for name in known])
+            gain += _loss(values, alone[places], scale[places]) - _loss(values, by_replays[places], scale[places])
+    return gain
+
+
+def _spread(offsets: Sequence[Offset], name: str) -> float:
+    """Return the standard deviation of a component between replays, from its median deviation and its own error."""
+    known = [offset[name] for offset in offsets if offset[name] is not None] or [{"value": 0.0, "error": 1.0}]
+    values = np.array([estimate["value"] for estimate in known])
+    between = 1.4826 * float(np.median(np.abs(values - np.median(values))))
+    return COMPONENTS[name] * max(between, float(np.median([estimate["error"] for estimate in known])))
+
+
+def _intervals(replayed: ReplayedCamera) -> tuple[Interval | None, ...]:
+    """Return the errors in the order of ``COMPONENTS``."""
+    return replayed.tilt_deg, replayed.roll_deg, replayed.height_m, replayed.pan_deg, replayed.forward_m
+
+
+def _loss(values: Array, expected: Array, scale: Array) -> float:
+    return float(np.minimum(np.square((values - expected) / scale), FARTHEST_SIGMAS**2).sum() / 2)
+
+
+def _offset(path: Path, robot: str) -> tuple[str, Offset] | None:
+    """Return one replay's log and offset of the camera; None without a pose replay, or with too little depth."""
     again = "run it again: `robot-runtime replay LOG --poses --overwrite`"
     try:
         replay = json.loads(path.read_text(encoding="utf-8"))
         of, pose = replay["robot"], replay["pose"]
-        offset: Mapping[str, Any] | None = None if pose is None else pose["offset"]
+        offset: Offset | None = None if pose is None else pose["offset"]
         if offset is not None and "biases" not in offset:
             raise ConfigError(f"{path}: written before replays compared depth by distance", again)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ConfigError(f"{path}: not a replay: {error!r}", again) from error
     if of != robot:
         raise ConfigError(f"{path}: is a replay of robot {of!r}, not of {robot!r}", "give replays of the same logs")
-    return offset
+    return None if offset is None else (Path(str(replay.get("log", path))).name, offset)
 
 
-def _pooled(offsets: Sequence[Mapping[str, Any]], name: str, scale: float = 1.0) -> Interval | None:
+def _pooled(offsets: Sequence[Offset], name: str, scale: float = 1.0) -> Interval | None:
     known = [offset[name] for offset in offsets if offset[name] is not None]
     if not known:
         return None

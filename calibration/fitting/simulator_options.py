@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from calibration.fitting.actions import slip_model
+from calibration.fitting.actions import model_of
 from calibration.fitting.fit import RobotFit
 from calibration.fitting.motors import MotorsOfLogs
 from calibration.motion.motors import calibration_of
@@ -75,7 +75,7 @@ def text(interval: Interval, unit: str = "", digits: int = 2, scale: float = 1.0
 def _actions(fit: RobotFit) -> Iterator[Setting]:
     with_motors = motor_options(fit.motors) is not None
     # With motors of its own, the simulated robot has their part of the errors already.
-    document = config.unparse(slip_model(fit.selection) if with_motors else fit.model)
+    document = config.unparse(model_of(fit.selection, fit.slips) if with_motors else fit.model)
     document.pop("contact", None)
     # The content is copied, because the calibration's file may be moved.
     value = {"model": "gaussian", **document}
@@ -98,9 +98,8 @@ def _contact(fit: RobotFit) -> Iterator[Setting]:
         yield Setting("radius at contact", "not known", "body.radius_m", None, "too few contacts ended at a wall")
         return
     radius_m, described_m = contact.radius_m, fit.header.task.robot_radius_m
-    cell_m = fit.header.scene.map.resolution_m
-    beyond = radius_m.low - described_m > cell_m or described_m - radius_m.high > cell_m
-    note = "" if beyond else f"{described_m:g} m as described, within a cell of the map"
+    beyond = not radius_m.low <= described_m <= radius_m.high
+    note = "" if beyond else f"{described_m:g} m as described, within the map's cells"
     yield Setting("radius at contact", text(radius_m, "m", 3), "body.radius_m", radius_m.mean if beyond else None, note)
 
 
@@ -119,16 +118,20 @@ def _mount_error(fit: RobotFit, option: str) -> Setting:
     """Return one option of the mount's error: by replays if known, else by the floor."""
     name, place = f"camera's {option.partition('_')[0]}", f"camera.mount_error.{option}"
     by_replays: Interval | None = getattr(fit.replayed, option, None)
-    interval: Interval | None = by_replays or getattr(fit.camera, option, None)
+    by_floor: Interval | None = getattr(fit.camera, option, None)
+    interval = by_replays or by_floor
+    if by_replays is not None and by_floor is not None:  # two ways that differ: the interval has both
+        low, high = min(by_replays.low, by_floor.mean), max(by_replays.high, by_floor.mean)
+        interval = Interval(by_replays.mean, low, high)
     if interval is None:
-        walls = "" if hasattr(fit.camera, option) else "the floor does not determine it: give --replay"
+        walls = "" if hasattr(fit.camera, option) else "not identified: the floor does not determine it: give --replay"
         return Setting(name, "not known", place, None, walls or fit.camera.reason)
     meters = option.endswith("_m")
     shown = text(interval, "mm", 1, 1e3) if meters else text(interval, "°")
     if by_replays is not None and fit.replayed is not None:
         shown += f", {fit.replayed.replays} replays"
     if (interval.high - interval.low) / 2 > (MAX_AWAY_M if meters else MAX_TILT_DEG):
-        return Setting(name, shown, place, None, "too unsure to be set")
+        return Setting(name, shown, place, None, "not identified: too unsure to be set")
     return Setting(name, shown, place, round(interval.mean, 5))
 
 

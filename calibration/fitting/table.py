@@ -30,6 +30,8 @@ def show(fit: RobotFit, settings: list[Setting], console: Console) -> None:
 def notes(fit: RobotFit) -> list[str]:
     """Return what does not fit, and what was excluded and why, line by line."""
     lines = [f"does not fit: {misfit}" for misfit in fit.misfits]
+    if fit.replays:
+        lines.append(f"replays: {fit.replays}")
     for name, reasons in fit.selection.left_out.items():
         if reasons:
             listed = ", ".join(f"{count} {reason}" for reason, count in reasons.items())

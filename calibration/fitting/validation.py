@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from calibration.fitting.actions import RESAMPLES, Sample, Selection, fit_model
+from calibration.fitting.actions import MIN_EPISODES, RESAMPLES, Sample, Selection, fit_model
 from robot_runtime.robots.action_errors import ARRIVAL, MOVES, ActuationModel
 from robot_runtime.robots.published_action_errors import published_models
 from robot_runtime.scoring.statistics.intervals import Interval, bootstrap_mean
@@ -21,9 +21,6 @@ from robot_runtime.scoring.statistics.intervals import Interval, bootstrap_mean
 Array = NDArray[np.float64]
 
 FOLDS = 5
-MIN_EPISODES = 5
-"""Least number of episodes for the folds."""
-
 MIN_ACTIONS = 100
 
 

@@ -55,14 +55,17 @@ LOCAL_ROUNDS = 1
 """Starting points, how many of them are continued from, and how often the search for thresholds and the fit of all else
 alternate; with a prior, once. From a low limit of acceleration the search finds that there is none; not conversely."""
 
-SEARCHED = 9
-"""Thresholds that are tried at once."""
+SEARCHED = 25
+"""Thresholds that are tried at once: the loss has several minima."""
 
 LEAST_SIGMA = 1e-9
 """A prior's standard deviation of 0 keeps a parameter."""
 
 OUTLIER = 3.0
 """Standard deviations beyond which an error counts linearly."""
+
+COMMON = 6.0
+"""Reports whose errors count as one: the phase of the base's ticks, slip and threshold are common to many."""
 
 NEAR = 0.05
 """Share by which the loss may be above the least one within a threshold's interval: errors are correlated."""
@@ -99,6 +102,14 @@ class _Joined:
     def commands_m_s(self) -> Array:
         """(n, 2) float64, of all records."""
         return self._record.command_m_s
+
+    @property
+    def growth_m_s2(self) -> float:
+        """Median rate at which commands grow where a threshold may be; 0 without any."""
+        speed_m_s = np.abs(self._record.command_m_s)
+        grown_m_s, passed_s = np.diff(speed_m_s, axis=0), np.diff(self._record.command_ns)[:, None] / NS_PER_S
+        growing = (grown_m_s > 0) & (speed_m_s[1:] <= MAX_THRESHOLD_M_S) & (passed_s > 0)
+        return float(np.median((grown_m_s / np.maximum(passed_s, 1e-9))[growing])) if growing.any() else 0.0
 
     def predicted_m(self, model: MotorModel, index: int) -> Array:
         """Distance that a wheel drives from the beginning of each record, (m,) float64."""
@@ -174,7 +185,9 @@ def _alternated(records: _Joined, fit: MotorFit, rounds: int, prior: _Prior | No
     for _ in range(rounds):
         model, sigma_m_s = _search_thresholds(records, fit.model, prior)
         fit = _fit_smooth(records, model, prior)
-        fit = replace(fit, sigma=np.append(fit.sigma[:SMOOTH], sigma_m_s))
+        # A wheel that starts late has a long dead time or a high threshold.
+        joint_m_s = np.hypot(sigma_m_s, records.growth_m_s2 * fit.sigma[0])
+        fit = replace(fit, sigma=np.append(fit.sigma[:SMOOTH], joint_m_s))
     model = fit.model
     # Commands below half a quantum are rounded to zero, so that a threshold below that cannot be seen.
     left_m_s, right_m_s = (max(threshold_m_s, model.speed_quantum_m_s / 2) for threshold_m_s in model.threshold_m_s)
@@ -205,7 +218,8 @@ def _fit_smooth(records: _Joined, start: MotorModel, prior: _Prior | None) -> Mo
     information = fit.jac.T @ fit.jac
     # Errors of neighboring reports are not independent: a correlation length of them counts as a single report.
     size_m = error_m * math.sqrt(max(_correlation_length(errors) for errors in errors_m))
-    sigma = np.sqrt(np.maximum(np.diag(np.linalg.pinv(information)), 0.0)) * max(1.0, size_m / SIGMA_M)
+    wider = max(math.sqrt(COMMON), size_m / SIGMA_M)
+    sigma = np.sqrt(np.maximum(np.diag(np.linalg.pinv(information)), 0.0)) * wider
     return MotorFit(model, np.append(sigma, (0.0, 0.0)), error_m)
 
 
@@ -238,7 +252,7 @@ def _search_thresholds(records: _Joined, model: MotorModel, prior: _Prior | None
             if high - low <= 2:
                 break
         least = costs[tried[best]]
-        near = [level for level in tried if costs[level] <= least + max(INTERVAL_SIGMAS**2, NEAR * least)]
+        near = [level for level in tried if costs[level] <= least + max(COMMON * INTERVAL_SIGMAS**2, NEAR * least)]
         width_m_s = levels_m_s[max(near)] - levels_m_s[max(0, min(near) - 1)]
         sigma_m_s.append(float(width_m_s) / 2 / INTERVAL_SIGMAS)
         model = _with_threshold(model, float(middles_m_s[tried[best]]), index)

@@ -145,7 +145,10 @@ def make_grid(robot: str, vary: Sequence[str], fitted: Sequence[str] = (), study
         settings.append(make_setting(file, str(path), changes))
     for other in fitted:
         other_path, other_file = read_robot_file(other)
-        settings.append(make_setting(other_file, str(other_path), name=f"fitted: {other_file.name}"))
+        name = f"fitted: {other_file.name}"
+        if any(setting.name == name for setting in settings):
+            name += f", {other}"
+        settings.append(make_setting(other_file, str(other_path), name=name))
     return _without_duplicates(settings)
 
 

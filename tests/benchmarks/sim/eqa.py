@@ -23,12 +23,15 @@ Outcomes = dict[str, list["Outcome"]]
 
 
 def eqa(
-    flats: Annotated[int, typer.Option(min=1, help="Generated flats, which no agent was tuned on.")] = 2,
+    flats: Annotated[int, typer.Option(min=0, help="Generated flats, which no agent was tuned on.")] = 2,
     questions: Annotated[int, typer.Option(min=1, help="Questions per scene, each from T-10, T-30 and T-50.")] = 4,
     house: Annotated[Path | None, typer.Option(help="An imported scene besides.")] = None,
     asked: Annotated[
-        int, typer.Option(min=1, help="Generated flats, the first ones among them, in which the answerers are asked.")
+        int, typer.Option(min=0, help="Generated flats, the first ones among them, in which the answerers are asked.")
     ] = 10,
+    judged: Annotated[
+        int, typer.Option(min=2, help="Generated flats, the first ones among them, in which the judge is measured.")
+    ] = 2,
     seed: Annotated[int, typer.Option(min=0, help="Random seed of flats, questions and robot.")] = 1,
     json: JsonFile = None,
 ) -> None:
@@ -43,16 +46,18 @@ def eqa(
     from sim_bridge.rendering import gl_context
 
     gl_context.choose_backend()  # before the first import of mujoco, which chooses a backend then
-    outcomes, other = measure(flats, questions, house, asked, seed)
+    outcomes, other = measure(flats, questions, house, asked, judged, seed)
     own = None if house is None else load_scene(house).name
     found: list[Row] = []
-    for name, part in by_place(outcomes, own).items():
+    for name, part in by_place(outcomes, own).items() if outcomes else ():
         found += rows(part, "" if not found else "house_")
         console.print(f"{name}\n{table(part)}\n", soft_wrap=True, markup=False, highlight=False)
     report("eqa", found + other, json, console)
 
 
-def measure(flats: int, questions: int, house: Path | None, asked: int, seed: int) -> tuple[Outcomes, list[Row]]:
+def measure(
+    flats: int, questions: int, house: Path | None, asked: int, judged: int, seed: int
+) -> tuple[Outcomes, list[Row]]:
     """Run every agent on the same episodes; the outcomes by agent, and the rows of what needs no episodes."""
     from robot_runtime.common.console import progress_bar
     from robot_runtime.scenes.scene import load_scene
@@ -62,8 +67,8 @@ def measure(flats: int, questions: int, house: Path | None, asked: int, seed: in
 
     outcomes: Outcomes = {}
     with tempfile.TemporaryDirectory() as folder, progress_bar() as progress:
-        bar = progress.add_task("flats", total=max(flats, asked), note="")
-        made = bench_scenes(Path(folder), max(flats, asked), seed, lambda: progress.advance(bar))
+        bar = progress.add_task("flats", total=max(flats, asked, judged), note="")
+        made = bench_scenes(Path(folder), max(flats, asked, judged), seed, lambda: progress.advance(bar))
         scenes: list[Scene] = made[:flats] + ([] if house is None else [load_scene(house)])
         agents = _agents()
         bar = progress.add_task("episodes", total=len(agents) * len(scenes) * questions * len(STARTS), note="")
@@ -73,8 +78,10 @@ def measure(flats: int, questions: int, house: Path | None, asked: int, seed: in
                 found = run_agent(policy, scene, episodes, seed, lambda: progress.advance(bar))
                 outcomes.setdefault(name, []).extend(found)
         bar = progress.add_task("answerers", total=asked, note="")
-        other = answerer_rows(made[:asked], agents[NAVIGATOR], seed, lambda: progress.advance(bar))
-        other += judge_rows(made[:flats], TASK, seed)
+        other: list[Row] = []
+        if asked:
+            other += answerer_rows(made[:asked], agents[NAVIGATOR], seed, lambda: progress.advance(bar))
+        other += judge_rows(made[:judged], TASK, seed)
     return outcomes, other
 
 

@@ -22,10 +22,13 @@ from tests.benchmarks.report import JsonFile, Row, report
 if TYPE_CHECKING:
     from robot_runtime.parallel.workers import WorkerLoss
     from tests.benchmarks.sim.gap_trial import Trial
+    from tests.benchmarks.sim.hidden_robot import Hidden
 
 
 def gap(
-    trials: Annotated[int, typer.Option(min=1, help="Number of robots with random parameters.")] = 4,
+    trials: Annotated[int, typer.Option(min=0, help="Number of robots with random parameters.")] = 4,
+    robots: Annotated[int, typer.Option(min=0, help="Number of robots with all errors at once.")] = 10,
+    drawn: Annotated[int, typer.Option(min=1, help="Number of robots of drawn errors, of either kind.")] = 20,
     workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
     seed: Annotated[int, typer.Option(min=0, help="Seed of all random numbers.")] = 0,
     json: JsonFile = None,
@@ -33,7 +36,8 @@ def gap(
     """Measure whether hidden parameters are found from 50 episodes, and whether predicted correlations hold.
 
     Every trial is a simulated robot with its own parameters: 50 logged episodes in the bundled arena, a fit, and a
-    further campaign of twice as many episodes in both worlds, without images. A minute or two each.
+    further campaign of twice as many episodes in both worlds, without images. A minute or two each. Robots with all
+    errors at once are fitted to 20 episodes, and the fitted ones again. Drawn errors test the goodness of fit alone.
     """
     from robot_runtime.common.console import console, progress_bar
     from robot_runtime.parallel.map import Workers, map_in_order
@@ -42,13 +46,20 @@ def gap(
 
     gl_context.choose_backend()
     found: list[Trial] = []
+    hidden: list[Hidden] = []
     with progress_bar() as progress:
-        bar = progress.add_task("trials", total=trials, note="")
-        numbers = [(seed, number) for number in range(trials)]
-        for one in map_in_order(_trials, numbers, Workers(workers), _lost, batch_size=1, limit_s=LIMIT_S):
+        bar = progress.add_task("trials", total=trials + robots, note="")
+        for one in map_in_order(
+            _trials, _numbers(seed, trials), Workers(workers), _lost, batch_size=1, limit_s=LIMIT_S
+        ):
             found.append(one)
             progress.advance(bar)
-    rows = rows_of(found)
+        for robot in map_in_order(
+            _hidden, _numbers(seed, robots), Workers(workers), _lost, batch_size=1, limit_s=LIMIT_S
+        ):
+            hidden.append(robot)
+            progress.advance(bar)
+    rows = (rows_of(found) if found else []) + (rows_of_hidden(hidden) if hidden else []) + misfit_rows(seed, drawn)
     report("gap", rows, json, console)
 
 
@@ -99,6 +110,67 @@ def rows_of(trials: Sequence[Trial]) -> list[Row]:
     ]
 
 
+def rows_of_hidden(hidden: Sequence[Hidden]) -> list[Row]:
+    """The rows of robots with all errors at once."""
+    from robot_runtime.scoring.statistics.intervals import bootstrap_mean
+
+    effects = [effect for one in hidden for effect in one.effects]
+    of = f"{len(effects)} effects of {len(hidden)} hidden robots with all errors at once"
+    names = sorted({effect.name for effect in effects if not effect.covered})
+    numbers = [number for number, one in enumerate(hidden) for _ in one.effects]
+    covered = [float(effect.covered) for effect in effects]
+    share = bootstrap_mean(covered, clusters=numbers) if len(hidden) > 1 else None
+    again = [
+        100 * abs(effect.found.mean - effect.truth) / abs(effect.truth)
+        for one in hidden
+        for effect in one.again
+        if abs(effect.truth) > effect.found.high - effect.found.low
+    ]
+    held = _share(effect.covered for one in hidden for effect in one.again)
+    accused = sum(one.misfits > 0 for one in hidden)
+    return [
+        Row(
+            "interval_coverage",
+            f"share of 95 % intervals that hold the true value, {of}",
+            statistics.mean(covered),
+            "",
+            0.92,
+            low=share.low if share else None,
+            high=share.high if share else None,
+            note=f"0.95 ± 0.03; missed: {', '.join(names) or 'none'}; {accused} robots contradicted",
+        ),
+        Row(
+            "interval_width_ratio",
+            "median width, relative to the interval with the other errors known",
+            statistics.median(effect.wider for effect in effects),
+            "",
+            1.5,
+            "<=",
+        ),
+        Row(
+            "refit_fixed_point_pct",
+            "median change of a value by a fit of the fitted robot, where it differs from 0",
+            statistics.median(again) if again else 0.0,
+            "%",
+            5.0,
+            "<=",
+            note=f"{100 * held:.0f} % of the fitted robots' values in the second fits' intervals",
+        ),
+    ]
+
+
+def misfit_rows(seed: int, robots: int) -> list[Row]:
+    """The rows of the goodness of fit."""
+    from tests.benchmarks.sim.drawn_errors import named
+
+    found, false = named(seed, robots)
+    of = f"{robots} robots, 150 drawn errors of each action"
+    return [
+        Row("misfit_named", f"share of rooms with slip that are named, {of}", found / robots, "", 0.95),
+        Row("misfit_false", f"share of robots contradicted without reason, {of}", false / robots, "", 0.02, "<="),
+    ]
+
+
 def _worst(errors: Sequence[float], unit: str, target: float) -> tuple[Any, ...]:
     return (
         max(errors),
@@ -125,5 +197,17 @@ def _trials(numbers: Iterable[tuple[int, int]]) -> Iterator[Trial]:
             yield run_trial(seed, number, Path(folder))
 
 
-def _lost(number: tuple[int, int], how: WorkerLoss) -> Trial:
+def _hidden(numbers: Iterable[tuple[int, int]]) -> Iterator[Hidden]:
+    from tests.benchmarks.sim.hidden_robot import run_hidden
+
+    for seed, number in numbers:
+        with tempfile.TemporaryDirectory() as folder:
+            yield run_hidden(seed, number, Path(folder))
+
+
+def _numbers(seed: int, count: int) -> list[tuple[int, int]]:
+    return [(seed, number) for number in range(count)]
+
+
+def _lost(number: tuple[int, int], how: WorkerLoss) -> Any:
     raise CalibrationFailed(f"trial {number[1]}: {how}", "use fewer workers")

@@ -118,7 +118,9 @@ def run_trial(seed: int, number: int, folder: Path, episodes: int = EPISODES, fu
     )
 
 
-def campaign(options: Options, episodes: int, seed: int, logs: Path | None = None, simulated: bool = False) -> Floats:
+def campaign(
+    options: Options, episodes: int, seed: int, logs: Path | None = None, simulated: bool = False, images: bool = True
+) -> Floats:
     """SPL (policies, episodes) of the zoo in the bundled arena on a simulated robot.
 
     Args:
@@ -127,15 +129,17 @@ def campaign(options: Options, episodes: int, seed: int, logs: Path | None = Non
         seed: random seed of the errors and of the episodes, which all policies share in both worlds.
         logs: folder to record to, with small images; None for neither logs nor images.
         simulated: whether the campaign is the simulator's, which has other errors.
+        images: whether logs have small depth images.
     """
     scene = load_scene(find_scene("arena"))
     task = load_task("pointnav_gps_compass")
-    sensors = tuple(name for name in task.sensors if name not in ("rgb", "depth") or (logs and name == "depth"))
+    seen = logs is not None and images
+    sensors = tuple(name for name in task.sensors if name not in ("rgb", "depth") or (seen and name == "depth"))
     camera = replace(task.camera, width=160, height=120)
     task = replace(task, sensors=sensors, camera=camera, max_steps=MAX_STEPS)
     drawn = generate_episodes(scene, task, episodes, seed)
     file = RobotFile("hidden", "sim_bridge.robot.driver.make_robot", options | ENDLESS)
-    context = replace(RobotContext.of(task, scene, drawn, 2 * seed + simulated), images=logs is not None)
+    context = replace(RobotContext.of(task, scene, drawn, 2 * seed + simulated), images=seen)
     spl = np.zeros((len(ZOO), episodes))
     with ExitStack() as stack:
         robot = stack.enter_context(build_robot(file, "bench gap", context))

@@ -152,6 +152,8 @@ def test_too_few_actions_one_way_of_turning_or_none_at_all_are_refused() -> None
     random = np.random.default_rng(3)
     with raises_naming(CalibrationFailed, "1 episodes", 20):
         fit_actions(selected([wandering(HIDDEN, random, 20)]))
+    with raises_naming(CalibrationFailed, "in 2 episodes", "in 5"):
+        fit_actions(selected([wandering(HIDDEN, random, 200) for _ in range(2)]))
     turn = COMMANDS[Action.TURN_LEFT]
     steps = [make_step(0, None, None, SE2())] + [
         make_step(i, Action.TURN_LEFT, ActionResult(Outcome.REACHED, turn, turn, Zone.NONE, 1.0), SE2(0, 0, i * 0.52))
@@ -159,7 +161,7 @@ def test_too_few_actions_one_way_of_turning_or_none_at_all_are_refused() -> None
     ]
     with raises_naming(CalibrationFailed, "forward motions"):
         size_of([episode_of(steps)])
-    both = [wandering(HIDDEN, random, 60) for _ in range(3)]
+    both = [wandering(HIDDEN, random, 60) for _ in range(6)]
     one_way = [
         replace(episode, actions=tuple(a for a in episode.actions if a.action is not Action.TURN_RIGHT))
         for episode in both

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from logged_actions import COMMANDS, episode_of, make_header, make_step, wandering
-from numpy.typing import NDArray
 
-from calibration.fitting.actions import Sample, Selection, Size, inliers, slip_model
+from calibration.fitting.actions import fit_actions
 from calibration.fitting.actions import select as select_actions
 from calibration.fitting.map_distance import Walls
 from calibration.fitting.misfit import misfits
 from calibration.fitting.motors import MotorsOfLogs
 from calibration.fitting.simulator_options import motor_options
-from calibration.motion.action_errors import Trial
 from calibration.motion.trajectories import StationaryPose
 from robot_runtime.actions.discrete import Action
 from robot_runtime.common.geometry import SE2
@@ -25,47 +22,7 @@ from robot_runtime.hal.motors import MotorModel
 from robot_runtime.motion.identification import MotorFit
 from robot_runtime.records import ActionResult, Outcome
 from robot_runtime.robots.action_errors import MOVES, ActionError, ActuationModel
-
-Array = NDArray[np.float64]
-Change = Callable[[np.random.Generator, Action, Array], Array]
-
-DEVIATION = np.array([0.008, 0.006, 0.017])
-ROOMS = ("bath", "hall", "kitchen", "study")
-
-
-def selection(random: np.random.Generator, actions: int, change: Change, place: str = "kitchen") -> Selection:
-    """Actions of each kind in four rooms, changed in one of them."""
-    samples: list[Sample] = []
-    good: list[bool] = []
-    for action in MOVES:
-        of_action = []
-        for number in range(actions):
-            error, room = random.normal(0, DEVIATION), ROOMS[random.integers(4)]
-            if place in ("", room):
-                error = change(random, action, error)
-            trial = Trial(action, error, np.zeros((3, 3)))
-            of_action.append(Sample(number % 10, 3 * number + MOVES.index(action), trial, trial, room))
-        samples += of_action
-        good += inliers(np.array([sample.trial.error for sample in of_action])).tolist()
-    kept = tuple(sample for sample, fits in zip(samples, good, strict=True) if fits)
-    return Selection(Size(0.25, 30.0), kept, {}, tuple(s for s, fits in zip(samples, good, strict=True) if not fits))
-
-
-def slipping(random: np.random.Generator, action: Action, error: Array) -> Array:
-    lost = [-0.1, 0, 0] if action is Action.MOVE_FORWARD else [0, 0, 0.2]
-    return np.add(error, lost) if random.random() < 0.5 else error
-
-
-def sloping(_: np.random.Generator, action: Action, error: Array) -> Array:
-    return np.add(error, (0, 0.012, 0)) if action is Action.MOVE_FORWARD else error
-
-
-def rough(_: np.random.Generator, action: Action, error: Array) -> Array:
-    return 3 * error if action is Action.TURN_LEFT else error
-
-
-def unchanged(_: np.random.Generator, action: Action, error: Array) -> Array:
-    return error
+from tests.benchmarks.sim.drawn_errors import Array, Change, named, rough, selection, slipping, sloping, unchanged
 
 
 @pytest.mark.parametrize(
@@ -100,6 +57,12 @@ def test_a_robot_as_the_model_has_it_fits() -> None:
             assert misfits(selection(np.random.default_rng(seed), actions, unchanged)) == ()
 
 
+def test_most_faults_are_named_and_few_robots_are_accused() -> None:
+    found, false = named(1, 20)
+    assert found >= 19
+    assert false == 0
+
+
 def test_rooms_and_outliers_come_from_the_logs() -> None:
     header = make_header()
     walls = {header.scene.digest: Walls(header.scene.map, -10.0)}
@@ -120,7 +83,7 @@ def test_what_odometry_measured_is_no_slip() -> None:
     header = make_header()
     odom = truth = SE2()
     steps = [make_step(0, None, None, truth)]
-    for index in range(1, 31):
+    for index in range(1, 101):
         action = MOVES[index % 3]
         command = COMMANDS[action]
         by_wheels = SE2(command.forward_m + 0.005 * (command.forward_m > 0), 0.0, command.turn_rad)
@@ -128,12 +91,14 @@ def test_what_odometry_measured_is_no_slip() -> None:
         truth @= SE2(by_wheels.x_m, 0.001, by_wheels.yaw_rad)
         step = make_step(index, action, ActionResult(Outcome.REACHED, command, command, Zone.NONE, 1.0), truth)
         steps.append(replace(step, stationary=StationaryPose(odom, truth, np.zeros((3, 3)))))
-    selected = select_actions([episode_of(steps, header)], {header.scene.digest: Walls(header.scene.map, -10.0)})
+    episodes = [episode_of(steps, header)] * 5
+    selected = select_actions(episodes, {header.scene.digest: Walls(header.scene.map, -10.0)})
     assert np.mean([s.trial.error for s in selected.of(Action.MOVE_FORWARD)], axis=0) == pytest.approx(
         [0.005, 0.001, 0]
     )
-    for error in slip_model(selected).actions.values():
-        assert error.mean == pytest.approx((0.0, 0.001, 0.0), abs=1e-9)
+    for fit in fit_actions(selected, slip=True).values():
+        assert fit.error.mean == pytest.approx((0.0, 0.001, 0.0), abs=1e-9)
+        assert (fit.bias[1].low, fit.bias[1].high) == pytest.approx((0.001, 0.001))
 
 
 def test_motors_that_only_turn_at_another_speed_are_not_ideal() -> None:

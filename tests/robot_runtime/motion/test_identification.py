@@ -117,6 +117,29 @@ def test_intervals_hold_the_true_values() -> None:
     assert_intervals_hold(fit, HIDDEN)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [2, 6])
+def test_thresholds_are_found_though_the_loss_has_several_minima(seed: int) -> None:
+    """Motions end in slow approaches, whose commands lie close together, and the base reckons in steps of 5 ms."""
+    random = np.random.default_rng(seed)
+    threshold_m_s = tuple(random.uniform(0.01, 0.05, 2).tolist())
+    late = {"dead_time_s": float(random.uniform(0.03, 0.2)), "lag_s": float(random.uniform(0.02, 0.12))}
+    options = MotorOptions(gain=(1.033, 0.961), threshold_m_s=threshold_m_s, **late)  # type: ignore[arg-type]
+    robot, records = Drive(options, steps=4), []
+    for number in range(8):
+        linear_m_s = random.uniform(0.2, 0.3) if number % 2 else 0.0
+        angular_rad_s = 0.0 if number % 2 else random.choice((-1, 1)) * random.uniform(1, 2)
+        robot.recorder.clear()
+        shares = [min(1.0, (tick + 1) / random.integers(12, 16)) for tick in range(int(random.integers(20, 30)))]
+        slowing = random.uniform(0.75, 0.92)
+        while shares[-1] > 0.02:
+            shares.append(shares[-1] * slowing)
+        for share in [*shares, *[0.0] * 60]:
+            robot.tick(share * linear_m_s, share * angular_rad_s)
+        records.append(robot.recorder.record())
+    assert_intervals_hold(fit_motors(records, MotorModel()), options)
+
+
 def test_errors_that_go_together_widen_the_intervals() -> None:
     records, random = drive(HIDDEN), np.random.default_rng(1)
     walks = [np.cumsum(random.normal(0, 0.0003, one.driven_m.shape), axis=0) for one in records]

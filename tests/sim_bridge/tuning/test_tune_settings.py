@@ -39,6 +39,17 @@ def test_all_combinations_are_tried_once_and_others_beside(robot_file: Path) -> 
     ]
 
 
+def test_two_fits_of_one_robot_are_named_apart(tmp_path: Path) -> None:
+    paths = [tmp_path / name / "robot.yaml" for name in ("floor", "replays")]
+    for path, tilt_deg in zip(paths, (1.0, 2.0), strict=True):
+        path.parent.mkdir()
+        options = f"{{camera: {{mount_error: {{tilt_deg: {tilt_deg}}}}}}}"
+        text = f"name: lab-fitted\ndriver: sim_bridge.robot.driver.make_robot\noptions: {options}\n"
+        path.write_text(text, encoding="utf-8")
+    names = [setting.name for setting in make_grid("sim", [], [str(path) for path in paths], study=False)]
+    assert names == [UNCHANGED, "fitted: lab-fitted", f"fitted: lab-fitted, {paths[1]}"]
+
+
 def test_values_may_be_mappings() -> None:
     grid = make_grid("sim", ["action_noise={model: robothor},{model: pyrobot, multiplier: 0.5}"])
     assert [setting.name for setting in grid[1:]] == ["noise robothor", "noise pyrobot x 0.5"]
