@@ -174,7 +174,7 @@ def fit_of(logs: Path) -> RobotFit:
 @pytest.mark.slow
 def test_a_robot_simulated_by_the_fit_errs_as_the_logs_do(fitted: Path, room: Scene, tmp_path: Path) -> None:
     first = load_actuation(fitted / "actuation.yaml")
-    second = fit_of(campaign(tmp_path / "again", room, fitted / "robot.yaml", 4, 36, 9, (16, 12)))
+    second = fit_of(campaign(tmp_path / "again", room, fitted / "robot.yaml", 5, 30, 9, (16, 12)))
     for name, error in second.model.actions.items():
         other = first.actions[name]
         spread = np.sqrt(np.diag(other.matrix) * (1 / error.count + 1 / other.count)) + 3e-4
@@ -190,8 +190,8 @@ def test_a_robot_that_stops_is_told_from_one_that_slides(room: Scene, tmp_path: 
         tmp_path / "logs",
         room,
         robot_file(tmp_path, action_noise=erring(), camera={"mount": "habitat"}),
-        4,
-        40,
+        5,
+        34,
         4,
         (16, 12),
     )
