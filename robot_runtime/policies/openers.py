@@ -3,9 +3,9 @@
 A package adds a scheme by an entry point of its name, whose object is an instance of :class:`PolicyOpener`::
 
     [project.entry-points."robot_runtime.policy_openers"]
-    navdp = "navdp_client.opener:OPENER"
+    omnivla = "omnivla_client.opener:OPENER"
 
-``load_policy("navdp://gpu:8888")`` then asks it.
+``load_policy("omnivla://gpu:8888")`` then asks it.
 """
 
 from __future__ import annotations

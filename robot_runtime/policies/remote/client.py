@@ -23,6 +23,7 @@ from robot_runtime.actions.timed import Decision
 from robot_runtime.common import config
 from robot_runtime.common.clock import Stopwatch, SystemClock, wait_for
 from robot_runtime.errors import ConfigError, LinkLost, PolicyError
+from robot_runtime.policies.remote.dialects import openpi
 from robot_runtime.policies.remote.encryption import client_context
 from robot_runtime.policies.remote.protocol import (
     EXTENSION,
@@ -59,6 +60,8 @@ class RemotePolicy(ChunkedPolicy):
         time_limit_s: time limit of a decision, transmission included.
         reconnect_s: time to restore a lost link, per decision.
         certificate: PEM file with the certificates to trust instead of the system's, for ``wss://``.
+        chunks: meaning of ``actions`` and names of sensors, for servers of other projects: the fields of
+            :class:`~robot_runtime.policies.remote.dialects.openpi.Chunks`.
 
     Raises:
         LinkLost: the server cannot be reached.
@@ -73,8 +76,11 @@ class RemotePolicy(ChunkedPolicy):
         time_limit_s: float = TIME_LIMIT_S,
         reconnect_s: float = RECONNECT_S,
         certificate: str | None = None,
+        **chunks: Any,
     ) -> None:
         self.name = url  # type: ignore[misc]  # one class stands for every server
+        self._chunks = config.parse(chunks, openpi.Chunks, f"{url}: arguments")
+        url = url.replace("openpi://", "ws://", 1) if url.startswith("openpi://") else url
         self._url = url
         self._token = token or os.environ.get(TOKEN_VARIABLE)
         self._limit_s = _seconds("time_limit_s", time_limit_s)
@@ -88,8 +94,8 @@ class RemotePolicy(ChunkedPolicy):
         self._sequence = 0
         self._task: Task | None = None
         self._info: dict[str, Any] = {}
-        about = self._with_reconnect(self._connect)
-        self._server = about.get(EXTENSION)
+        self._about = self._with_reconnect(self._connect)
+        self._server = self._about.get(EXTENSION)
         if self._server is not None:
             self._read_server_description(self._server)
 
@@ -104,7 +110,10 @@ class RemotePolicy(ChunkedPolicy):
         if self._server is None:
             # openpi's protocol has no episodes: a new connection starts a new one.
             self._drop(CloseCode.NORMAL_CLOSURE)
-            self._with_reconnect(self._connect)
+            self._about = self._with_reconnect(self._connect)
+            if openpi.is_roboarena(self._about):
+                message = pack({"endpoint": "reset", "session_id": self._session})
+                self._exchange(message, RESET_LIMIT_S, text="reset successful")
             return
         self._ask({"type": "reset", "seed": seed, "task": config.unparse(task)}, {}, RESET_LIMIT_S)
 
@@ -118,9 +127,15 @@ class RemotePolicy(ChunkedPolicy):
         """
         if self._task is None:
             raise PolicyError(f"policy {self.name!r} has no episode", "call reset() first")
-        answer = self._ask({"type": "act"}, observation_to_message(observation), self._limit_s)
+        if self._server is None:
+            message = openpi.request(observation, self._about, self._session, self._chunks)
+        else:
+            message = observation_to_message(observation)
+        answer = self._ask({"type": "act"}, message, self._limit_s)
         info = answer.get("info")
         self._info = info if isinstance(info, dict) else {}
+        if self._server is None and "actions" in answer and "action" not in answer:
+            return openpi.decisions(answer["actions"], self._chunks, self._task, self.name)
         return decisions_from_message(answer, self._task, self.name)
 
     def overruled(self, decision: Decision) -> None:
@@ -165,8 +180,10 @@ class RemotePolicy(ChunkedPolicy):
             raise lost[-1]
         return answer
 
-    def _exchange(self, message: bytes, limit_s: float, sequence: int | None = None) -> dict[Any, Any]:
-        """Send a message and return the answer to it; older answers are ignored."""
+    def _exchange(
+        self, message: bytes, limit_s: float, sequence: int | None = None, text: str | None = None
+    ) -> dict[Any, Any]:
+        """Send a message and return the answer to it, nothing for this text; older answers are ignored."""
         if self._link is None:
             if sequence is None:
                 raise LinkLost(f"{self._url}: the link was lost within an episode", "start the episode again")
@@ -176,7 +193,7 @@ class RemotePolicy(ChunkedPolicy):
         with self._within(link, limit_s):
             link.send(message)
             while True:
-                answer = self._read(link, limit_s - timer.elapsed_s())
+                answer = self._read(link, limit_s - timer.elapsed_s(), text)
                 extension = answer.get(EXTENSION)
                 number = extension.get("sequence") if isinstance(extension, dict) else None
                 if sequence is None or number == sequence:
@@ -265,8 +282,10 @@ class RemotePolicy(ChunkedPolicy):
         finally:
             timer.cancel()
 
-    def _read(self, link: ClientConnection, limit_s: float) -> dict[Any, Any]:
+    def _read(self, link: ClientConnection, limit_s: float, text: str | None = None) -> dict[Any, Any]:
         data = link.recv(timeout=max(limit_s, 0.0))
+        if data == text:
+            return {}
         if isinstance(data, str):
             lines = [line for line in data.strip().splitlines() if line.strip()] or [""]
             raise PolicyError(f"{self._url}: the server failed: {lines[-1]:.300}", "read the server's output")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 from typing_extensions import override
@@ -24,12 +23,6 @@ class ServerOpener(PolicyOpener):
             raise ConfigError(
                 f"{spec}: remote policies need {error.name!r}", "pip install 'robot-runtime[remote]'"
             ) from error
-        known = list(inspect.signature(RemotePolicy).parameters)[1:]
-        unknown = [name for name in arguments if name not in known]
-        if unknown:
-            raise ConfigError(
-                f"{spec}: a remote policy has no argument {', '.join(unknown)}", f"use {', '.join(known)}"
-            )
         return RemotePolicy(spec, **arguments)
 
 

@@ -1,4 +1,8 @@
-"""Messages of remote policies: msgpack with numpy arrays, as openpi's (``openpi_client/msgpack_numpy.py``)."""
+"""Messages of remote policies: msgpack with numpy arrays.
+
+An array is written for two decoders at once, openpi's (``openpi_client/msgpack_numpy.py``) and the package
+msgpack-numpy, which MolmoSpaces uses; both encodings are read.
+"""
 
 from __future__ import annotations
 
@@ -31,6 +35,7 @@ MAX_REQUEST_BYTES = 64 << 20
 MAX_ANSWER_BYTES = 1 << 20
 
 _ARRAY, _SCALAR, _DATA, _DTYPE, _SHAPE = b"__ndarray__", b"__npgeneric__", b"data", b"dtype", b"shape"
+_ND, _TYPE, _KIND = b"nd", b"type", b"kind"  # msgpack-numpy 0.4.8; its data and shape have openpi's keys
 _DTYPES = re.compile(r"[<>|=]?(b1|[iu][1248]|f[248])")
 _MAX_DIMENSIONS = 8
 _KEYS = (
@@ -133,16 +138,17 @@ def decisions_from_message(message: Mapping[Any, Any], task: Task, name: str) ->
 
 def _described(value: object) -> dict[bytes, Any]:
     if isinstance(value, np.ndarray) and _DTYPES.fullmatch(value.dtype.str):
-        return {_ARRAY: True, _DATA: value.tobytes(), _DTYPE: value.dtype.str, _SHAPE: value.shape}
+        name, content = value.dtype.str, {_DATA: value.tobytes(), _SHAPE: value.shape}
+        return {_ARRAY: True, _DTYPE: name, _ND: True, _TYPE: name, _KIND: b"", **content}
     if isinstance(value, np.generic) and _DTYPES.fullmatch(value.dtype.str):
         return {_SCALAR: True, _DATA: value.item(), _DTYPE: value.dtype.str}
     raise TypeError(f"a {type(value).__name__} cannot be sent")
 
 
 def _restored(value: dict[Any, Any]) -> Any:
-    if _ARRAY not in value and _SCALAR not in value:
+    if _ARRAY not in value and _SCALAR not in value and _ND not in value:
         return value
-    dtype_name, data = value.get(_DTYPE), value.get(_DATA)
+    dtype_name, data = value.get(_DTYPE, value.get(_TYPE)), value.get(_DATA)
     if isinstance(dtype_name, bytes):
         dtype_name = dtype_name.decode("ascii")
     if not isinstance(dtype_name, str) or not _DTYPES.fullmatch(dtype_name):
@@ -152,9 +158,10 @@ def _restored(value: dict[Any, Any]) -> Any:
         if not isinstance(data, bool | int | float):
             raise ValueError("a scalar has no number")
         return dtype.type(data)
-    shape = value.get(_SHAPE)
+    shape = value.get(_SHAPE) if value.get(_ND, True) is True else []
     if not isinstance(shape, list) or len(shape) > _MAX_DIMENSIONS or any(type(n) is not int or n < 0 for n in shape):
         raise ValueError(f"an array has shape {shape!r:.80}")
     if not isinstance(data, bytes) or len(data) != math.prod(shape) * dtype.itemsize:
         raise ValueError(f"an array of shape {shape} and dtype {dtype} has other bytes than that")
-    return np.frombuffer(data, dtype).reshape(shape)
+    array = np.frombuffer(data, dtype).reshape(shape)
+    return array if value.get(_ND, True) is True else array[()]

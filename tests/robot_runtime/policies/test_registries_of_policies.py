@@ -27,8 +27,8 @@ class Opener(PolicyOpener):
         return policy
 
     def check(self, spec, arguments):
-        if not spec.startswith("navdp://"):
-            raise PolicyError(f"{spec} has no host", "write navdp://HOST:PORT")
+        if not spec.startswith("omnivla://"):
+            raise PolicyError(f"{spec} has no host", "write omnivla://HOST:PORT")
 
 OPENER = Opener()
 """
@@ -37,17 +37,17 @@ OPENER = Opener()
 @pytest.fixture
 def offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package = "policies_of_tests"
-    offers = {OPENERS.group: {"navdp": f"{package}:OPENER"}, AGENTS.group: {"ahead": f"{package}:ForwardOnly"}}
+    offers = {OPENERS.group: {"omnivla": f"{package}:OPENER"}, AGENTS.group: {"ahead": f"{package}:ForwardOnly"}}
     outside_packages.install(tmp_path, package, offers, OFFERED)
     monkeypatch.syspath_prepend(tmp_path)
 
 
 @pytest.mark.usefixtures("offered")
 def test_another_package_adds_a_scheme() -> None:
-    assert load_policy("navdp://gpu:8888", stop_distance_m=0.3).name == "navdp://gpu:8888"
-    check_source(PolicySource("navdp://gpu:8888"))
-    with raises_naming(PolicyError, "navdp:gpu"):
-        check_source(PolicySource("navdp:gpu"))
+    assert load_policy("omnivla://gpu:8888", stop_distance_m=0.3).name == "omnivla://gpu:8888"
+    check_source(PolicySource("omnivla://gpu:8888"))
+    with raises_naming(PolicyError, "omnivla:gpu"):
+        check_source(PolicySource("omnivla:gpu"))
 
 
 @pytest.mark.usefixtures("offered")

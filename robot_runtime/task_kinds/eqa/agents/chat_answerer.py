@@ -6,15 +6,12 @@ A service that is silent, slow or broken costs the answer, never the episode: th
 from __future__ import annotations
 
 import base64
-import http.client
 import json
 import math
 import os
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
-from urllib.parse import urlsplit
 
 import cv2
 import numpy as np
@@ -22,7 +19,8 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from robot_runtime.common.clock import Stopwatch
-from robot_runtime.errors import ConfigError
+from robot_runtime.errors import ConfigError, PolicyError
+from robot_runtime.policies.remote.http_request import address, json_request, post
 from robot_runtime.policies.wrapper import PolicyWrapper
 from robot_runtime.policy import Answer, Observation, Policy, World
 from robot_runtime.records import EVIDENCE
@@ -32,7 +30,6 @@ KEY_VARIABLE = "ROBOT_RUNTIME_ANSWERER_KEY"
 """Environment variable with the service's key, which is neither an option nor logged."""
 
 TIME_LIMIT_S = 20.0
-_MOST_BYTES = 1 << 20
 _PROMPT = (
     "The image is what a robot sees in a home. Answer the question in one or two lower-case words; count in digits. "
     'Reply with JSON only: {{"answer": "...", "probability": 0.0}}, with the probability that your answer is right.\n'
@@ -74,45 +71,13 @@ class ChatService:
     timeout_s: float = TIME_LIMIT_S
 
     def __post_init__(self) -> None:
-        parts = urlsplit(self.url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ConfigError(f"--answerer {self.url!r} is not an address", "write it like http://localhost:8080/v1")
+        address(self.url)
         if not 0 < self.timeout_s < math.inf:
             raise ConfigError(f"the answerer's time limit is {self.timeout_s} s", "give it a positive number")
 
     def ask(self, question: str, rgb: NDArray[np.uint8]) -> Reply:
         """Ask one question about one image, uint8 (H, W, 3). Never raises for what the service does."""
         timer = Stopwatch()
-        parts = urlsplit(self.url)
-        kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-        connection = kind(str(parts.hostname), parts.port, timeout=self.timeout_s)
-        received: list[bytes | str] = []
-        # A socket's own limit counts from the last byte: a service that sends byte by byte would never reach it.
-        worker = threading.Thread(
-            target=self._exchange, args=(connection, parts.path, question, rgb, received), daemon=True
-        )
-        worker.start()
-        worker.join(self.timeout_s)
-        if worker.is_alive():
-            connection.close()
-        body = received[0] if received else self._silent
-        if isinstance(body, str):
-            return Reply(None, 0.0, body, timer.elapsed_s())
-        return _read(body, timer.elapsed_s())
-
-    @property
-    def _silent(self) -> str:
-        return f"gave no answer within {self.timeout_s:g} s"
-
-    def _exchange(
-        self,
-        connection: http.client.HTTPConnection,
-        path: str,
-        question: str,
-        rgb: NDArray[np.uint8],
-        received: list[bytes | str],
-    ) -> None:
-        """Send the request; append the body, or the problem as a text."""
         done, png = cv2.imencode(".png", cv2.cvtColor(rgb, cv2.COLOR_RGB2BGR))
         assert done
         image = "data:image/png;base64," + base64.b64encode(png.tobytes()).decode()
@@ -120,26 +85,15 @@ class ChatService:
             {"type": "text", "text": _PROMPT.format(question=question)},
             {"type": "image_url", "image_url": {"url": image}},
         ]
-        request = {"model": self.model, "temperature": 0, "messages": [{"role": "user", "content": content}]}
-        headers = {"Content-Type": "application/json"}
-        if key := os.environ.get(KEY_VARIABLE):
-            headers["Authorization"] = f"Bearer {key}"
+        chat = {"model": self.model, "temperature": 0, "messages": [{"role": "user", "content": content}]}
+        key = os.environ.get(KEY_VARIABLE)
+        request = json_request("/chat/completions", chat, **({"Authorization": f"Bearer {key}"} if key else {}))
+        server = address(self.url)
         try:
-            connection.request("POST", path.rstrip("/") + "/chat/completions", json.dumps(request), headers)
-            response = connection.getresponse()
-            body = response.read(_MOST_BYTES + 1)
-            if response.status != http.HTTPStatus.OK:
-                received.append(f"refused with HTTP status {response.status}")
-            elif len(body) > _MOST_BYTES:
-                received.append(f"sent more than {_MOST_BYTES} bytes")
-            else:
-                received.append(body)
-        except TimeoutError:  # of the socket, which has the same limit
-            received.append(self._silent)
-        except (OSError, http.client.HTTPException, ValueError) as error:
-            received.append(f"cannot be reached: {type(error).__name__}: {error}")
-        finally:
-            connection.close()
+            body = post(server, request, self.timeout_s)
+        except PolicyError as error:
+            return Reply(None, 0.0, error.message.removeprefix(f"{server.geturl()}: "), timer.elapsed_s())
+        return _read(body, timer.elapsed_s())
 
 
 def _read(body: bytes, latency_s: float) -> Reply:

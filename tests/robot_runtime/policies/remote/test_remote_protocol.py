@@ -7,11 +7,13 @@ from typing import Any
 import msgpack
 import numpy as np
 import pytest
+from raising import raises_naming
 
 from robot_runtime.actions import timed
 from robot_runtime.actions.discrete import Action
 from robot_runtime.actions.timed import Decision
 from robot_runtime.policies.remote.protocol import (
+    ProtocolError,
     decision_to_message,
     decisions_from_message,
     observation_from_message,
@@ -22,12 +24,28 @@ from robot_runtime.policies.remote.protocol import (
 from robot_runtime.tasks.task import load_task
 
 
-def test_arrays_have_openpis_form() -> None:
+def test_arrays_are_written_for_openpis_decoder_and_for_msgpack_numpys() -> None:
+    """Both look for a key of their own and read the same data: openpi_client 0.1.2, msgpack-numpy 0.4.8."""
+    both = {b"data": b"\x01\x00\x02\x00", b"shape": [1, 2]}
+    openpi, msgpack_numpy = {b"__ndarray__": True, b"dtype": "<i2"}, {b"nd": True, b"type": "<i2", b"kind": b""}
     packed = pack({"state": np.array([[1, 2]], np.int16), "scalar": np.float32(1.5)})
     assert msgpack.unpackb(packed) == {
-        "state": {b"__ndarray__": True, b"data": b"\x01\x00\x02\x00", b"dtype": "<i2", b"shape": [1, 2]},
+        "state": {**both, **openpi, **msgpack_numpy},
         "scalar": {b"__npgeneric__": True, b"data": 1.5, b"dtype": "<f4"},
     }
+    for own in (openpi, msgpack_numpy):
+        back = unpack(msgpack.packb({"a": {**both, **own}}))["a"]
+        assert (back.dtype, back.tolist()) == (np.int16, [[1, 2]])
+
+
+def test_scalars_of_msgpack_numpy_are_read_and_its_pickles_refused() -> None:
+    scalar = {b"nd": False, b"type": "<f4", b"data": np.float32(2.5).tobytes()}
+    back = unpack(msgpack.packb({"a": scalar}))["a"]
+    assert (type(back), back) == (np.float32, 2.5)
+    pickled = {b"nd": True, b"type": "|O", b"kind": b"O", b"shape": [1], b"data": b"\x80\x04."}
+    for damaged in (pickled, {**scalar, b"data": b"\x00"}, {**scalar, b"data": 2.5}, {b"nd": True, b"data": b""}):
+        with raises_naming(ProtocolError, "cannot be read"):
+            unpack(msgpack.packb({"a": damaged}))
 
 
 @pytest.mark.parametrize("dtype", ["bool", "u1", "i8", "<f2", ">f4", "f8"])
