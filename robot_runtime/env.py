@@ -20,13 +20,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from typing_extensions import Self
 
 from robot_runtime.actions.discrete import Action, parse_action
-from robot_runtime.actions.timed import Decision, TimedAction, check_timed
+from robot_runtime.actions.timed import Decision, TimedAction
 from robot_runtime.common.clock import NS_PER_S, Stopwatch, ns_to_seconds, seconds_to_ns, utc_now_iso
 from robot_runtime.common.provenance import provenance
 from robot_runtime.errors import DeviceFault, EpisodeError, LocalizationLost, RuntimeFault, UnknownAction, interruption
@@ -39,6 +39,7 @@ from robot_runtime.motion.controller import MotionController
 from robot_runtime.placement.measured import placement
 from robot_runtime.policy import Observation, PolicySource
 from robot_runtime.records import (
+    Act,
     ActionResult,
     EndReason,
     EpisodeEnd,
@@ -59,6 +60,9 @@ from robot_runtime.tasks.episode import Episode
 from robot_runtime.tasks.episode_check import check_episode
 from robot_runtime.tasks.registry import kind_of
 from robot_runtime.tasks.task import Task
+
+if TYPE_CHECKING:
+    from robot_runtime.motion.pursuit import Pursuit
 
 MAP_FRAME = "map"
 T = TypeVar("T")
@@ -86,20 +90,6 @@ class _Phase:
     origin: PoseEstimate
     placement: Placement | None
     observations: ObservationBuilder
-
-
-@dataclass(frozen=True, slots=True)
-class _Act:
-    """The part of a step before its frame is taken; the fields are ``StepRecord``'s."""
-
-    index: int
-    action: Action | None
-    result: ActionResult | None
-    start_ns: int
-    end_ns: int
-    policy_info: dict[str, Any] = field(default_factory=dict)
-    phase_s: dict[str, float] = field(default_factory=dict)
-    command: TimedAction | None = None
 
 
 class Env:
@@ -150,6 +140,11 @@ class Env:
         self._motion = MotionController(
             robot.clock, robot.base, robot.head, robot.motion, *listeners, task.look_limits_rad, group.on_event
         )
+        self._pursuit: Pursuit | None = None
+        if task.control is not None and task.control.trajectory is not None:
+            from robot_runtime.motion.pursuit import Pursuit  # most tasks have discrete actions alone
+
+            self._pursuit = Pursuit(robot, self._motion, task.control, group)
         self._session = kind_of(task).session(robot, task)
         self._pose_monitor = PoseMonitor(robot, group.on_event, group.on_poses, localization_patience_s)
         self._over = True
@@ -218,7 +213,7 @@ class Env:
             phase = self._begin_phase(episode, 0)
             self._start(self._new_header(episode, phase, agent_name, seed, policy))
             now_ns = self.robot.clock.now_ns()
-            return self._observe(_Act(0, None, None, now_ns, now_ns), phase)
+            return self._observe(Act(0, None, None, now_ns, now_ns), phase)
 
     def step(
         self, action: Decision | str, policy_info: Mapping[str, Any] | None = None, infer_s: float = 0.0
@@ -241,13 +236,15 @@ class Env:
         with self._ends_on_error():
             chosen, command = self._chosen(action)
             timer = Stopwatch()
+            if self._pursuit is not None:
+                self._pursuit.decided(infer_s, self.record.times.observed_ns)
             start_ns = self.robot.clock.now_ns()
             result, settle_s = self._carry_out(chosen, command)
             if self._session.after_action(chosen, index) and result.outcome is not Outcome.STOPPED:
                 phase = self._begin_phase(self.episode, index)
             end_ns = self.robot.clock.now_ns()
             phase_s = {"infer": infer_s, "act": timer.elapsed_s() - settle_s, "settle": settle_s}
-            act = _Act(index, chosen, result, start_ns, end_ns, dict(policy_info or {}), phase_s, command)
+            act = Act(index, chosen, result, start_ns, end_ns, dict(policy_info or {}), phase_s, command)
             observation = self._observe(act, phase)
             self._end_if_over(act, chosen, result, phase)
             return observation
@@ -328,13 +325,17 @@ class Env:
     def _chosen(self, action: Decision | str) -> tuple[Action, TimedAction | None]:
         """Return the action by name and, of a continuous one, its command. Raises ``UnknownAction``."""
         if isinstance(action, TimedAction):
+            from robot_runtime.actions.timed_values import check_timed
+
             check_timed(action, self.task.control, self.task.name)
             return action.action, action
         return parse_action(action, self.task.actions), None
 
     def _carry_out(self, chosen: Action, command: TimedAction | None) -> tuple[ActionResult, float]:
         """Return the action's result, and the host seconds from its end to rest. Raises ``DeviceFault``."""
-        if command is not None and self.task.control is not None:
+        if command is not None and self._pursuit is not None and not command.settle:
+            result, settle_s = self._pursuit.step(command, self.record.times.exposed_ns), 0.0
+        elif command is not None and self.task.control is not None:
             from robot_runtime.motion.steering import Steering  # most policies are discrete
 
             steering = Steering(self.robot.clock, self.robot.base, self.robot.head, self._motion)
@@ -347,12 +348,13 @@ class Env:
             raise self._motion.fault
         return result, settle_s
 
-    def _observe(self, act: _Act, phase: _Phase) -> Observation:
-        """Take a frame, standing still since the act ended; record the step; return the observation."""
+    def _observe(self, act: Act, phase: _Phase) -> Observation:
+        """Take a frame, standing still since the act ended if it settles; record the step; return the observation."""
         timer, robot, phase_s = Stopwatch(), self.robot, dict(act.phase_s)
         # One pose later than the end of the motion: a pose at the exposure is interpolated between two measurements,
         # and the earlier one must not be from a robot that still moved.
-        one_pose_ns = seconds_to_ns(1 / min(robot.localizer.info.rate_hz, robot.referee.info.rate_hz))
+        moves = act.command is not None and not act.command.settle
+        one_pose_ns = 0 if moves else seconds_to_ns(1 / min(robot.localizer.info.rate_hz, robot.referee.info.rate_hz))
         timeout_s = ns_to_seconds(one_pose_ns) + STREAMS["rgb"].max_age_s
         robot.clock.sleep_until(act.end_ns + one_pose_ns)
         phase_s["settle"] = phase_s.get("settle", 0.0) + timer.restart()
@@ -396,7 +398,7 @@ class Env:
 
     # --- end --------------------------------------------------------------------------------------------------------
 
-    def _end_if_over(self, act: _Act, chosen: Action, result: ActionResult, phase: _Phase) -> None:
+    def _end_if_over(self, act: Act, chosen: Action, result: ActionResult, phase: _Phase) -> None:
         """End the episode if the last act or a limit of the phase ends it."""
         steps, limit_s = act.index - phase.index, self.task.max_seconds
         elapsed_ns = act.end_ns - phase.stamp_ns - self._pose_monitor.paused_ns

@@ -33,6 +33,27 @@ class Outcome(str, Enum):
     TIMED_OUT = "timed_out"
     STOPPED = "stopped"
     FAULT = "fault"
+    MOVING = "moving"
+    """The robot still pursues it: it goes on while the policy decides."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pursued:
+    """What became of an action that does not settle.
+
+    Attributes:
+        age_s: time from the exposure that it was computed from to its application.
+        standing_s: time for which the robot had stood before, for want of a decision.
+        driven: pose at the end in base_link at the end of the step before, by odometry.
+        error_m: largest distance from the curve through its points.
+        error_rad: largest error of the heading on that curve.
+    """
+
+    age_s: float
+    standing_s: float
+    driven: SE2
+    error_m: float
+    error_rad: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +67,8 @@ class ActionResult:
         contact: zones that stopped or, where the robot slides, shortened this action; else ``NONE``.
         duration_s: duration on the robot's clock.
         detail: cause of ``timed_out`` and ``fault``, of a look that a limit refused, and of a pause.
+        pursued: of an action that does not settle; ``measured`` and ``duration_s`` are then those since the end of the
+            step before, the time of the decision included. None where it settles.
     """
 
     outcome: Outcome
@@ -54,6 +77,7 @@ class ActionResult:
     contact: Zone
     duration_s: float
     detail: str = ""
+    pursued: Pursued | None = None
 
     @property
     def collided(self) -> bool:
@@ -123,6 +147,20 @@ class StepRecord:
     policy_info: dict[str, Any] = field(default_factory=dict)
     phase_s: dict[str, float] = field(default_factory=dict)
     state: StepState = NO_STATE
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """The part of a step before its frame is taken; the fields are ``StepRecord``'s."""
+
+    index: int
+    action: Action | None
+    result: ActionResult | None
+    start_ns: int
+    end_ns: int
+    policy_info: dict[str, Any] = field(default_factory=dict)
+    phase_s: dict[str, float] = field(default_factory=dict)
+    command: TimedAction | None = None
 
 
 class EndReason(str, Enum):

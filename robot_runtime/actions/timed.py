@@ -10,16 +10,14 @@ policy's -1 to 1 mean nothing without the task's ranges.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 from robot_runtime.actions.discrete import Action, Displacement
 from robot_runtime.common import config
 from robot_runtime.common.geometry import SE2
 from robot_runtime.common.quantities import AngularAcceleration, ControlPeriod, ShortTime, StillSpeed, StillTurnRate
-from robot_runtime.errors import UnknownAction
 
 Range = tuple[float, float]
 """Lowest and highest value."""
@@ -141,25 +139,25 @@ def trajectory(
 
 
 def _tangents(points: Sequence[Sequence[float]]) -> list[float]:
-    """Headings of the circles through three neighboring points each; the first neighbor is the origin.
+    """Headings of the circles through three neighboring points each; the robot is one of them where these are too few.
 
-    Where points coincide, the heading is that of the point before: there is nothing to follow.
+    Else it is none: it may be off the curve. Points that coincide have no direction of their own.
     """
-    chain = [(0.0, 0.0), *((point[0], point[1]) for point in points)]
-    chords = [(b[0] - a[0], b[1] - a[1]) for a, b in pairwise(chain)]
-    yaws_rad, heading_rad = [], 0.0
-    for index, (x_m, y_m) in enumerate(chords):
-        if math.hypot(x_m, y_m) > APART_M:
-            # The tangent at a chord's end mirrors the one at its beginning: exact on circles, from the robot's heading.
-            chord_rad = math.atan2(y_m, x_m)
-            after = chords[index + 1] if index + 1 < len(chords) else None
-            if after is not None and math.hypot(*after) > APART_M:
-                bend_rad = math.remainder(math.atan2(after[1], after[0]) - chord_rad, 2 * math.pi)
-                heading_rad = chord_rad + bend_rad * math.hypot(x_m, y_m) / (math.hypot(x_m, y_m) + math.hypot(*after))
-            else:
-                heading_rad = chord_rad + math.remainder(chord_rad - heading_rad, 2 * math.pi)
-        yaws_rad.append(math.remainder(heading_rad, 2 * math.pi))
-    return yaws_rad
+    chain = points if len(points) > 2 else [(0.0, 0.0), *points]
+    lengths_m, ways_rad = [], [0.0]
+    for (from_x_m, from_y_m), (x_m, y_m) in pairwise(chain):
+        lengths_m.append(math.hypot(x_m - from_x_m, y_m - from_y_m))
+        apart = lengths_m[-1] > APART_M
+        ways_rad.append(math.atan2(y_m - from_y_m, x_m - from_x_m) if apart else ways_rad[-1])
+    del ways_rad[0]
+    inner_rad = []
+    for (before_m, after_m), (before_rad, after_rad) in zip(pairwise(lengths_m), pairwise(ways_rad), strict=True):
+        share = before_m / (before_m + after_m) if before_m > APART_M else 1.0
+        inner_rad.append(before_rad + share * math.remainder(after_rad - before_rad, 2 * math.pi))
+    last_rad = ways_rad[-1] + math.remainder(ways_rad[-1] - (inner_rad or [0.0])[-1], 2 * math.pi)
+    if len(points) < 3:
+        return [*inner_rad, last_rad]
+    return [ways_rad[0] + math.remainder(ways_rad[0] - inner_rad[0], 2 * math.pi), *inner_rad, last_rad]
 
 
 def _check_ranges(owner: object, *names: str) -> None:
@@ -282,82 +280,3 @@ def scaled(value: float, given: Range, wanted: Range) -> float:
     """``value`` mapped from one range onto another, and clipped there: what lies outside does not count."""
     share = (value - given[0]) / (given[1] - given[0])
     return min(max(wanted[0] + share * (wanted[1] - wanted[0]), wanted[0]), wanted[1])
-
-
-def check_timed(action: TimedAction, control: Control | None, task: str) -> None:
-    """Whether a task has an action.
-
-    Raises:
-        UnknownAction: it has not, a number of the action is not finite, or its times do not increase.
-    """
-    sort = "trajectory" if not action.settle else action.action.value.removesuffix("_control")
-    if control is None or getattr(control, sort) is None:
-        moving = "" if action.settle else " in motion"
-        raise UnknownAction(
-            f"the policy asked for {action.action}{moving}, which task {task!r} does not have",
-            f"use a task with 'control: {sort}', for instance {_TASKS[sort]}, or the task's discrete actions",
-        )
-    before_s = 0.0
-    for point in action.points:
-        pose = point.pose or SE2()
-        numbers = {"after_s": point.after_s, "x_m": pose.x_m, "y_m": pose.y_m, "yaw_rad": pose.yaw_rad}
-        numbers |= {name: getattr(point, name) for name in ("linear_m_s", "angular_rad_s", "tilt_rad")}
-        for name, value in numbers.items():
-            if not math.isfinite(value):
-                raise UnknownAction(
-                    f"the policy asked for {action.action} with {name} = {value}",
-                    "correct the policy: it must return finite numbers",
-                )
-        if not action.settle and not point.after_s > before_s:
-            raise UnknownAction(
-                f"the policy asked for {action.action} with a point {point.after_s} s after one of {before_s} s",
-                "correct the policy: the times of a trajectory's points increase, from more than 0",
-            )
-        before_s = point.after_s
-
-
-_TASKS = {"velocity": "objectnav_hm3d2023", "waypoint": "objectnav_hm3d2023", "trajectory": "pointnav_trajectory"}
-
-
-def timed_from(document: Mapping[str, Any]) -> TimedAction | None:
-    """The timed action that plain values describe: arguments of a constructor, or the fields of a log.
-
-    The keys tell the form: ``trajectory`` of points for :func:`trajectory`, ``linear_m_s`` for :func:`velocity`,
-    ``x_m`` for :func:`waypoint`, ``points`` for the fields of a :class:`TimedAction`. Arrays count as lists.
-
-    Returns:
-        None where the values have none of these keys.
-
-    Raises:
-        ValueError, TypeError: a value is missing, unknown, or no number.
-    """
-    form = next((key for key in _FORMS if key in document), None)
-    return None if form is None else _FORMS[form](**{key: _plain(value) for key, value in document.items()})
-
-
-def _plain(value: Any) -> Any:
-    value = value.tolist() if hasattr(value, "tolist") else value
-    if isinstance(value, list | tuple):
-        return [*map(_plain, value)]
-    if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    if value is not None and not isinstance(value, int | float):
-        raise TypeError(f"{value!r:.100} is no number")
-    return value
-
-
-def _logged(points: Sequence[Any], **fields: Any) -> TimedAction:
-    made = [
-        TimedPoint(**{**point, "pose": None if point.get("pose") is None else SE2(**point["pose"])}) for point in points
-    ]
-    if not made or len({point.pose is None for point in made}) > 1:
-        raise ValueError("an action has points, and poses or velocities alone")
-    return TimedAction(tuple(made), **fields)
-
-
-_FORMS: dict[str, Callable[..., TimedAction]] = {
-    "points": _logged,
-    "trajectory": lambda **fields: trajectory(fields.pop("trajectory"), **fields),
-    "linear_m_s": velocity,
-    "x_m": waypoint,
-}

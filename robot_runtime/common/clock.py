@@ -89,16 +89,19 @@ class SimulatedClock(Clock):
         """Have ``on_step(now_ns)`` called after every step, in the order in which listeners were added."""
         self._on_step.append(on_step)
 
+    def remove_listener(self, on_step: Callable[[int], None]) -> None:
+        """Call a listener no longer."""
+        self._on_step = [listener for listener in self._on_step if listener != on_step]
+
     def now_ns(self) -> int:
         """Simulated nanoseconds since the start."""
         return self._now_ns
 
     def sleep_until(self, deadline_ns: int) -> None:
         """Let time pass in steps."""
-        listeners = self._on_step
         while (now_ns := self._now_ns) < deadline_ns:
             self._now_ns = now_ns = now_ns + self.step_ns
-            for listener in listeners:
+            for listener in self._on_step:
                 listener(now_ns)
             if self._pacer is not None:
                 self._keep_pace(self._pacer)

@@ -81,6 +81,8 @@ class MotionController:
         """Host seconds of the last action from the end of its motion to rest; the head's motion includes its rest."""
         self.follower = LegFollower(clock, base, self.profile, on_state, on_command, on_event)
         """Drives the base, also for continuous actions."""
+        self.end_beside: Callable[[bool], object] = bool
+        """Ends what drives the base beside this (``robot_runtime.motion.pursuit``), at rest if it is given True."""
         self._clock = clock
         self._base = base
         self._head = head
@@ -103,6 +105,7 @@ class MotionController:
     def begin_episode(self) -> None:
         """Come to rest where the robot was placed, and forget what was driven before. Raises as :meth:`rest`."""
         self.forget()
+        self.end_beside(False)
         self.rest()
         self.follower.forget()
 
@@ -118,7 +121,10 @@ class MotionController:
 
     def stop(self) -> None:
         """Wheels to zero now."""
-        self._base.stop()
+        try:
+            self.end_beside(False)
+        finally:
+            self._base.stop()
 
     def execute(self, displacement: Displacement) -> ActionResult:
         """Move by ``displacement`` and come to rest. Device errors become the outcome ``fault``.
@@ -144,7 +150,8 @@ class MotionController:
             self._base.stop()
 
     def begin_action(self) -> None:
-        """Forget error, contacts, pauses and motion of the action before."""
+        """Come to rest, if something still drives; forget error, contacts, pauses and motion of the action before."""
+        self.end_beside(True)
         self.fault = None
         self.settle_s = 0.0
         self._first_tilt_rad = None

@@ -114,9 +114,14 @@ class LegFollower:
             StaleData: the base is silent.
             DeviceFault: odometry is not finite, or the Guard gets no feedback.
         """
+        return self._seen(self._newest() or self._await_reports())
+
+    def look(self) -> BaseState | None:
+        """As :meth:`read`, without waiting: None while reports are late or the Guard lacks feedback."""
         state = self._newest()
-        if state is None:
-            state = self._await_reports()
+        return None if state is None else self._seen(state)
+
+    def _seen(self, state: BaseState) -> BaseState:
         state.check_finite()
         if (touched := self._base.touched()) is not _NO_ZONE:
             state = replace(state, bumper=state.bumper | touched)
@@ -149,7 +154,7 @@ class LegFollower:
     def with_obstruction(self, ended: Ended) -> Ended:
         """The end of an action at rest: a contact also where obstacles have shortened the way of a sliding robot."""
         zones = self._base.obstructed()
-        counts = zones is not None and ended.outcome in (Outcome.REACHED, Outcome.TIMED_OUT)
+        counts = zones is not None and ended.outcome in (Outcome.REACHED, Outcome.TIMED_OUT, Outcome.MOVING)
         return replace(ended, outcome=Outcome.CONTACT, contact=zones or Zone.NONE) if counts else ended
 
     def moved(self) -> Displacement:
@@ -235,8 +240,12 @@ class LegFollower:
 
     def _tick(self, velocity: Velocity) -> BaseState:
         """Command a velocity, and return the state one tick later."""
-        self._sent(self._base.command(velocity))
+        self.send(velocity)
         return self._wait()
+
+    def send(self, velocity: Velocity) -> None:
+        """Command a velocity."""
+        self._sent(self._base.command(velocity))
 
     # --- following --------------------------------------------------------------------------------------------------
 

@@ -216,9 +216,19 @@ class MotionPredictor:
         left_m, right_m = self.ahead_m(self._position_at(state.stamp_ns - late_ns))
         return state.odom.after_arc((left_m + right_m) / 2, (right_m - left_m) / self.model.separation_m)
 
-    def turned_rad(self, before: Wheels) -> float:
+    def ahead(self, state: BaseState) -> tuple[SE2, float, float]:
+        """Pose in ``odom``, linear and angular velocity one dead time from now, when the next command takes effect."""
+        left, right = self.left, self.right
+        left_m, right_m = self._position_at(state.stamp_ns - self._dead_time_ns)
+        left_m, right_m = left.position_m - left_m, right.position_m - right_m
+        pose = state.odom.after_arc((left_m + right_m) / 2, (right_m - left_m) / self.model.separation_m)
+        turning_rad_s = (right.speed_m_s - left.speed_m_s) / self.model.separation_m
+        return pose, (left.speed_m_s + right.speed_m_s) / 2, turning_rad_s
+
+    def turned_rad(self, before: Wheels, now: Wheels | None = None) -> float:
         """Angle that odometry has turned since ``driven`` was ``before``, also by more than a full turn."""
-        turned_m = self.driven[1] - before[1] - (self.driven[0] - before[0])
+        driven = now or self.driven
+        turned_m = driven[1] - before[1] - (driven[0] - before[0])
         return turned_m / self.model.separation_m
 
     def is_over(self, state: BaseState, margin_s: float) -> bool:

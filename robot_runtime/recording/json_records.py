@@ -22,7 +22,7 @@ from typing import Any, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
-from robot_runtime.actions.timed import TimedAction, timed_from
+from robot_runtime.actions.timed import TimedAction
 from robot_runtime.errors import writing
 from robot_runtime.hal import BaseState, PoseEstimate, RgbdFrame, Zone
 from robot_runtime.hal.events import Event
@@ -188,7 +188,15 @@ def _with_bits(codec: Codec) -> Codec:
 
 def _with_older_forms(codec: Codec) -> Codec:
     """A timed action's codec that reads the velocities and waypoints of older logs, too."""
-    return replace(codec, decode=lambda data: codec.decode(data) if "points" in data else timed_from(data))
+
+    def decode(data: Mapping[str, Any]) -> Any:
+        if "points" in data:
+            return codec.decode(data)
+        from robot_runtime.actions.timed_values import timed_from
+
+        return timed_from(data)
+
+    return replace(codec, decode=decode)
 
 
 _NO_RGB, _NO_DEPTH = np.empty((0, 0, 3), np.uint8), np.empty((0, 0), np.float32)
@@ -226,6 +234,7 @@ SPECIAL: Special = {
         lambda data: {name: finite(seconds) for name, seconds in data.items()},
         {"type": "object", "properties": dict.fromkeys(PHASES, NUMBER.schema)},
     ),
+    (ActionResult, "pursued"): lambda codec: optional(described("null where the action settles")(codec)),
     (EpisodeEnd, "action"): optional,
     (EpisodeEnd, "result"): optional,
     (EpisodeEnd, "of_policy"): optional,

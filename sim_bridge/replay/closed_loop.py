@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from robot_runtime.actions.discrete import Action, Displacement, parse_action
-from robot_runtime.actions.timed import Decision, TimedAction, check_timed
+from robot_runtime.actions.timed import Decision, TimedAction
+from robot_runtime.actions.timed_values import check_timed
 from robot_runtime.common.clock import NS_PER_S, Stopwatch, seconds_to_ns
 from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.common.provenance import provenance

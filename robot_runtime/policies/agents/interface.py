@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from robot_runtime.actions.timed import Decision, timed_from
+from robot_runtime.actions.timed import Decision
 from robot_runtime.errors import PolicyError
 from robot_runtime.policy import Answer, Observation
 from robot_runtime.tasks.task import Task
@@ -66,6 +66,8 @@ class Interface(ABC):
         return tuple(self._one(one, task)[0] for one in chunk[:count]), None
 
     def _one(self, returned: Any, task: Task) -> tuple[Decision, Answer | None]:
+        from robot_runtime.actions.timed_values import timed_from  # most agents return discrete actions
+
         try:
             timed = timed_from(returned) if isinstance(returned, Mapping) else None
         except (TypeError, ValueError) as error:

@@ -14,7 +14,8 @@ from raising import raises_naming
 
 from robot_runtime.actions import timed
 from robot_runtime.actions.discrete import HABITAT_2020, HABITAT_2023, Action, Displacement
-from robot_runtime.actions.timed import Control, Decision, TimedAction, VelocityControl, check_timed, scaled
+from robot_runtime.actions.timed import Control, Decision, TimedAction, VelocityControl, scaled
+from robot_runtime.actions.timed_values import check_timed
 from robot_runtime.errors import PolicyError, RuntimeFault, UnknownAction
 from robot_runtime.policies.agents import worker
 from robot_runtime.policies.agents.habitat import Habitat2019Interface, HabitatInterface
