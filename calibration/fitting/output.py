@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from calibration.fitting import table
-from calibration.fitting.actions import ActionFit
 from calibration.fitting.fit import RobotFit
 from calibration.fitting.plots import write_plots
 from calibration.fitting.simulator_options import Setting, options
@@ -75,19 +73,6 @@ def stamp(fit: RobotFit, valid_days: float) -> Stamp:
     return Stamp.now(KIND, fit.robot.partition("@")[0], "", valid_days, method, residuals, held_out)
 
 
-def _errors(actions: Mapping[str, ActionFit]) -> dict[str, Any]:
-    return {
-        name: {
-            "count": action.error.count,
-            "mean": action.error.mean,
-            "covariance": action.error.covariance,
-            "bias_interval": [plain(interval) for interval in action.bias],
-            "referee_noise": action.noise,
-        }
-        for name, action in actions.items()
-    }
-
-
 def as_document(fit: RobotFit, settings: list[Setting]) -> dict[str, Any]:
     """Return the complete fit as a JSON document."""
     return {
@@ -98,22 +83,16 @@ def as_document(fit: RobotFit, settings: list[Setting]) -> dict[str, Any]:
         "continuous_commands": fit.continuous,
         "size": plain(fit.selection.size),
         "left_out": fit.selection.left_out,
-        "actions": _errors(fit.actions),
-        "slips": _errors(fit.slips),
+        "actions": plain(fit.actions),
+        "slips": plain(fit.slips),
         "correlation_of_consecutive_errors": {
             "pairs": fit.correlated,
             **{k: v if v == v else None for k, v in zip(("x", "y", "yaw"), fit.correlation, strict=True)},
         },
         "contact": {
-            "behaviour": fit.contact.behaviour,
-            "reason": fit.contact.reason,
+            **plain(replace(fit.contact, contacts=())),
             "contacts": len(fit.contact.contacts),
             "telling": fit.contact.telling,
-            "felt": fit.contact.felt,
-            "log_ratio_slide_to_stop": fit.contact.log_ratio,
-            "shortfall_m": fit.contact.shortfall_m,
-            "travel_m": plain(fit.contact.travel_m),
-            "radius_m": plain(fit.contact.radius_m),
         },
         "camera": plain(fit.camera),
         "replayed_camera": plain(fit.replayed and replace(fit.replayed, offsets=())),

@@ -34,38 +34,17 @@ def write_plots(folder: Path, fit: RobotFit) -> list[tuple[str, str]]:
     Returns:
         File name and caption of each, in order.
     """
+    ends = "Errors of the ends of actions, one dot each; ellipses contain 95 % of a model's predictions, at two scales."
+    gains = "Gain of the fitted model in predicting held-out actions, with 95 % intervals over episodes."
+    walls = "Left: ends of forward actions into obstacles. Right: log ratio of sliding to stopping of each."
+    floors = "Errors of the camera's described pose by the floor in the logged depth, frame by frame."
+    noise = "Temporal noise of depth over distance, from frames of the same view, and holes that come and go."
     drawn: list[tuple[str, str, Callable[[RobotFit], Figure], bool]] = [
-        (
-            "actions.png",
-            "Errors of the ends of actions: each dot is one action, ellipses contain 95 % of a model's predictions. "
-            "Left at the scale of the dots, in the middle at that of the published models.",
-            clouds,
-            True,
-        ),
-        (
-            "likelihood.png",
-            "Gain of the fitted model in predicting held-out actions, with 95 % intervals over episodes.",
-            likelihood,
-            fit.validation.nats is not None,
-        ),
-        (
-            "contacts.png",
-            "Left: ends of forward actions into obstacles. Right: log ratio of sliding to stopping of each.",
-            contacts,
-            bool(fit.contact.contacts),
-        ),
-        (
-            "camera.png",
-            "Errors of the camera's described pose by the floor in the logged depth, frame by frame.",
-            camera,
-            bool(fit.camera.frames),
-        ),
-        (
-            "depth.png",
-            "Temporal noise of depth over distance, from frames of the same view, and holes that come and go.",
-            depth,
-            bool(fit.depth.bins),
-        ),
+        ("actions.png", ends, clouds, True),
+        ("likelihood.png", gains, likelihood, fit.validation.nats is not None),
+        ("contacts.png", walls, contacts, bool(fit.contact.contacts)),
+        ("camera.png", floors, camera, bool(fit.camera.frames)),
+        ("depth.png", noise, depth, bool(fit.depth.bins)),
     ]
     written = []
     for name, caption, draw, there in drawn:
@@ -182,11 +161,8 @@ def contacts(fit: RobotFit) -> Figure:
     bars.hist(ratios, 30, color=MEASURED, alpha=0.6)
     bars.axvline(0, color="black", linewidth=0.8)
     verdict = fit.contact.behaviour or "not known"
-    bars.set(
-        xlabel="log likelihood, sliding over stopping",
-        ylabel="contacts",
-        title=f"sum {fit.contact.log_ratio:+.0f}: {verdict}",
-    )
+    title = f"sum {fit.contact.log_ratio:+.0f}: {verdict}"
+    bars.set(xlabel="log likelihood, sliding over stopping", ylabel="contacts", title=title)
     return figure
 
 

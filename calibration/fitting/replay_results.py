@@ -139,12 +139,12 @@ def held_out_gain(camera: CameraFit, replayed: ReplayedCamera, logs: Sequence[st
         logs: names of the logs' files, in the order of the fit.
     """
     numbers = {name: number for number, name in enumerate(logs)}
-    floors = {
-        number: np.median([pose_of(frame) for frame in camera.frames if frame.episode == number], axis=0)
-        for number in {frame.episode for frame in camera.frames}
-    }
-    floor_scale = np.sqrt(LEAST**2 + np.square(camera.biased).sum(axis=0))
-    scale = np.array([_spread([o for _, o in replayed.offsets], name) for name in COMPONENTS])
+    floors: dict[int, Array] = {}
+    for number in {frame.episode for frame in camera.frames}:
+        poses = [pose_of(frame) for frame in camera.frames if frame.episode == number]
+        floors[number] = np.append(np.median(poses, axis=0), [np.nan, np.nan])
+    floor_scale = np.append(np.sqrt(LEAST**2 + np.square(camera.biased).sum(axis=0)), [1.0, 1.0])
+    scale = np.array([_spread([offset for _, offset in replayed.offsets], name) for name in COMPONENTS])
     gain = 0.0
     for half in (0, 1):
         others = [one for one in replayed.offsets if numbers.get(one[0], 0) % 2 != half]
@@ -152,18 +152,16 @@ def held_out_gain(camera: CameraFit, replayed: ReplayedCamera, logs: Sequence[st
         if not others or not held_out:
             return None
         ours = pooled(others)
-        by_replays = np.array([0.0 if i is None else i.mean for i in _intervals(ours)])
-        by_floor = [floor for number, floor in floors.items() if number % 2 != half]
-        alone = np.concatenate([np.median(by_floor, axis=0) if by_floor else np.zeros(3), np.zeros(2)])
-        shown = by_replays[:3] + np.divide(ours.bias, DEPTH_BIAS) @ np.array(camera.biased)
-        for number, floor in floors.items():
-            if number % 2 == half:
-                gain += _loss(floor, alone[:3], floor_scale) - _loss(floor, shown, floor_scale)
+        found = ours.tilt_deg, ours.roll_deg, ours.height_m, ours.pan_deg, ours.forward_m
+        by_replays = np.array([0.0 if interval is None else interval.mean for interval in found])
+        alone = np.nan_to_num(np.median([f for n, f in floors.items() if n % 2 != half] or [np.zeros(5)], axis=0))
+        shown = by_replays + np.append(np.divide(ours.bias, DEPTH_BIAS) @ np.array(camera.biased), [0.0, 0.0])
+        for floor in (floor for number, floor in floors.items() if number % 2 == half):
+            gain += _loss(floor, alone, floor_scale) - _loss(floor, shown, floor_scale)
         for offset in held_out:
-            known = [name for name in COMPONENTS if offset[name] is not None]
-            places = [list(COMPONENTS).index(name) for name in known]
-            values = np.array([COMPONENTS[name] * offset[name]["value"] for name in known])
-            gain += _loss(values, alone[places], scale[places]) - _loss(values, by_replays[places], scale[places])
+            known = [(offset[name] or {"value": np.nan})["value"] for name in COMPONENTS]
+            values = np.array(known) * list(COMPONENTS.values())
+            gain += _loss(values, alone, scale) - _loss(values, by_replays, scale)
     return gain
 
 
@@ -181,7 +179,7 @@ def _intervals(replayed: ReplayedCamera) -> tuple[Interval | None, ...]:
 
 
 def _loss(values: Array, expected: Array, scale: Array) -> float:
-    return float(np.minimum(np.square((values - expected) / scale), FARTHEST_SIGMAS**2).sum() / 2)
+    return float(np.nansum(np.minimum(np.square((values - expected) / scale), FARTHEST_SIGMAS**2)) / 2)
 
 
 def _offset(path: Path, robot: str) -> tuple[str, Offset] | None:
