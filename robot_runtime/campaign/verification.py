@@ -31,13 +31,10 @@ from robot_runtime.campaign.outcomes import (
     values_with_given_up,
 )
 from robot_runtime.campaign.plan import Plan
-from robot_runtime.campaign.repetition import weigh
 from robot_runtime.campaign.schedule import EpisodeName
-from robot_runtime.campaign.sealing import check_commitments, sealed_policies
-from robot_runtime.campaign.signing import is_signed
-from robot_runtime.campaign.state import State, stored_plan
-from robot_runtime.campaign.verified_clock import What, check_times
-from robot_runtime.campaign.verified_logs import LogCheck, is_linked, versions, without_none
+from robot_runtime.campaign.sealing import check_commitments, is_signed, sealed_policies
+from robot_runtime.campaign.state import State, stored_plan, weigh
+from robot_runtime.campaign.verified_logs import LogCheck, What, check_times, is_linked, versions, without_none
 from robot_runtime.common.version import VERSION
 from robot_runtime.errors import ConfigError, RuntimeFault
 from robot_runtime.recording.chain import Chain, stated_digest

@@ -89,7 +89,7 @@ def run(
 
 
 def _signer(key: Path | None, public: str) -> Any:
-    from robot_runtime.campaign.signing import signer
+    from robot_runtime.campaign.sealing import signer
 
     return None if key is None else signer(key, public)
 

@@ -95,7 +95,7 @@ def key(path: Annotated[Path, typer.Argument(metavar="FILE", help="File for the 
     Example:
         robot-runtime campaign key ../sign.key
     """
-    from robot_runtime.campaign.signing import create_key
+    from robot_runtime.campaign.sealing import create_key
     from robot_runtime.common.console import console
 
     console.print(f"signer: {create_key(path)}", soft_wrap=True)

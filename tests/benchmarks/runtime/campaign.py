@@ -17,7 +17,7 @@ def campaign(
     runs: Annotated[
         bool, typer.Option(help="Run, kill, forge and verify simulated campaigns, too; takes some six minutes.")
     ] = True,
-    honest: Annotated[int, typer.Option(min=1, help="Honest campaigns that are verified.")] = 100,
+    honest: Annotated[int, typer.Option(min=1, help="Honest campaigns that are verified.")] = 30,
     ledgers: Annotated[int, typer.Option(min=1, help="Altered ledgers that are verified.")] = 500,
     json: JsonFile = None,
 ) -> None:

@@ -14,9 +14,8 @@ from robot_runtime.campaign import ledger as ledgers
 from robot_runtime.campaign.contents import read_published
 from robot_runtime.campaign.ledger import MAX_BYTES, Ledger
 from robot_runtime.campaign.messages import send, take_alone
-from robot_runtime.campaign.repetition import tail_probability, weigh
 from robot_runtime.campaign.report import write_report
-from robot_runtime.campaign.state import read_state
+from robot_runtime.campaign.state import read_state, tail_probability, weigh
 from robot_runtime.campaign.status import read_status, verified_status
 from robot_runtime.campaign.verification import Verification
 from robot_runtime.cli.main import run_command

@@ -11,7 +11,7 @@ from robot_runtime.campaign.opening import open_campaign
 from robot_runtime.campaign.plan import load_plan
 from robot_runtime.campaign.robot_process import RunRequest
 from robot_runtime.campaign.runner import Runner
-from robot_runtime.campaign.signing import create_key, signer
+from robot_runtime.campaign.sealing import create_key, signer
 from robot_runtime.campaign.verification import Verification
 from robot_runtime.errors import ConfigError
 from tests.benchmarks.runtime.campaign_conditions import CONDITIONS
