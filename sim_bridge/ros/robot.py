@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import concurrent.futures
+import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 import numpy as np
 import rospy
+from ca_msgs.msg import Bumper, ChargingState, Mode
+from diagnostic_msgs.msg import DiagnosticStatus
+from robot_runtime_simulation.srv import Place, PlaceResponse, SetFault, SetFaultResponse
 from rosgraph_msgs.msg import Clock as ClockMessage
+from std_msgs.msg import Empty, Float32, Int16
 from tf2_msgs.msg import TFMessage
 
+from drivers.ros_locobot.protocol import Diagnosis, create_safety_diagnosis
+from drivers.ros_locobot.safety_fields import CREATE_SAFETY_STATUS
 from robot_runtime.common.clock import MAX_CATCH_UP_S, SimulatedClock, seconds_to_ns
 from robot_runtime.common.geometry import SE2
-from robot_runtime.errors import ConfigError
-from robot_runtime.hal import Intrinsics
+from robot_runtime.errors import ConfigError, DeviceFault, InvalidStart, RuntimeFault
+from robot_runtime.hal import Intrinsics, Zone
 from robot_runtime.hal.simulated_motors import MotorOptions, SimulatedMotors
 from robot_runtime.robots.camera_mount import CameraMount
 from robot_runtime.scenes.scene import Scene
@@ -25,10 +36,9 @@ from sim_bridge.robot.chassis import Chassis
 from sim_bridge.robot.driver import DEFAULT_INTRINSICS, SimOptions
 from sim_bridge.robot.head import SimHead
 from sim_bridge.robot.wheel_slip import make_slip
-from sim_bridge.ros.base_topics import BaseTopics
+from sim_bridge.ros.base_topics import BaseTopics, VariantTopics, battery_diagnosis
 from sim_bridge.ros.camera_topics import CameraTopics
 from sim_bridge.ros.context import PhysicsExecutor, SimContext
-from sim_bridge.ros.create_topics import CreateTopics
 from sim_bridge.ros.faults import Faults
 from sim_bridge.ros.head_topics import HeadTopics
 from sim_bridge.ros.kobuki_topics import KobukiTopics
@@ -37,9 +47,113 @@ from sim_bridge.ros.lockstep_barrier import LockstepBarrier
 from sim_bridge.ros.messages import messages
 from sim_bridge.ros.publisher import Publisher
 from sim_bridge.ros.robot_variants import RobotVariant
-from sim_bridge.ros.services import SimulationServices
 from sim_bridge.ros.timing import MAX_LAG_S, RatePacer, StampClock
 from sim_bridge.ros.velocity_commands import VelocityCommandModel
+
+PLACE_SERVICE = "/simulation/place"
+FAULT_SERVICE = "/simulation/fault"
+
+RESPONSE_LIMIT_S = 10.0
+"""Time limit of the physics thread; it takes a few milliseconds unless an image is being rendered."""
+
+
+class SimulationServices:
+    """The two services.
+
+    Args:
+        executor: Of the physics thread.
+        faults: Changed by ``/simulation/fault``.
+        place: Places the robot, in the physics thread; raises ``InvalidStart``.
+    """
+
+    def __init__(self, executor: PhysicsExecutor, faults: Faults, place: Callable[[SE2, float], None]) -> None:
+        self._executor, self._faults, self._place = executor, faults, place
+        self._services = [
+            rospy.Service(PLACE_SERVICE, Place, self._on_place),
+            rospy.Service(FAULT_SERVICE, SetFault, self._on_fault),
+        ]
+
+    def close(self) -> None:
+        """Withdraw both services."""
+        for service in self._services:
+            service.shutdown()
+
+    def _on_place(self, request: Any) -> Any:
+        pose = request.pose
+
+        def work() -> None:
+            if not all(map(math.isfinite, (pose.x, pose.y, pose.theta, request.tilt))):
+                raise InvalidStart(
+                    f"pose ({pose.x}, {pose.y}, {pose.theta}) with tilt {request.tilt} is not finite",
+                    "check what computed it",
+                )
+            self._place(SE2(pose.x, pose.y, pose.theta), request.tilt)
+
+        return PlaceResponse(*self._response(work))
+
+    def _on_fault(self, request: Any) -> Any:
+        return SetFaultResponse(*self._response(lambda: self._faults.set(request.name, request.value)))
+
+    def _response(self, work: Callable[[], None]) -> tuple[bool, str, str]:
+        """Execute ``work`` in the physics thread and return success, message and remedy."""
+        try:
+            try:
+                self._executor.submit(work).result(RESPONSE_LIMIT_S)
+            except concurrent.futures.TimeoutError:
+                raise DeviceFault(
+                    f"the simulated robot did not respond within {RESPONSE_LIMIT_S:g} s", "restart it"
+                ) from None
+        except RuntimeFault as fault:
+            return False, fault.message, fault.remedy
+        return True, "", ""
+
+
+CAPACITY_AH = 2.7
+CURRENT_A = -1.0
+LOW_V = 14.0
+TEMPERATURE_C = 25
+
+BATTERY_TOPICS = ("voltage", "current", "charge", "capacity", "charge_ratio")
+
+
+class CreateTopics(VariantTopics):
+    """A Create 2; add it to :class:`BaseTopics`."""
+
+    def __init__(self, base: BaseTopics) -> None:
+        topics = base.variant.names.topics
+        self._bumper = Publisher(topics["bumper"], Bumper)
+        self._wheel_drop = Publisher(topics["wheel_drop"], Empty)
+        self._mode = Publisher("/mode", Mode)
+        self._charging = Publisher("/battery/charging_state", ChargingState)
+        self._battery = [Publisher(f"/battery/{name}", Float32) for name in BATTERY_TOPICS]
+        self._temperature = Publisher("/battery/temperature", Int16)
+
+    def publish(self, base: BaseTopics, now_ns: int) -> None:
+        header = messages.header(base.stamp_ns(now_ns), base.variant.names.frames.base)
+        # Both switches together mean the middle of the bumper.
+        left, right = (bool(base.bumper & (zone | Zone.CENTER).value) for zone in (Zone.LEFT, Zone.RIGHT))
+        if "core_silent" not in base.faults:
+            pressed = {"is_left_pressed": left, "is_right_pressed": right}
+            base.send(now_ns, self._bumper, lambda: Bumper(header=header, **pressed))
+        # The driver repeats this message while the level is active; no message reports its end.
+        if base.wheel_drop:
+            base.send(now_ns, self._wheel_drop, Empty)
+        base.send(now_ns, self._mode, lambda: Mode(header, Mode.MODE_FULL))
+        base.send(now_ns, self._charging, lambda: ChargingState(header, ChargingState.CHARGE_NONE))
+        battery = base.chassis.battery
+        charge_ah = battery.fraction * CAPACITY_AH
+        values = (battery.voltage_v, CURRENT_A, charge_ah, CAPACITY_AH, battery.fraction)
+        for publisher, value in zip(self._battery, values, strict=True):
+            base.send(now_ns, publisher, partial(Float32, value))
+        base.send(now_ns, self._temperature, lambda: Int16(TEMPERATURE_C))
+
+    def diagnose(self, base: BaseTopics) -> dict[str, Diagnosis]:
+        return {
+            "ca_driver: Battery Status": battery_diagnosis(base.chassis, LOW_V),
+            f"ca_driver: {CREATE_SAFETY_STATUS}": create_safety_diagnosis(bool(base.cliff), bool(base.wheel_drop)),
+            "ca_driver: Base Mode": (DiagnosticStatus.OK, "Mode is set to FULL", {}),
+        }
+
 
 PAUSE_S = 0.02
 """Host seconds between two checks whether a stopped clock runs again."""

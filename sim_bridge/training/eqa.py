@@ -12,6 +12,7 @@ them. What exists of flats, views and walks is not made again.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,7 +29,9 @@ from robot_runtime.common.yaml_text import dump_yaml
 from robot_runtime.parallel.map import Workers
 from robot_runtime.policies.package.vocabulary import Vocabulary, question_tokens
 from robot_runtime.scenes.scene import load_scene
+from robot_runtime.task_kinds.eqa.questions.names import category_name
 from robot_runtime.tasks.task import load_task
+from sim_bridge.scenes.generate import flats
 from sim_bridge.training.eqa_agent import export_network, write_agent
 from sim_bridge.training.eqa_colors import write_color_names
 from sim_bridge.training.eqa_navigator import Agent, Walk, train_navigator
@@ -45,10 +48,37 @@ from sim_bridge.training.eqa_network import (
     Segmenter,
     pooled,
 )
-from sim_bridge.training.eqa_rooms import write_room_shares
-from sim_bridge.training.eqa_views import FRAMES, SIDE, TASK, Views, write_views
+from sim_bridge.training.eqa_views import FRAMES, SIDE, SIZES, TASK, Views, category_words, write_views
 from sim_bridge.training.eqa_walks import BEYOND, Walks, frames_of, write_walks
 from sim_bridge.training.jobs import done
+
+_FIRST_SEED = 400_000
+
+
+def write_room_shares(out: Path, count: int) -> None:
+    """Write the share of each category's objects in each kind of room; the flats are planned, but not built.
+
+    Args:
+        out: YAML file.
+        count: number of flats.
+    """
+    words, counts = category_words(), dict[str, Counter[str]]()
+    for seed in range(_FIRST_SEED, _FIRST_SEED + count):
+        flat = next(flats(seed, SIZES[seed % len(SIZES)])).file
+        rooms = {room.id: category_name(room.category, {}) for room in flat.rooms}
+        for item in flat.objects:
+            if item.room in rooms and item.category in words:
+                counts.setdefault(words[item.category], Counter())[rooms[item.room]] += 1
+    shares = {
+        name: {room: round(number / found.total(), 2) for room, number in sorted(found.items())}
+        for name, found in sorted(counts.items())
+    }
+    out.write_text(dump_yaml(shares, sort_keys=True, width=116), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    typer.run(write_room_shares)
+
 
 FIRST_SEED = 200_000
 HELD_OUT = 0.1

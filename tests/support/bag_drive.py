@@ -13,9 +13,8 @@ import cv2
 import numpy as np
 import synthetic
 
-from drivers.ros_locobot.bag.messages import messages
+from drivers.ros_locobot.bag.export import BagWriter, messages
 from drivers.ros_locobot.bag.topic_layout import Layout, layout
-from drivers.ros_locobot.bag.writer import BagWriter
 from robot_runtime.common.geometry import SE2
 from robot_runtime.hal import BaseState, Halt, PoseEstimate, RgbdFrame, Velocity, Zone
 

@@ -8,25 +8,189 @@ from __future__ import annotations
 
 import heapq
 import json
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 import numpy as np
 from foxglove_schemas_protobuf.RawImage_pb2 import RawImage
+from numpy.typing import NDArray
+from rosbags.interfaces import Connection
+from rosbags.rosbag1 import Writer
+from typing_extensions import Self
 
 from drivers.ros_locobot.bag import topic_layout as at
-from drivers.ros_locobot.bag.messages import messages
+from drivers.ros_locobot.bag.definitions import stored_name, typestore
 from drivers.ros_locobot.bag.topic_layout import Layout
-from drivers.ros_locobot.bag.writer import BagWriter
+from drivers.ros_locobot.protocol import MessageFactory, bits_of, create_safety_diagnosis
+from drivers.ros_locobot.safety_fields import CREATE_SAFETY_STATUS, KOBUKI_BITS, KOBUKI_WHEEL_BITS
+from robot_runtime.common.clock import NS_PER_S
 from robot_runtime.common.geometry import SE2
 from robot_runtime.common.transforms import OPTICAL_RPY_RAD, quaternion_rpy
-from robot_runtime.hal import BaseState
+from robot_runtime.errors import RecordingError
+from robot_runtime.hal import BaseState, Zone
 from robot_runtime.recording import json_records
 from robot_runtime.recording.images import encode_depth, encode_semantic
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.recording.ros2_messages import Image
 from robot_runtime.records import EpisodeHeader, StepRecord
+from robot_runtime.scenes.occupancy_map import Cell, OccupancyMap
+
+CALLER = "/robot_runtime"
+
+
+class BagWriter:
+    """One bag, uncompressed: Debian's reader fails on the lz4 of ``rosbags``, and bz2 is slower than a camera.
+
+    Args:
+        path: Must not exist. Until :meth:`close` the bag has the suffix ``.part``; after an error it is removed.
+
+    Raises:
+        RecordingError: ``path`` exists, or cannot be written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._unfinished = path.with_name(f"{path.name}.part")
+        if path.exists():
+            raise RecordingError(f"{path}: exists already", "give another name, or delete it")
+        self._topics: dict[str, tuple[Connection, int]] = {}
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._unfinished.unlink(missing_ok=True)
+            self._writer = Writer(self._unfinished)
+            self._writer.open()
+        except OSError as error:
+            raise self._failed(error) from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        if exc is None:
+            self.close()
+        else:
+            self.discard()
+
+    def write(self, topic: str, message: Any, stamp_ns: int, latched: bool = False) -> None:
+        """Add a message received at ``stamp_ns``. Raises ``RecordingError`` if the disk is full."""
+        try:
+            if topic not in self._topics:
+                connection = self._writer.add_connection(
+                    topic, message.__msgtype__, typestore=typestore(), callerid=CALLER, latching=int(latched)
+                )
+                self._topics[topic] = (connection, 0)
+            connection, count = self._topics[topic]
+            if hasattr(message, "header"):
+                message.header.seq = count
+            data = typestore().serialize_ros1(message, message.__msgtype__)
+            # Time 0 means "not set" to ROS, and its recorder refuses it.
+            self._writer.write(connection, max(1, stamp_ns), data)
+            self._topics[topic] = (connection, count + 1)
+        except OSError as error:
+            raise self._failed(error) from error
+
+    def close(self) -> None:
+        """Write the index and rename the bag. Raises ``RecordingError``."""
+        try:
+            self._writer.close()
+            self._unfinished.replace(self.path)
+        except OSError as error:
+            self.discard()
+            raise self._failed(error) from error
+
+    def discard(self) -> None:
+        """Remove the unfinished bag."""
+        self._writer.abort()
+        self._unfinished.unlink(missing_ok=True)
+
+    def _failed(self, error: OSError) -> RecordingError:
+        return RecordingError(
+            f"{self.path}: cannot be written: {error.strerror or error}", "free disk space, or write elsewhere"
+        )
+
+
+_OCCUPANCY = {Cell.FREE: 0, Cell.OCCUPIED: 100, Cell.UNKNOWN: -1}
+_CREATE_LIGHTS = ("left", "front_left", "center_left", "center_right", "front_right", "right")
+
+
+class BagMessages(MessageFactory):
+    """Messages of the robots' topics. Fields that no log has are zero."""
+
+    def make(self, kind: str, **fields: Any) -> Any:
+        return typestore().types[stored_name(kind)](**fields)
+
+    def time(self, stamp_ns: int) -> Any:
+        return typestore().types["builtin_interfaces/msg/Time"](*divmod(stamp_ns, NS_PER_S))
+
+    def numbers(self, values: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(values, float)
+
+    def buffer(self, data: bytes) -> NDArray[np.uint8]:
+        return np.frombuffer(data, np.uint8)
+
+    def text(self, data: str) -> Any:
+        """Build a std_msgs/String."""
+        return self.make("std_msgs/String", data=data)
+
+    def kobuki_core(self, state: BaseState) -> Any:
+        """Build a Kobuki's kobuki_msgs/SensorState without encoders, currents, buttons and charger."""
+        # A base that does not know its battery reports 0.
+        battery = min(255, max(0, round(state.battery_v * 10))) if math.isfinite(state.battery_v) else 0
+        zero = ("left_encoder", "right_encoder", "left_pwm", "right_pwm", "buttons", "charger", "over_current")
+        return self.make(
+            "kobuki_msgs/SensorState",
+            header=self.header(state.stamp_ns),
+            time_stamp=state.stamp_ns // 1_000_000 % 65536,
+            bumper=bits_of(state.bumper, KOBUKI_BITS),
+            wheel_drop=bits_of(state.wheel_drop, KOBUKI_WHEEL_BITS),
+            cliff=bits_of(state.cliff, KOBUKI_BITS),
+            battery=battery,
+            bottom=np.zeros(3, np.uint16),
+            current=np.zeros(2, np.uint8),
+            digital_input=0,
+            analog_input=np.zeros(4, np.uint16),
+            **dict.fromkeys(zero, 0),
+        )
+
+    def create_bumper(self, state: BaseState) -> Any:
+        """Build a Create's ca_msgs/Bumper without light sensors; a contact in the middle closes both switches."""
+        middle = Zone.CENTER in state.bumper
+        return self.make(
+            "ca_msgs/Bumper",
+            header=self.header(state.stamp_ns),
+            is_left_pressed=middle or Zone.LEFT in state.bumper,
+            is_right_pressed=middle or Zone.RIGHT in state.bumper,
+            **{f"is_light_{name}": False for name in _CREATE_LIGHTS},
+            **{f"light_signal_{name}": 0 for name in _CREATE_LIGHTS},
+        )
+
+    def create_diagnostics(self, state: BaseState) -> Any:
+        """Build the diagnostic_msgs/DiagnosticArray of a Create's driver with the cliff and wheel-drop sensors."""
+        diagnosis = create_safety_diagnosis(bool(state.cliff), bool(state.wheel_drop))
+        return self.diagnostics(state.stamp_ns, {f"ca_driver: {CREATE_SAFETY_STATUS}": diagnosis})
+
+    def occupancy_grid(self, stamp_ns: int, map_: OccupancyMap, frame: str) -> Any:
+        """Build a nav_msgs/OccupancyGrid as map_server publishes it."""
+        lookup = np.array([_OCCUPANCY[Cell(i)] for i in range(len(Cell))], np.int8)
+        rows, columns = map_.cells.shape
+        info = self.make(
+            "nav_msgs/MapMetaData",
+            map_load_time=self.time(0),
+            resolution=map_.resolution_m,
+            width=columns,
+            height=rows,
+            origin=self.pose(SE2(map_.origin_x_m, map_.origin_y_m)),
+        )
+        data = lookup[map_.cells].ravel()
+        return self.make("nav_msgs/OccupancyGrid", header=self.header(stamp_ns, frame), info=info, data=data)
+
+
+messages = BagMessages()
 
 
 def export_log(log: LogReader, path: Path, where: Layout, on_step: Callable[[], None] = lambda: None) -> int:

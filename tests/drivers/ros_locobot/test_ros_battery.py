@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from drivers.ros_locobot.base.battery import LowVoltage
+from drivers.ros_locobot.base.sensors import LowVoltage
 from robot_runtime.common.clock import NS_PER_S
 
 TICK_NS = NS_PER_S // 50

@@ -18,7 +18,7 @@ from test_episodes_formats import objectnav_document, pointnav_record, robothor_
 
 from robot_runtime.cli.main import run_command
 from robot_runtime.datasets.files import iter_readable, load_episodes, save_episodes
-from robot_runtime.datasets.json_stream import JsonStream
+from robot_runtime.datasets.streaming import JsonStream
 from robot_runtime.errors import EpisodeError
 from robot_runtime.tasks.episode import Episode
 from robot_runtime.tasks.task import load_task

@@ -13,7 +13,7 @@ from robot_runtime.common.clock import NS_PER_S, SimulatedClock
 from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.errors import DeviceFault, LocalizationLost, StaleData
 from robot_runtime.hal import LocalizerInfo, PoseEstimate, PoseStatus
-from robot_runtime.localization.start_pose import mean_pose
+from robot_runtime.localization.pose_monitor import mean_pose
 from tests.benchmarks.runtime.synthetic_drives import ReplayedLocalizer
 
 TRUTH = SE2(2.0, -1.0, math.pi - 0.001)

@@ -20,7 +20,7 @@ from robot_runtime.robots.loader import RobotContext, load_robot
 from robot_runtime.scenes.scene import find_scene, load_scene
 from robot_runtime.tasks.task import load_task
 from sim_bridge.replay.camera_pose import LoggedCamera
-from sim_bridge.scenes.glb import write_glb
+from sim_bridge.scenes.habitat_export import write_glb
 
 
 def first_hits(triangles: np.ndarray, eye: np.ndarray, rays: np.ndarray) -> np.ndarray:

@@ -30,7 +30,7 @@ _EAST = np.array([[1e-3, 0.0]], np.float32)
 
 @cache
 def room_shares() -> Mapping[str, Mapping[str, float]]:
-    """Share of a category's objects in each kind of room, all in words (``sim_bridge.training.eqa_rooms``)."""
+    """Share of a category's objects in each kind of room, all in words (``sim_bridge.training.eqa``)."""
     found: dict[str, dict[str, float]] = config.read_yaml(Path(__file__).with_name("rooms.yaml"))
     return found
 

@@ -19,8 +19,8 @@ from rosbags.rosbag1 import Reader, Writer
 from drivers.ros_locobot.bag.definitions import typestore
 from drivers.ros_locobot.bag.episode_header import ImportOptions
 from drivers.ros_locobot.bag.errors import DamagedBag, MissingTopic
+from drivers.ros_locobot.bag.export import messages
 from drivers.ros_locobot.bag.import_external import import_drive
-from drivers.ros_locobot.bag.messages import messages
 from drivers.ros_locobot.bag.reader import BagReader
 from drivers.ros_locobot.connection.errors import DepthUnit, TwoSources
 from drivers.ros_locobot.options import CameraOptions, LocalizerOptions, RosOptions
