@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 FRAMEWORKS := .venv-frameworks
 DEMO := logs/demo
 
-.PHONY: help demo test test-all test-fast newcomer bench check docs format clean
+.PHONY: help demo test test-all test-fast newcomer bench pictures check docs format clean
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -39,6 +39,9 @@ newcomer: $(VENV)/.dev ## Run every command of README, first page and tutorials 
 
 bench: $(VENV)/.dev ## Measure, and print a table: make bench NAME=sim ARGS="--count 10"
 	$(BIN)/python -m tests.benchmarks $(NAME) $(ARGS)
+
+pictures: $(VENV)/.dev ## Make the documentation's pictures: make pictures NAMES="demo.png console.png"
+	$(BIN)/python -m tests.pictures $(NAMES)
 
 check: $(VENV)/.dev $(FRAMEWORKS)/.installed ## What CI runs: format, lint, types, import layers, structure, tests
 	$(BIN)/ruff format --check .

@@ -51,7 +51,7 @@ def draw(path: Path, scene: Scene, seed: int) -> None:
         for axis, name in zip(axes[0], LENSES, strict=True):
             shown = _draw_errors(axis, simulation, name, random)
         _draw_color(axes[2], simulation, random)
-    figure.colorbar(shown, ax=axes[0], label="error of depth, mm; grey: not measured", shrink=0.9)
+    figure.colorbar(shown, ax=axes[0], label="error of depth, mm; gray: not measured", shrink=0.9)
     _draw_spread(axes[1, 0], random)
     _draw_bias(axes[1, 1], random)
     _draw_corner(axes[1, 2], random)

@@ -38,10 +38,10 @@ def draw(path: Path) -> None:
     figure, axes = plt.subplots(2, len(BASES), figsize=(15, 5.6), sharex=True, sharey="row", layout="constrained")
     for column, (name, motors) in enumerate(BASES):
         base = RandomBase(column, motors, 1.0)
-        for label, left_mm in _ways(base).items():
+        for (label, left_mm), dashes in zip(_ways(base).items(), ("-", "-.", "--", ":"), strict=True):
             seconds = [index / INFO.rate_hz for index in range(len(left_mm))]
             for row in axes[:, column]:
-                row.plot(seconds, left_mm, label=label, linewidth=2 if label.startswith("calibrated") else 1.2)
+                row.plot(seconds, left_mm, dashes, label=label, linewidth=2 if label == "calibrated" else 1.4)
         axes[0, column].set_title(name, fontsize=9)
         axes[1, column].axhspan(-5, 5, color="0.9", zorder=0)
         axes[1, column].set_xlabel("time (s)")
