@@ -1,8 +1,10 @@
 # Debian 12 with the runtime, ROS 1 and the guard, for computers with another system:
 #   git archive HEAD | docker build -t robot_runtime -
-# drivers/ros_locobot/README.md says which computer needs it, and how it is run.
-FROM debian:12
-RUN apt-get update && apt-get install -y --no-install-recommends ca-certificates python3 python3-venv
+#   docker run --rm -it --network host --device /dev/kobuki --device /dev/ttyDXL robot_runtime robot-runtime doctor
+# drivers/ros_locobot/README.md says which computer needs it, and how it is run. A release is built from a digest of the base.
+ARG BASE=debian:12
+FROM ${BASE}
+RUN apt-get update && apt-get install -y --no-install-recommends ca-certificates python3 python3-venv && rm -rf /var/lib/apt/lists/*
 COPY . /opt/robot_runtime
 RUN bash /opt/robot_runtime/.ci/setup dev
 ENV PATH=/opt/robot_runtime/.venv/bin:$PATH
