@@ -5,13 +5,16 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from markupsafe import Markup
 
@@ -22,15 +25,19 @@ from robot_runtime.common.yaml_text import dump_yaml
 from robot_runtime.errors import ConfigError, RecordingError, writing
 from robot_runtime.metrics.measures import definitions
 from robot_runtime.metrics.settings import Rules
+from robot_runtime.recording.reader import LogReader
+from robot_runtime.scenes.scene import Scene
 from robot_runtime.scoring.failure_causes import FailureCause, cause_text
-from robot_runtime.scoring.report.charts import Chart
+from robot_runtime.scoring.report import pages
+from robot_runtime.scoring.report.charts import Chart, element
 from robot_runtime.scoring.report.export import write_json, write_parquet
+from robot_runtime.scoring.report.map_drawing import Box, circle, map_box, polyline, scene_shapes, unit_of
 from robot_runtime.scoring.report.panels import submission_formats
 from robot_runtime.scoring.report.rendering import render
 from robot_runtime.scoring.statistics.agreement import agreement_lines
-from robot_runtime.scoring.summary import EpisodeScore, score_logs
+from robot_runtime.scoring.summary import EpisodeScore
 
-PAGE = "index.html"
+PAGE, RUNS = "index.html", "runs"
 RULES = Rules(policy_faults="failure")
 
 
@@ -48,25 +55,30 @@ def write_report(folder: Path, out: Path) -> list[str]:
         RuntimeFault: there is no campaign, or a file cannot be written.
     """
     verified = Verification(folder)
-    state, plan = verified.state, verified.plan
+    state = verified.state
     with writing(out, "give another folder"):
         out.mkdir(parents=True, exist_ok=True)
         (out / "result.json").write_text(json.dumps(verified.document(), indent=2) + "\n", encoding="utf-8")
         (out / "runs.csv").write_text(_csv(state), encoding="utf-8")
-    scores = {policy: _scores(folder, state, policy) for policy in sorted(plan.policies)}
+    scores = _scores(folder, out, state)
     with writing(out / PAGE, "give another folder"):
-        (out / PAGE).write_text(_page(verified, scores), encoding="utf-8")
+        (out / PAGE).write_text(_page(verified, scores, folder, out), encoding="utf-8")
     missing: list[str] = []
     for policy, scored in scores.items():
         missing += _write_scores(folder, out, state, policy, scored)
     return missing
 
 
-def _scores(folder: Path, state: State, policy: str) -> list[EpisodeScore]:
-    """Scores of a policy's runs that count, with paths relative to the campaign's folder."""
-    counted = [progress.valid[policy] for _, progress in state.finished if policy in progress.valid]
-    paths = [folder / attempt.ended["log"] for attempt in counted if attempt.ended is not None and attempt.ended["log"]]
-    return [replace(score, path=score.path.relative_to(folder)) for score in score_logs(paths, RULES)]
+def _scores(folder: Path, out: Path, state: State) -> dict[str, list[EpisodeScore]]:
+    """Scores of each policy's runs that count, by paths in the campaign's folder. A page of each run is written."""
+    logs: dict[Path, str] = {}
+    for policy in sorted(state.plan.policies):
+        counted = [progress.valid[policy] for _, progress in state.finished if policy in progress.valid]
+        logs |= {folder / one.ended["log"]: policy for one in counted if one.ended is not None and one.ended["log"]}
+    scores: dict[str, list[EpisodeScore]] = {policy: [] for policy in sorted(state.plan.policies)}
+    for score in pages.write_report(list(logs), out / RUNS, rules=RULES):
+        scores[logs[score.path]].append(replace(score, path=score.path.relative_to(folder)))
+    return scores
 
 
 def _write_scores(folder: Path, out: Path, state: State, policy: str, scores: list[EpisodeScore]) -> list[str]:
@@ -116,14 +128,18 @@ def _csv(state: State) -> str:
     return text.getvalue()
 
 
-def _page(verified: Verification, scores: Mapping[str, list[EpisodeScore]]) -> str:
+def _page(verified: Verification, scores: Mapping[str, list[EpisodeScore]], folder: Path, out: Path) -> str:
     state, plan = verified.state, verified.plan
-    causes = {
-        score.path.parent.name: score.cause for listed in scores.values() for score in listed if score.cause is not None
+    scored = [score for listed in scores.values() for score in listed]
+    causes = {score.path.parent.name: score.cause for score in scored if score.cause is not None}
+    links = {
+        score.path.parent.name: (f"{RUNS}/{pages.PAGES}/{i}.html", quote(os.path.relpath(folder / score.path, out)))
+        for i, score in enumerate(scored)
     }
     names = sorted(plan.policies)
     ended, tested = verified.ending
     answers = {view: answer(plan, values(state, view)) for view in VIEWS} | {plan.test.counts: tested}
+    drawings, pictures = _starts_seen(folder, state)
     words = {"decided": "answered", "undecided": "no answer", "all_run": "all run", None: "not ended"}
     compared = plan.compared
     return render(
@@ -152,7 +168,9 @@ def _page(verified: Verification, scores: Mapping[str, list[EpisodeScore]]) -> s
         kinds=_kinds(state, names),
         judges=_judges(state),
         remarks=[(attempt.name, by, text) for attempt in state.attempts.values() for by, text in attempt.remarks],
-        starts=[_start(state, number, names, causes) for number in sorted(state.by_start)],
+        drawings=drawings,
+        pictures=pictures,
+        starts=[_start(state, number, names, causes, links) for number in sorted(state.by_start)],
         plan_text=dump_yaml(plan.document()),
     )
 
@@ -202,7 +220,7 @@ def _plots(state: State) -> list[Markup]:
     p_value = Chart("p at any time, and alpha", (1.0, last), (0.0, 1.0))
     p_value.y_ticks()
     p_value.x_ticks(whole=True, title="starts")
-    p_value.level("contact", plan.test.alpha)
+    p_value.level("limit", plan.test.alpha)
     p_value.curve("track", xs, [result.p_value for result in after])
     return [difference.svg(), p_value.svg()]
 
@@ -249,21 +267,52 @@ def _judges(state: State) -> str:
     return ". ".join([f"{len(judged)} runs were judged by {who}", *agreement_lines(given)]) + "."
 
 
-def _start(state: State, number: int, names: list[str], causes: Mapping[str, FailureCause]) -> dict[str, Any]:
+def _starts_seen(folder: Path, state: State) -> tuple[list[tuple[str, Box, Markup]], dict[int, str]]:
+    """Each scene with its map's box, and the map with starts and goals; the first picture from each start."""
+    scenes: dict[str, Scene] = {}
+    marks: dict[str, list[Markup]] = {}
+    pictures: dict[int, str] = {}
+    for number, progress in state.finished:
+        logs = [one.ended["log"] for one in progress.valid.values() if one.ended is not None and one.ended["log"]]
+        for path in logs[:1]:
+            with LogReader(folder / path) as log:
+                scene, episode = log.header.scene, log.header.episode
+                for record in islice(log.steps(), 1):
+                    pictures[number] = pages.jpeg_uri(log.frame(record).rgb)
+            scenes.setdefault(scene.name, scene)
+            unit, start = unit_of(map_box(scene.map)), episode.start
+            ways = [polyline("shortest", [(start.x_m, start.y_m), (goal.x_m, goal.y_m)]) for goal in episode.goals]
+            goals = [circle("goal", goal.x_m, goal.y_m, 1.3 * unit, f"goal {number}") for goal in episode.goals]
+            own = circle("start", start.x_m, start.y_m, 1.3 * unit, f"start {number}: {episode.id}")
+            text = element("text", "number", str(number), x=start.x_m + 2 * unit, y=-start.y_m, font_size=2.4 * unit)
+            marks.setdefault(scene.name, []).extend([*ways, *goals, own, text])
+    shapes = {name: scene_shapes(scene) + Markup("").join(marks[name]) for name, scene in scenes.items()}
+    return [(name, map_box(scene.map), shapes[name]) for name, scene in scenes.items()], pictures
+
+
+def _start(
+    state: State,
+    number: int,
+    names: list[str],
+    causes: Mapping[str, FailureCause],
+    links: Mapping[str, tuple[str, str]],
+) -> dict[str, Any]:
     start, progress = state.starts[number], state.progress(number)
     repeats = [*progress.repeats, *([f"given up: {progress.given_up}"] if progress.given_up else [])]
     return {
         "number": number,
         "episode": start.episode.id,
         "order": " ".join(start.policies),
-        "runs": [_run(state, progress.valid.get(name), causes) for name in names],
+        "runs": [_run(state, progress.valid.get(name), causes, links) for name in names],
         "repeats": repeats,
     }
 
 
-def _run(state: State, attempt: Attempt | None, causes: Mapping[str, FailureCause]) -> dict[str, str]:
+def _run(
+    state: State, attempt: Attempt | None, causes: Mapping[str, FailureCause], links: Mapping[str, tuple[str, str]]
+) -> dict[str, Any]:
     if attempt is None or attempt.facts is None:
-        return {"css": "", "text": "-", "detail": "", "why": ""}
+        return {"css": "", "text": "-", "detail": "", "why": "", "links": None}
     strict, lenient = (value(state, attempt, view) for view in VIEWS)
     text = f"{strict:.2f}" if strict == lenient else f"{strict:.2f} / {lenient:.2f}"
     facts = attempt.facts
@@ -273,4 +322,5 @@ def _run(state: State, attempt: Attempt | None, causes: Mapping[str, FailureCaus
     detail = f"{end}, {facts.metrics.get('steps') or 0:.0f} steps, {facts.duration_s:.0f} s{placed}{kinds}"
     cause = causes.get(attempt.name)
     why = "" if cause is None else f"{cause.text}: {cause.evidence}"
-    return {"css": "won" if strict >= 0.5 else "lost", "text": text, "detail": detail, "why": why}
+    shown = {"text": text, "detail": detail, "why": why, "links": links.get(attempt.name)}
+    return {"css": "won" if strict >= 0.5 else "lost", **shown}

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import getpass
 import platform
+import re
 import subprocess
+import sys
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,8 @@ _DISTRIBUTIONS = (
     "torch",
     "gtsam",
 )
+
+_SECRET = re.compile(r"((?:token|key|secret|password|hook)[= ])\S+|(?<=//)[^/@\s]+(?=@)", re.IGNORECASE)
 
 
 def git_commit() -> str | None:
@@ -44,15 +48,21 @@ def git_commit() -> str | None:
 
 
 def provenance() -> dict[str, Any]:
-    """Time, host, user, versions and commit, JSON-serializable."""
+    """Time, command, host, user, versions and commit, JSON-serializable."""
     return {
         "created": utc_now_iso(),
+        "command": command_line(),
         "host": platform.node(),
         "user": _user(),
         "platform": platform.platform(),
         **software(),
         "commit": git_commit(),
     }
+
+
+def command_line() -> str:
+    """The command of this process, without values of options that may be secret."""
+    return _SECRET.sub(r"\1…", " ".join([Path(sys.argv[0]).name, *sys.argv[1:]]))
 
 
 def software() -> dict[str, Any]:

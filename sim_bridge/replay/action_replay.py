@@ -16,7 +16,6 @@ from itertools import pairwise
 
 import numpy as np
 
-from robot_runtime.actions.discrete import Action
 from robot_runtime.actions.timed import Decision
 from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.errors import RecordingError, RuntimeFault
@@ -126,8 +125,7 @@ def decision_of(record: StepRecord) -> Decision:
     decision = record.command or record.action
     if decision is None:
         raise RecordingError(f"step {record.index} names no action", "record the episode again")
-    # A stamp of the recorded robot's clock says nothing on the simulated one.
-    return decision if isinstance(decision, Action) or decision.settle else replace(decision, exposure_ns=None)
+    return decision
 
 
 def _require_next(before: StepRecord, record: StepRecord) -> None:

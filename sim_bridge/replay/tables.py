@@ -93,8 +93,8 @@ def _action(rows: Table, action: ActionReplay) -> None:
     detail = f"{text.number(end_deg, 1, '°')}; at any step up to {largest}"
     rows.add_row("", "end error", text.number(text.scaled(action.end_error_m, 100), 2, " cm"), detail)
     for label, place, meaning in (
-        ("diverges", action.divergence, "apart since then"),
-        ("departs", action.departure, "the first action that leads elsewhere by itself"),
+        ("paths part", action.divergence, "apart since then"),
+        ("action off", action.departure, "the first that leads elsewhere by itself"),
     ):
         by = "" if place is None else f"by {', '.join(place.by)}: {meaning}"
         rows.add_row("", label, "no" if place is None else f"step {place.index}", by)
@@ -110,7 +110,7 @@ def notes(noted: Sequence[Note]) -> list[Text]:
     return lines
 
 
-HEADINGS = ("depth mm", "far", "tilt °", "SSIM", "nDTW", "end cm", "diverges", "agrees", "closed")
+HEADINGS = ("depth mm", "far", "tilt °", "SSIM", "nDTW", "end cm", "paths part", "agrees", "closed")
 
 
 def cells(summary: ReplaySummary) -> list[str]:
@@ -321,10 +321,10 @@ def _action_tiles(action: ActionReplay) -> Iterator[Tile]:
     limits = f"beyond {action.thresholds.position_m:g} m or {action.thresholds.heading_deg:g}°, or other contact"
     value = "none" if action.divergence is None else f"step {action.divergence.index}"
     by = limits if action.divergence is None else f"by {', '.join(action.divergence.by)}"
-    yield Tile("first divergence", value, by, action.divergence is not None)
+    yield Tile("paths part", value, by, action.divergence is not None)
     if action.departure is not None:
         alone = f"leads elsewhere by itself: {', '.join(action.departure.by)}"
-        yield Tile("first departure", f"step {action.departure.index}", alone, True)
+        yield Tile("first action off", f"step {action.departure.index}", alone, True)
 
 
 # --- tables ---------------------------------------------------------------------------------------------------------

@@ -14,12 +14,13 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from chromium import Tab, browser
+from chromium import SIZES, Tab, browser
 from docs_pages import PAGES, ROOT, steps
 
 TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
 FIRST_PAGE = ROOT / "docs" / "index.md"
-SIZES = ((390, 844), (768, 1024), (1280, 900))
+OMITTED = "header, nav, .md-nav, .md-footer, .md-source, .headerlink"
+"""What belongs to the theme, and not to the page."""
 
 pytestmark = pytest.mark.slow
 
@@ -139,6 +140,7 @@ def test_a_page_is_read_at_every_size(page: Path, site: str, tab: Tab) -> None:
         tab.visit(_url(site, page), width, height)
         assert tab.run("document.documentElement.scrollWidth <= innerWidth"), f"{width} x {height}"
         assert tab.run("[...document.querySelectorAll('article img')].every(image => image.alt)")
+        assert tab.illegible(OMITTED) == [], f"{width} x {height}"
 
 
 def test_every_page_names_its_pictures() -> None:

@@ -19,6 +19,27 @@ from robot_runtime.common.clock import SystemClock, wait_for
 
 PATIENCE_S = 60.0
 
+SIZES = ((390, 844), (768, 1024), (1280, 900))
+"""Width and height of a phone, a tablet and a desk."""
+
+LEAST_CONTRAST = 4.5
+_CONTRAST = """(() => {
+    const channel = (v) => (v /= 255) <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4;
+    const light = (rgb) => .2126 * channel(rgb[0]) + .7152 * channel(rgb[1]) + .0722 * channel(rgb[2]);
+    const parsed = (text) => (text.match(/[\\d.]+/g) || [0, 0, 0, 0]).map(Number);
+    const behind = (e) => { for (; e; e = e.parentElement) {
+        const c = parsed(getComputedStyle(e).backgroundColor);
+        if (c.length < 4 || c[3] > .5) return c; } return [255, 255, 255]; };
+    const drawn = (e) => e instanceof SVGElement;
+    return [...document.querySelectorAll("body *")].filter((e) => e.getClientRects().length
+        && !e.closest("OMITTED, :disabled, title, [aria-hidden=true]")
+        && [...e.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim())).map((e) => {
+            const style = getComputedStyle(e);
+            const a = light(parsed(drawn(e) ? style.fill : style.color)), b = light(behind(e));
+            return [(Math.max(a, b) + .05) / (Math.min(a, b) + .05), e.outerHTML.slice(0, 90)];
+        }).filter((one) => one[0] < LEAST);
+})()"""
+
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 
@@ -90,6 +111,22 @@ class Tab:
             .map(element => element.outerHTML.slice(0, 80))"""
         )
         return found
+
+    def illegible(self, omitted: str = "noscript") -> list[Any]:
+        """Texts with too little contrast, each with its contrast."""
+        script = _CONTRAST.replace("OMITTED", omitted).replace("LEAST", str(LEAST_CONTRAST))
+        found: list[Any] = self.run(script)
+        return found
+
+    def looks_right(self, omitted: str = "noscript") -> None:
+        """Assert that nothing is cut off at any size, that letters are legible, and that images have a text."""
+        for scheme in ("light", "dark"):
+            for size in SIZES:
+                self.resize(*size, scheme)
+                for found in (self.out_of_reach(), self.illegible(omitted)):
+                    assert not found, (size, scheme, found[:5])
+        assert self.run("[...document.images].every((image) => image.hasAttribute('alt'))")
+        self.resize(*SIZES[0])
 
     def picture(self, path: Path) -> None:
         """Save what is shown."""

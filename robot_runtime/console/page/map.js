@@ -18,7 +18,10 @@ function drawMap() {
   c.drawImage(mapImage, px(extent.left_m), py(extent.top_m), mapImage.width * r * scale, mapImage.height * r * scale);
   const write = (text, tx, ty, ink = "#223") => { c.lineWidth = 3 * unit; c.strokeStyle = "#fff"; c.lineJoin = "round"; c.strokeText(text, tx, ty); c.fillStyle = ink; c.fillText(text, tx, ty); };
   c.textAlign = "center"; c.font = `${12 * unit}px system-ui, sans-serif`;
-  for (const [name, rx, ry] of extent.rooms || []) write(name, px(rx), py(ry), "#555");
+  for (const [name, rx, ry] of extent.rooms || []) {
+    const half = c.measureText(name).width / 2 + 4 * unit;  // whole, wherever the map ends
+    if (px(rx) > 0 && px(rx) < canvas.width) write(name, Math.max(half, Math.min(canvas.width - half, px(rx))), py(ry), "#555");
+  }
   c.globalAlpha = old ? .45 : 1;
   c.lineWidth = 2 * unit; c.strokeStyle = "#1769c2"; c.beginPath();
   path.forEach((p, i) => i ? c.lineTo(px(p[0]), py(p[1])) : c.moveTo(px(p[0]), py(p[1])));

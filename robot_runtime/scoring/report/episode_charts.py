@@ -92,7 +92,7 @@ def _draw_legend(chart: Chart, track: PoseTrack, y: float) -> None:
     more = {"odometry": ", from where the referee first saw the robot", "measured": ", as measured"}
     css = f"pose-{track.kind}"
     if track.kind == "measured":
-        chart.parts.append(element("circle", css, cx=18, cy=y - 4, r=2.4))
+        chart.parts.append(element("circle", css, data_source=track.kind, cx=18, cy=y - 4, r=2.4))
     else:
-        chart.parts.append(element("line", css, x1=4, x2=32, y1=y - 4, y2=y - 4))
+        chart.parts.append(element("line", css, data_source=track.kind, x1=4, x2=32, y1=y - 4, y2=y - 4))
     chart.text(40, y, track.name + more.get(track.kind, ""), "start")

@@ -55,9 +55,12 @@ def scale_m(box: Box) -> float:
 def _scale_bar(box: Box) -> Markup:
     unit, length = unit_of(box), scale_m(box)
     left, foot = box[0] + 1.5 * unit, box[1] + box[3] - 1.2 * unit
-    bar = element("path", "scale", d=f"M{n(left)} {n(foot - unit)}v{n(unit)}h{n(length)}v{n(-unit)}")
-    text = element("text", "room", f"{length:g} m", x=left + length / 2, y=foot - 0.8 * unit, font_size=unit * 2.4)
-    return bar + text
+    d = f"M{n(left)} {n(foot - unit)}v{n(unit)}h{n(length)}v{n(-unit)}"
+    bars = (element("path", css, d=d) for css in ("scale-halo", "scale"))
+    text = element(
+        "text", "number scale-text", f"{length:g} m", x=left + length / 2, y=foot - 2 * unit, font_size=2.4 * unit
+    )
+    return Markup("").join([*bars, text])
 
 
 _CELLS = (("floor", Cell.FREE), ("wall", Cell.OCCUPIED))
@@ -150,10 +153,11 @@ def rectangles(mask: NDArray[np.bool_]) -> Iterable[tuple[int, int, int, int]]:
 def goal_shapes(data: EpisodeData, unit: float) -> Markup:
     """Goals and goal objects of an episode; ``unit`` is that of :func:`unit_of`."""
     items = {item.id: item for item in data.header.scene.objects}
-    parts = []
+    parts, (left, _, across, _) = [], map_box(data.header.scene.map)
     for item in (items[goal.object_id] for goal in data.header.episode.goals if goal.object_id in items):
         width, depth = max(item.size[0], unit), max(item.size[1], unit)
-        x, y = item.center[0], -item.center[1] - depth / 2 - unit
+        half, y = 0.75 * unit * len(item.category), -item.center[1] - depth / 2 - unit
+        x = min(max(item.center[0], left + half), left + across - half)  # the label is whole
         parts.append(footprint("object", item, width, depth))
         parts.append(element("text", "goal-label", item.category, x=x, y=y, font_size=unit * 2.4))
     css, radius = ("goal", 1.3) if data.header.task.success.target == "goal" else ("viewpoint", 0.35)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from functools import cache
 from pathlib import Path
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 from robot_runtime.common.clock import utc_now_iso
+from robot_runtime.common.provenance import command_line
 from robot_runtime.metrics.episode_metrics import SCORER_VERSION
 
 
@@ -20,7 +23,8 @@ def render(template: str, package: str = "robot_runtime.scoring", /, **context: 
         context: variables of the template, besides those of ``base.html``.
     """
     page = environment(package).get_template(template)
-    return page.render(**{"created": utc_now_iso(), "scorer": SCORER_VERSION, "maps": {}, **context})
+    facts = {"created": utc_now_iso(), "command": command_line(), "scorer": SCORER_VERSION, "maps": {}}
+    return page.render(**facts | context)
 
 
 @cache
@@ -28,8 +32,19 @@ def environment(package: str) -> Environment:
     """The templates of a package and of this one."""
     loader = ChoiceLoader([PackageLoader(package), PackageLoader("robot_runtime.scoring")])
     templates = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
-    templates.filters |= {"path_on_page": path_on_page, "without_folders": without_folders}
+    own = (digest, command_on_page, path_on_page, without_folders)
+    templates.filters |= {function.__name__: function for function in own}
     return templates
+
+
+def digest(script: str) -> str:
+    """The hash of a script, by which a page's policy lets this script run and no other."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
+
+
+def command_on_page(command: str) -> str:
+    """A command whose paths are without the machine's folders."""
+    return " ".join(path_on_page(word) if word.startswith("/") else word for word in command.split())
 
 
 def path_on_page(path: Path | str) -> str:

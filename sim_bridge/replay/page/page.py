@@ -6,8 +6,6 @@ that no text of a log can run.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -74,7 +72,6 @@ def _context(
     unit = unit_of(box)
     images = gallery.images() if gallery is not None else []
     divergence = replay.action.divergence if replay.action is not None else None
-    script = (Path(__file__).parents[1] / "templates" / "replay.js").read_text(encoding="utf-8")
     data = _script_data(replay, records, tracks, images)
     return {
         "replay": replay,
@@ -101,8 +98,6 @@ def _context(
         "rows": tables.step_rows(replay, records),
         # JSON for a script element; only "<" could end it.
         "data": Markup(json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")),
-        "script": Markup(script),
-        "script_hash": Markup("sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()),
     }
 
 

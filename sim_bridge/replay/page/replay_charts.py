@@ -55,9 +55,9 @@ def time_chart(
     margin = 0.05 * (high - low)
     first, last = steps[0], max(steps[-1], steps[0] + 1)
     y_range = (low - margin if low < 0 else 0.0, high + margin)
-    chart = Chart(title, (first, last), y_range, 168, (LEFT, WIDTH - RIGHT, 30, 22))
+    chart = Chart(title, (first, last), y_range, 182, (LEFT, WIDTH - RIGHT, 30, 36))
     chart.y_ticks()
-    chart.x_ticks(whole=True)
+    chart.x_ticks(whole=True, title="step")
     if limit is not None:
         chart.level("limit", limit)
     for step in marks:

@@ -12,8 +12,10 @@ from contextlib import AbstractContextManager, nullcontext
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import pytest
+from chromium import browser
 
 from robot_runtime.actions.timed import Decision
 from robot_runtime.campaign.ledger import read_ledger
@@ -305,6 +307,25 @@ def test_the_report_has_the_answer_and_the_scores_as_files(ended: Path, tmp_path
     again = tmp_path / "again"
     write_report(ended, again)
     assert (again / "P1.scores.json").read_bytes() == (tmp_path / "P1.scores.json").read_bytes()
+
+
+@pytest.mark.slow  # a browser
+def test_the_report_shows_starts_runs_and_logs(ended: Path, tmp_path: Path) -> None:
+    write_report(ended, tmp_path / "report")
+    page = tmp_path / "report" / "index.html"
+    with browser(tmp_path / "profile") as tab:
+        tab.open(page)
+        tab.looks_right()
+        links = tab.run("[...document.querySelectorAll('.starts a')].map((one) => [one.textContent, one.href])")
+        assert tab.run("document.querySelectorAll('.starts img').length") == 2
+        assert tab.run("document.querySelectorAll('svg.map .start').length") == 2
+        assert tab.run("document.querySelectorAll('svg.map .goal').length") == 2
+        tab.visit(next(href for text, href in links if text == "path and pictures"))
+        tab.looks_right()
+        assert tab.run("document.querySelectorAll('.timebar input').length") == 1
+        assert not tab.faults
+    assert [text for text, _ in links] == ["path and pictures", "log"] * 4
+    assert all(Path(unquote(urlsplit(href).path)).is_file() for _, href in links)
 
 
 class Overruling(Policy):

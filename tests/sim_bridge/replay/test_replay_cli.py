@@ -45,7 +45,7 @@ def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., tup
 def test_one_log_is_a_table_a_page_and_a_file(logs: list[Path], run, tmp_path: Path) -> None:
     code, said = run(logs[0], "--into", "sim")
     assert code == 0
-    for expected in ("room/", "script → sim", "depth error 0.0 mm", "nDTW 1.000", "diverges no", "page: "):
+    for expected in ("room/", "script → sim", "depth error 0.0 mm", "nDTW 1.000", "paths part no", "page: "):
         assert expected in said, expected
     assert "its policy 'script'" in said
     replay = read_replay(tmp_path / "out" / f"{logs[0].stem}.json")

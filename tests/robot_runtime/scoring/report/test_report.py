@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import re
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -55,8 +57,13 @@ def page(record, tmp_path: Path) -> Page:
     return Page(tmp_path / "report.html")
 
 
-def test_nothing_is_loaded_from_elsewhere_and_nothing_runs(page: Page) -> None:
-    assert not {tag for tag, _ in page.tags} & {"script", "link", "iframe", "object", "embed", "form"}
+def test_nothing_is_loaded_from_elsewhere_and_only_its_own_script_runs(page: Page) -> None:
+    assert not {tag for tag, _ in page.tags} & {"link", "iframe", "object", "embed", "form"}
+    (script,) = page.scripts
+    policy = next(attributes["content"] for tag, attributes in page.tags if attributes.get("http-equiv"))
+    assert f"script-src 'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'" in (
+        policy or ""
+    )
     for _, attributes in page.tags:
         for name, value in attributes.items():
             assert not name.startswith("on")
@@ -112,14 +119,43 @@ def test_every_column_of_the_list_can_be_reached(record, tmp_path: Path) -> None
 @pytest.mark.slow
 def test_nothing_is_out_of_reach_on_phones(page: Page, tmp_path: Path) -> None:
     with browser(tmp_path / "profile") as tab:
-        for width in (390, 1280):
-            tab.open(tmp_path / "report.html", width=width)
-            tab.run("document.querySelectorAll('details').forEach(one => one.open = true)")
-            assert not tab.out_of_reach()
+        tab.open(tmp_path / "report.html")
+        tab.run("document.querySelectorAll('details').forEach(one => one.open = true)")
+        tab.looks_right()
         assert not tab.faults
         tab.run("document.querySelector('.list').style.overflow = 'hidden'")
         tab.resize(390, 900)
         assert [one for one in tab.out_of_reach() if "list" in one]
+
+
+@pytest.mark.slow
+def test_a_slider_moves_through_the_steps(record, tmp_path: Path) -> None:
+    log = record(synthetic.header(), [*[FORWARD] * 12, STOP])
+    write_report([log], tmp_path / "report.html")
+    with browser(tmp_path / "profile") as tab:
+        tab.open(tmp_path / "report.html")
+        go = "(n) => { const s = document.querySelector('.timebar input'); s.value = n; "
+        go += "s.dispatchEvent(new Event('input')) }"
+        says, where = "document.querySelector('.timebar output').textContent", "document.querySelector('.map .now')"
+        at = [tab.run(f"({go})({step}), {where}.getAttribute('cx')") for step in (0, 12)]
+        assert float(at[1]) - float(at[0]) == pytest.approx(12 * 0.25, abs=0.01)
+        assert tab.run(says).startswith("step 12 of 13: ")
+        tab.click(".strip figure:first-child")
+        assert tab.run(says).startswith("step 0 of 13")
+        assert tab.run("document.querySelectorAll('.strip .shown').length") == 1
+        assert not tab.faults
+
+
+def test_a_page_has_its_date_and_command_and_the_runs(record, tmp_path: Path, monkeypatch) -> None:
+    header = synthetic.header()
+    run = "robot-runtime run --scene /home/ada/lab/scene --seed 4"
+    header = replace(header, provenance={"created": "2026-11-28T03:04:05Z", "command": run})
+    log = record(header, [FORWARD, STOP])
+    monkeypatch.setattr(sys, "argv", ["/usr/bin/robot-runtime", "report", "--console-token", "hush", "ws://me:pw@host"])
+    write_report([log], tmp_path / "report.html")
+    text = " ".join(Page(tmp_path / "report.html").text.split())
+    assert "Run 2026-11-28 03:04 by robot-runtime run --scene lab/scene --seed 4" in text
+    assert re.search(r"Written 20\S+ by robot-runtime report --console-token … ws://…@host", text)
 
 
 def test_robots_are_named_and_times_of_the_machine_come_after_the_episodes(record, tmp_path: Path) -> None:
