@@ -3,7 +3,7 @@
 One episode::
 
     reset ──► on_episode_start ──► on_step (index 0: the observation at the start)
-    step  ──► wheels move and come to rest ──► frame exposed after that ──► on_step (index n)
+    step  ──► wheels move and come to rest, or go on ──► frame exposed after that ──► on_step (index n)
     stop action, success that ends it, step limit, fault ──► wheels at zero ──► on_episode_end, exactly once
 
 What a kind of task adds to this (objects to move, phases) is its ``TaskSession``. The action that ends a first phase
@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from typing_extensions import Self
 
 from robot_runtime.actions.discrete import Action, parse_action
-from robot_runtime.actions.timed import Decision, TimedAction
+from robot_runtime.actions.timed import Decision, TimedAction, stamped
 from robot_runtime.common.clock import NS_PER_S, Stopwatch, ns_to_seconds, seconds_to_ns, utc_now_iso
 from robot_runtime.common.provenance import provenance
 from robot_runtime.errors import DeviceFault, EpisodeError, LocalizationLost, RuntimeFault, UnknownAction, interruption
@@ -243,7 +243,7 @@ class Env:
             if self._session.after_action(chosen, index) and result.outcome is not Outcome.STOPPED:
                 phase = self._begin_phase(self.episode, index)
             end_ns = self.robot.clock.now_ns()
-            phase_s = {"infer": infer_s, "act": timer.elapsed_s() - settle_s, "settle": settle_s}
+            phase_s = {"infer": infer_s, "act": timer.elapsed_s() - settle_s, "settle": settle_s, **result.waits_s}
             act = Act(index, chosen, result, start_ns, end_ns, dict(policy_info or {}), phase_s, command)
             observation = self._observe(act, phase)
             self._end_if_over(act, chosen, result, phase)
@@ -328,7 +328,7 @@ class Env:
             from robot_runtime.actions.timed_values import check_timed
 
             check_timed(action, self.task.control, self.task.name)
-            return action.action, action
+            return action.action, stamped(action, self.record.times.exposed_ns)
         return parse_action(action, self.task.actions), None
 
     def _carry_out(self, chosen: Action, command: TimedAction | None) -> tuple[ActionResult, float]:

@@ -8,7 +8,7 @@ makes robot, scene and episodes by name; :class:`NavigationEnv` wraps an :class:
 * ``terminated`` after the action stop, successful or not, and where a task ends by success. ``truncated`` at the step
   limit, and when the episode was interrupted. A device fault is raised: no reward would be meaningful.
 * The reward is habitat-lab's (``NavRLEnv``): meters come nearer to the goal, geodesically, minus a slack per step, plus
-  a bonus for success. While the distance is not defined, it neither gains nor loses.
+  a bonus for success; or, by :class:`Reward`, the gain of another metric. An undefined one neither gains nor loses.
 * ``info`` has ``episode_key``, and ``metrics`` without those that are not finite; ``episode`` is left to wrappers.
 """
 
@@ -42,10 +42,15 @@ from robot_runtime.tasks.task import Task, load_task
 
 @dataclass(frozen=True)
 class Reward:
-    """Weights of the reward; the defaults are habitat-lab's ``slack_reward`` and ``success_reward``."""
+    """Weights of the reward; the defaults are habitat-lab's ``slack_reward`` and ``success_reward``.
+
+    Attributes:
+        metric: metric whose gain is rewarded, such as ``ndtw`` (Magalhaes et al. 2019, 3.2); the loss of a distance.
+    """
 
     slack: float = -0.01
     success: float = 2.5
+    metric: str = "distance_to_goal"
 
 
 MAX_TEXT = 10_000
@@ -93,7 +98,7 @@ class NavigationEnv(gymnasium.Env[dict[str, Any], np.int64]):
         self._env = env
         self._episodes = tuple(episodes)
         self._reward = reward or Reward()
-        self._distance_m: float | None = None
+        self._value: float | None = None
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -111,8 +116,13 @@ class NavigationEnv(gymnasium.Env[dict[str, Any], np.int64]):
                 f"options: episode {index!r} does not exist", f"choose one from 0 to {len(self._episodes) - 1}"
             )
         observation = self._env.reset(self._episodes[index], seed=self.np_random_seed)
-        metrics = _finite(self._env.get_metrics())
-        self._distance_m = _distance_m(metrics)
+        known = self._env.get_metrics()
+        if self._reward.metric not in known:
+            raise EpisodeError(
+                f"reward: the task has no metric {self._reward.metric!r}", f"choose one of {', '.join(sorted(known))}"
+            )
+        metrics = _finite(known)
+        self._value = metrics.get(self._reward.metric)
         return _own(observation), {"episode_key": self._env.episode.key, "metrics": metrics}
 
     def step(self, action: np.int64) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
@@ -121,11 +131,12 @@ class NavigationEnv(gymnasium.Env[dict[str, Any], np.int64]):
         known = self.action_space.contains(action)
         observation = self._env.step(names[int(action)] if known else repr(action))
         metrics = _finite(self._env.get_metrics())
-        before_m, distance_m = self._distance_m, _distance_m(metrics)
+        before, value = self._value, metrics.get(self._reward.metric)
         reward = self._reward.slack
-        if distance_m is not None:
-            reward += 0.0 if before_m is None else before_m - distance_m
-            self._distance_m = distance_m
+        if value is not None:
+            gain = 0.0 if before is None else float(value) - float(before)
+            reward += -gain if self._reward.metric == Reward.metric else gain
+            self._value = value
         over = self._env.episode_over
         terminated = over and self._env.end.reason in (EndReason.STOP, EndReason.REACHED)
         if terminated and metrics.get("success"):
@@ -204,12 +215,6 @@ def _finite(metrics: Metrics) -> Metrics:
         for name, value in metrics.items()
         if value is not None and not (isinstance(value, float) and not math.isfinite(value))
     }
-
-
-def _distance_m(metrics: Metrics) -> float | None:
-    """The distance to the goal; None where it is not defined."""
-    distance_m = metrics.get("distance_to_goal")
-    return None if distance_m is None else float(distance_m)
 
 
 gymnasium.register(id="robot_runtime/Navigation-v0", entry_point="robot_runtime.gym:NamedNavigationEnv")

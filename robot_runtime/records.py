@@ -85,9 +85,14 @@ class ActionResult:
         return self.outcome is Outcome.CONTACT
 
     @property
+    def waits_s(self) -> dict[str, float]:
+        """Times for :data:`PHASES` of an action that does not settle."""
+        return {} if self.pursued is None else {"age": self.pursued.age_s, "stand": self.pursued.standing_s}
+
+    @property
     def succeeded(self) -> bool:
-        """AI2-THOR's ``lastActionSuccess``: the action came to its end, and no limit of a look prevented it."""
-        return self.outcome is Outcome.REACHED and not (self.commanded.tilt_rad and self.detail)
+        """AI2-THOR's ``lastActionSuccess``: carried out or going on, and no limit of a look prevented it."""
+        return self.outcome in (Outcome.REACHED, Outcome.MOVING) and not (self.commanded.tilt_rad and self.detail)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +119,12 @@ PHASES: dict[str, str] = {
     "observe": "waiting for a frame exposed after that, and making the observation",
     "localize": "waiting for the poses at that exposure",
     "log": "handing the step before to recorder and other subscribers",
+    "age": "in motion, on the robot's clock: from the exposure of the policy's image until its decision holds",
+    "stand": "in motion, on the robot's clock: standing before that, for want of a decision",
 }
-"""Phases of a step's host time, in order. The motion of a simulated robot counts the time that computing it takes."""
+"""Phases of a step's host time, in order, and the waits of an action that does not settle.
+
+The motion of a simulated robot counts the time that computing it takes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibration.motion.trajectories import Move, StationaryPose, mean_pose
-from robot_runtime.actions.discrete import Action
+from robot_runtime.actions.discrete import CONTINUOUS, Action
 from robot_runtime.common.geometry import wrap_angle
 from robot_runtime.errors import CalibrationFailed, RecordingError
 from robot_runtime.hal import BaseState, HeadState, PoseEstimate, PoseStatus, Zone
@@ -30,7 +30,6 @@ from robot_runtime.robots.action_errors import MOVES
 Array = NDArray[np.float64]
 
 MAP_FRAME = "map"
-CONTINUOUS = (Action.VELOCITY_CONTROL, Action.WAYPOINT_CONTROL)
 PROFILE = MotionProfile()
 
 MIN_SCATTERED = 30

@@ -37,6 +37,9 @@ class Action(str, Enum):
         return self.value
 
 
+CONTINUOUS = (Action.VELOCITY_CONTROL, Action.WAYPOINT_CONTROL, Action.TRAJECTORY_CONTROL)
+
+
 @dataclass(frozen=True, slots=True)
 class Displacement:
     """Motion that an action asks for, in the robot's own frame.

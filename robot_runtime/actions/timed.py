@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from robot_runtime.actions.discrete import Action, Displacement
@@ -92,6 +92,11 @@ class TimedAction:
 
 Decision = Action | TimedAction
 """What the robot is to do in one step: the return value of a policy."""
+
+
+def stamped(action: TimedAction, exposed_ns: int) -> TimedAction:
+    """The action with the stamp of the newest image that the policy was given, where it has none and needs one."""
+    return action if action.settle or action.exposure_ns is not None else replace(action, exposure_ns=exposed_ns)
 
 
 def velocity(

@@ -67,9 +67,15 @@ def info(
     from robot_runtime.common.console import console
     from robot_runtime.common.tables import facts_table
     from robot_runtime.datasets.files import iter_episodes
+    from robot_runtime.datasets.validate import straight_m
     from robot_runtime.recording.json_records import write_json
 
+    def spread(values: list[float]) -> str:
+        ordered = sorted(values)
+        return " .. ".join(f"{ordered[round(share * (len(ordered) - 1))]:.2f}" for share in (0, 0.25, 0.5, 0.75, 1))
+
     lengths: list[float] = []
+    ratios: list[float] = []
     ids, scenes, categories = Counter[str](), Counter[str](), Counter[str]()
     for episode in iter_episodes(path):
         ids[episode.id] += 1
@@ -78,7 +84,8 @@ def info(
             categories[episode.category] += 1
         if episode.shortest_path_m is not None:
             lengths.append(episode.shortest_path_m)
-    lengths.sort()
+            apart_m = straight_m(episode)
+            ratios += [episode.shortest_path_m / apart_m] if apart_m else []
 
     facts: dict[str, object] = {
         "episodes": f"{ids.total()}, {ids.total() - len(ids)} with an id that another has too",
@@ -87,11 +94,17 @@ def info(
     if categories:
         facts["categories"] = dict(sorted(categories.items()))
     if lengths:
-        middle = lengths[len(lengths) // 2]
-        facts["shortest path"] = f"{lengths[0]:.2f} .. {middle:.2f} (median) .. {lengths[-1]:.2f} m"
+        facts["shortest path"] = f"{spread(lengths)} m (least, quartiles, greatest)"
+    if ratios:
+        facts["shortest path / straight line"] = spread(ratios)
     console.print(facts_table(facts))
     if json is not None:
-        numbers = {"episodes": ids.total(), "repeated_ids": ids.total() - len(ids), "shortest_paths_m": lengths}
+        numbers = {
+            "episodes": ids.total(),
+            "repeated_ids": ids.total() - len(ids),
+            "shortest_paths_m": sorted(lengths),
+            "ratios": sorted(ratios),
+        }
         write_json(json, {**facts, **numbers})
 
 

@@ -224,7 +224,7 @@ class Feed(Subscriber):
             self.put("path", {"points": self._path[:]})
         self._facts |= {
             "step": record.index,
-            "action": None if record.action is None else str(record.action),
+            "action": None if record.action is None else str(record.command or record.action),
             "outcome": None if record.result is None else record.result.outcome.value,
             "offset_to_goal": _goal_offset(record),
         }

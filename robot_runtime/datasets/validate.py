@@ -235,18 +235,18 @@ def _path(episode: Episode) -> Iterator[Problem]:
 
 def _ratio(episode: Episode, min_ratio: float) -> Iterator[Problem]:
     """Comparison of the stated length with the straight line."""
-    geodesic_m, straight_m = episode.shortest_path_m, _straight_m(episode)
-    if geodesic_m is None or geodesic_m <= 0 or not straight_m or straight_m < NEAR_M:
+    geodesic_m, apart_m = episode.shortest_path_m, straight_m(episode)
+    if geodesic_m is None or geodesic_m <= 0 or not apart_m or apart_m < NEAR_M:
         return
-    ratio = geodesic_m / straight_m
-    numbers = f"{geodesic_m:.3f} m / {straight_m:.3f} m = {ratio:.4f}"
-    if geodesic_m < straight_m - LENGTH_M:
+    ratio = geodesic_m / apart_m
+    numbers = f"{geodesic_m:.3f} m / {apart_m:.3f} m = {ratio:.4f}"
+    if geodesic_m < apart_m - LENGTH_M:
         yield "shorter than straight", numbers
     if episode.category is not None and ratio < min_ratio:
         yield "ratio below threshold", f"{numbers} < {min_ratio:g}"
 
 
-def _straight_m(episode: Episode) -> float | None:
+def straight_m(episode: Episode) -> float | None:
     """Distance to the nearest view point; without any, the one that the file states, or to its path's end or a goal.
 
     ObjectNav's shortest path ends at a view point, but the ``euclidean_distance`` of HM3D's files is to the object.

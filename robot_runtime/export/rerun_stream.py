@@ -346,4 +346,4 @@ def _described(record: StepRecord) -> tuple[str, str]:
         return "start", "INFO"
     result = record.result
     level = "INFO" if result.succeeded else "WARN" if result.collided else "ERROR"
-    return f"{record.index} {record.action.value}: {result.outcome.value} {result.detail}", level
+    return f"{record.index} {record.command or record.action}: {result.outcome.value} {result.detail}", level

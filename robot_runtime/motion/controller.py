@@ -105,7 +105,6 @@ class MotionController:
     def begin_episode(self) -> None:
         """Come to rest where the robot was placed, and forget what was driven before. Raises as :meth:`rest`."""
         self.forget()
-        self.end_beside(False)
         self.rest()
         self.follower.forget()
 
@@ -176,6 +175,7 @@ class MotionController:
             DeviceFault: if either still moves after its time: ``rest_timeout_s`` for the base, for the head what its
                 complete range takes.
         """
+        self.end_beside(True)
         base = self.follower.rest()
         limits = self._head.limits
         range_rad = max(limits.max_tilt_rad - limits.min_tilt_rad, limits.max_pan_rad - limits.min_pan_rad)

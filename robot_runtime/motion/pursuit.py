@@ -115,7 +115,7 @@ class Pursuit:
         """Pursue an action from now on, and return what was driven since the last step when its time is over.
 
         Args:
-            action: velocities, or a trajectory.
+            action: velocities, or a trajectory, with the stamp of its image.
             exposed_ns: exposure of the newest image that the policy was given. The step ends one period later, or when
                 the action ends.
 
@@ -124,7 +124,8 @@ class Pursuit:
             DeviceFault: a device failed; the wheels are at zero.
         """
         clock, now_ns = self._clock, self._clock.now_ns()
-        exposure_ns = exposed_ns if action.exposure_ns is None else action.exposure_ns
+        exposure_ns = action.exposure_ns
+        assert exposure_ns is not None
         if exposure_ns > now_ns:
             raise UnknownAction(
                 f"the policy's image is from {ns_to_seconds(exposure_ns - now_ns):.3f} s after its decision",

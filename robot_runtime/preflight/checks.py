@@ -56,6 +56,9 @@ HIGH_M, HIGH_POINTS = 0.37, 97
 
 MOST_POINTS = 97
 
+COMPUTED, UNKNOWN = "computed", "not known"
+PUBLISHED = "rpartsey/pointgoal-navigation, Sim2real_Debug.md at 186c2b2"
+
 IMAGES = frozenset({"rgb", "depth", "semantic", "imagegoal"})
 
 
@@ -70,6 +73,7 @@ class Finding:
         status: status of the comparison.
         effect: expected cost of the difference; empty where there is none.
         remedy: one imperative sentence.
+        source: origin of the cost.
     """
 
     what: str
@@ -78,6 +82,7 @@ class Finding:
     status: Status = "ok"
     effect: str = ""
     remedy: str = ""
+    source: str = COMPUTED
 
 
 def findings(
@@ -142,8 +147,10 @@ def check_findings(policy: str, rows: Sequence[Finding]) -> None:
         )
 
 
-def _finding(what: str, trained: str, found: str, differs: bool, effect: str, remedy: str) -> Finding:
-    return Finding(what, trained, found, "refused", effect, remedy) if differs else Finding(what, trained, found)
+def _finding(
+    what: str, trained: str, found: str, differs: bool, effect: str, remedy: str, source: str = COMPUTED
+) -> Finding:
+    return Finding(what, trained, found, *(("refused", effect, remedy, source) if differs else ()))
 
 
 def _actions(trained: Task, task: Task, robot: Robot) -> Iterator[Finding]:
@@ -225,12 +232,14 @@ def _camera_pose(camera: TrainingCamera, robot: Robot, view: StartView) -> Itera
         off_m = height_m - camera.height_m
         trained, effect = f"{camera.height_m:.2f} m", cost_of_height(off_m)
         remedy = "mount the camera at that height, then `robot-runtime calibrate extrinsics`"
-        return _finding(f"camera height, {by}", trained, f"{height_m:.2f} m", abs(off_m) > tolerance_m, effect, remedy)
+        differs, what = abs(off_m) > tolerance_m, f"camera height, {by}"
+        return _finding(what, trained, f"{height_m:.2f} m", differs, effect, remedy, PUBLISHED)
 
     def tilt(by: str, tilt_deg: float, tolerance_deg: float, remedy: str) -> Finding:
         off_deg = tilt_deg - camera.tilt_deg
         trained, found, effect = f"{camera.tilt_deg:+.1f}°", f"{tilt_deg:+.1f}°", cost_of_tilt(off_deg)
-        return _finding(f"camera tilt, {by}", trained, found, abs(off_deg) > tolerance_deg, effect, remedy)
+        differs = abs(off_deg) > tolerance_deg
+        return _finding(f"camera tilt, {by}", trained, found, differs, effect, remedy, PUBLISHED)
 
     servo_remedy = "`robot-runtime calibrate tilt-servo`, and check that the head reaches that tilt"
     yield height("as calibrated", robot.camera.info.mount.z_m, HEIGHT_TOLERANCE_M)
@@ -251,7 +260,9 @@ def _camera_pose(camera: TrainingCamera, robot: Robot, view: StartView) -> Itera
     yield tilt("as the floor says", math.degrees(floor.tilt_rad), FLOOR_ANGLE_TOLERANCE_DEG, mount_remedy)
     roll_deg = math.degrees(floor.roll_rad)
     differs, effect = abs(roll_deg) > FLOOR_ANGLE_TOLERANCE_DEG, "the horizon is not level; no published measurement"
-    yield _finding("camera roll, as the floor says", "+0.0°", f"{roll_deg:+.1f}°", differs, effect, mount_remedy)
+    yield _finding(
+        "camera roll, as the floor says", "+0.0°", f"{roll_deg:+.1f}°", differs, effect, mount_remedy, UNKNOWN
+    )
 
 
 def _depth(camera: TrainingCamera, info: CameraInfo) -> Iterator[Finding]:

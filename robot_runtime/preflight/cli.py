@@ -44,6 +44,10 @@ class OutputOptions:
         Path | None, typer.Option(help="PNG to write: what the policy expects next to what the robot sees.")
     ] = None
     json: options.Json = None
+    html: Annotated[
+        Path | None,
+        typer.Option(help="Page to write: every difference from the training, what it costs, and who says so."),
+    ] = None
     modes: Annotated[
         bool, typer.Option("--modes", help="Also list what each mode of the camera fills of the policy's image.")
     ] = False
@@ -99,6 +103,12 @@ def preflight(
         found = checks.findings(loaded.needs, trained, run_in, connected, view, steps)
         shown = [*found, checks.after_contact(connected), checks.battery(connected)]
         print_findings(loaded.name, connected, shown, output.json)
+        if output.html is not None:
+            from robot_runtime.preflight.page import deployment, write_page
+
+            rows = [*shown, *deployment(loaded.needs, trained, run_in, connected)]
+            write_page(output.html, loaded.name, trained.name, connected.name, rows)
+            console.print(f"page: {output.html}", soft_wrap=True)
         if output.modes:
             print_modes(connected.camera)
         if output.picture is not None and view is not None:

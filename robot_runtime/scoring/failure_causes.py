@@ -232,7 +232,7 @@ def _wheels(records: Sequence[StepRecord]) -> FailureCause | None:
     motions = 0
     for before, record in pairwise(records):
         result = record.result
-        if result is None or result.outcome in (Outcome.CONTACT, Outcome.STOPPED):
+        if result is None or result.pursued or result.outcome in (Outcome.CONTACT, Outcome.STOPPED):
             continue
         wanted = result.commanded
         if not (wanted.forward_m or wanted.turn_rad):

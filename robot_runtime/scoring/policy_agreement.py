@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from robot_runtime.actions.timed import Decision
+from robot_runtime.actions.timed import Decision, TimedAction, stamped
 from robot_runtime.common import config
 from robot_runtime.common.provenance import provenance
 from robot_runtime.errors import PolicyMismatch, RecordingError
@@ -196,11 +196,12 @@ class _OpenLoopRun:
         self.outputs: list[tuple[object, list[float] | None, object]] = []
         self.answer_same: bool | None = None
         reset_policy(policy, task, log.header.seed)
-        observation = None
+        observation, exposed_ns = None, 0
         for record in log.steps():
             if record.action is not None and observation is not None:
                 then = record.command or record.action
                 now, info = decide(policy, observation, record.index, task)
+                now = stamped(now, exposed_ns) if isinstance(now, TimedAction) else now
                 if now != then:
                     policy.overruled(then)
                 logged, own = logged_logits(record.policy_info), logged_logits(info)
@@ -212,7 +213,7 @@ class _OpenLoopRun:
                 if ANSWER in record.policy_info or ANSWER in info:
                     self.answer_same = answers[0] == answers[1]
                 self.outputs.append((now, None if own is None else own.tolist(), answers[1]))
-            observation = record.observation
+            observation, exposed_ns = record.observation, record.times.exposed_ns
         exact = all(step.logits is None or step.logits.max_abs == 0.0 for step in self.steps)
         self.repeats_log = exact and self.answer_same is not False and all(step.same for step in self.steps)
 

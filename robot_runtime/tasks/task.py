@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import PlainValidator, ValidationInfo, model_serializer
 
-from robot_runtime.actions.discrete import Action, Magnitudes
+from robot_runtime.actions.discrete import CONTINUOUS, Action, Magnitudes
 from robot_runtime.actions.timed import Control
 from robot_runtime.common import config
 from robot_runtime.common.quantities import (
@@ -172,7 +172,7 @@ class Task:
             raise ValueError(f"start_distance_m is not a range of distances: {list(self.start_distance_m)}")
         if Action.STOP not in self.actions:
             raise ValueError("'actions' lacks stop, by which an episode succeeds")
-        if Action.VELOCITY_CONTROL in self.actions or Action.WAYPOINT_CONTROL in self.actions:
+        if set(CONTINUOUS) & set(self.actions):
             raise ValueError("continuous actions stand under 'control', not in 'actions'")
         if repeated := [action for action in Action if self.actions.count(action) > 1]:
             raise ValueError(f"action {repeated[0]} stands twice in 'actions': ids of actions would not be unique")

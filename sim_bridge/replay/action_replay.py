@@ -16,6 +16,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from robot_runtime.actions.discrete import Action
 from robot_runtime.actions.timed import Decision
 from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.errors import RecordingError, RuntimeFault
@@ -125,7 +126,8 @@ def decision_of(record: StepRecord) -> Decision:
     decision = record.command or record.action
     if decision is None:
         raise RecordingError(f"step {record.index} names no action", "record the episode again")
-    return decision
+    # A stamp of the recorded robot's clock says nothing on the simulated one.
+    return decision if isinstance(decision, Action) or decision.settle else replace(decision, exposure_ns=None)
 
 
 def _require_next(before: StepRecord, record: StepRecord) -> None:

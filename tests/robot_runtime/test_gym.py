@@ -100,6 +100,23 @@ def test_rewards_are_progress_slack_and_success():
     assert sum(rewards) == pytest.approx(2.5 - 6 * 0.01 + 1.0 - info["metrics"]["distance_to_goal"], abs=0.02)
 
 
+def test_the_gain_of_ndtw_is_a_reward_that_sums_to_the_last_value():
+    """Magalhaes et al. 2019, 3.2."""
+    task = make_task("vln", sensors=("rgb", "instruction"), success=Success("distance", 0.36), categories={})
+    route = Route(
+        instruction=Instruction("go ahead"), reference_path=((0.0, 0.0, 0.0), (0.5, 0.0, 0.0), (1.0, 0.0, 0.0))
+    )
+    with fake_robot(task) as robot:
+        env = make_env(robot, task, [make_episode(details=route)], reward=Reward(slack=0.0, metric="ndtw", success=0.0))
+        first = env.reset()[1]["metrics"]["ndtw"]
+        steps = [env.step(np.int64(action)) for action in (FORWARD, FORWARD, LEFT, FORWARD, STOP)]
+        assert steps[0][1] > 0.0, "towards the reference"
+        assert sum(step[1] for step in steps) == pytest.approx(steps[-1][4]["metrics"]["ndtw"] - first)
+        lost = make_env(robot, task, [make_episode(details=route)], reward=Reward(metric="nDTW"))
+        with raises_naming(EpisodeError, "'nDTW'", "ndtw"):
+            lost.reset()
+
+
 def test_stopping_elsewhere_terminates_without_the_bonus():
     with fake_robot(TASK) as robot:
         env = make_env(robot)

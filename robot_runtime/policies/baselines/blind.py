@@ -122,19 +122,30 @@ class RandomActions(Policy):
     """Agent that takes every action of the task but ``stop`` with equal probability, until the task's steps are over.
 
     For tasks without a point goal, which the paper's baselines need.
+
+    Args:
+        lengths: numbers of actions, such as ``20,30``, of which each episode draws one and stops then (Magalhaes et al.
+            2019, table 2).
     """
 
     name = "random-actions"
     follows = True
 
+    def __init__(self, lengths: str = "") -> None:
+        if not all(length.strip().isdecimal() for length in lengths.split(",") if lengths):
+            raise PolicyError(f"agent {self.name!r}: lengths are {lengths!r}", "give numbers of actions, as 20,30")
+        self._lengths = [int(length) for length in lengths.split(",") if lengths]
+
     @override
     def reset(self, task: Task, seed: int, world: World | None = None) -> None:
         self._random = random_generator(seed)
         self._actions = [action for action in task.actions if action is not Action.STOP]
+        self._left = float(self._random.choice(self._lengths)) if self._lengths else math.inf
 
     @override
     def act(self, observation: Observation) -> Action:
-        return self._actions[self._random.integers(len(self._actions))]
+        self._left -= 1
+        return Action.STOP if self._left < 0 else self._actions[self._random.integers(len(self._actions))]
 
 
 def offset_to_goal(observation: Observation) -> tuple[float, float]:

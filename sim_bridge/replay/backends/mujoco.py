@@ -148,7 +148,7 @@ class MujocoBackend(SimulatorBackend):
 
     def act_from(self, before: StepRecord, decision: Decision) -> tuple[SE2, SimulatedStep] | None:
         robot, task = self.robot, self._current_env().task
-        if decision is Action.GRAB_RELEASE:
+        if decision is Action.GRAB_RELEASE or (isinstance(decision, TimedAction) and not decision.settle):
             return None
         try:
             if Action.GRAB_RELEASE in task.actions:

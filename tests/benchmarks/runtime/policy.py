@@ -40,7 +40,8 @@ def policy(
     seed: Annotated[int, typer.Option(min=0, help="Random seed of weights and observations.")] = 0,
     json: JsonFile = None,
 ) -> None:
-    """Measure a ResNet50-LSTM depth policy at 640x480: overhead, ONNX and PyTorch, jitter, memory, start, bridges."""
+    """Measure a ResNet50-LSTM depth policy at 640x480: overhead, ONNX and PyTorch, jitter, memory, start, bridges;
+    how well a robot follows trajectories and velocities while it moves."""
     from robot_runtime.common.console import console
     from robot_runtime.errors import ConfigError
 
@@ -49,7 +50,7 @@ def policy(
     except ImportError as error:
         raise ConfigError("the benchmark makes its network with torch", _TORCH_MISSING) from error
     from robot_runtime.policies.package.policy import load_package
-    from tests.benchmarks.runtime import robothor_server
+    from tests.benchmarks.runtime import pursuit, robothor_server
     from tests.benchmarks.sim import habitat
 
     with tempfile.TemporaryDirectory() as folder:
@@ -64,7 +65,7 @@ def policy(
             ready_row(path),
             *robothor_server.rows(steps, seed),
         ]
-    rows += habitat.rows(steps, seed)
+    rows += [*habitat.rows(steps, seed), *pursuit.rows()]
     report("policy", rows, json, console)
 
 

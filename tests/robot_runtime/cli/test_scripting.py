@@ -64,6 +64,7 @@ def test_every_command_that_prints_results_prints_them_as_json_too() -> None:
         (["doctor", "computer"], "computer"),
         (["scene", "info"], "free_m2"),
         (["episodes", "info", "EPISODES"], "shortest_paths_m"),
+        (["episodes", "info", "EPISODES"], "ratios"),
         (["episodes", "validate", "EPISODES"], "episodes"),
         pytest.param(
             ["run", "--robot", "fake", "--policy", "oracle", "--count", "1", "--out", "LOGS"],
@@ -193,3 +194,19 @@ def test_an_option_of_the_robot_that_is_wrong_is_named_as_it_was_written(
     message = capsys.readouterr().err
     assert "--robot-arg hfov_dag=60" in message
     assert "hfov_deg" in message
+
+
+def test_a_splits_distances_and_ratios_are_shown_as_quartiles(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """ObjectNav Revisited, figure 3."""
+    episodes = tmp_path / "e.json.gz"
+    assert run_command(["episodes", "generate", "--count", "9", "--out", str(episodes)]) == 0
+    capsys.readouterr()
+    assert run_command(["episodes", "info", str(episodes), "--json", str(tmp_path / "info.json")]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    document = json.loads((tmp_path / "info.json").read_text())
+    for values in (document["shortest_paths_m"], document["ratios"]):
+        assert len(values) == 9
+        assert min(document["ratios"]) >= 1.0 - 1e-6
+        assert " .. ".join(f"{values[place]:.2f}" for place in (0, 2, 4, 6, 8)) in printed

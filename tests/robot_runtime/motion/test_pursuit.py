@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
 from open_room import Witness, fake_robot, make_episode, make_scene, make_task
 from raising import raises_naming
+from scripted import Script, record
 
 from robot_runtime.actions import timed
 from robot_runtime.actions.discrete import Action
@@ -22,10 +24,15 @@ from robot_runtime.errors import DeviceFault, PolicyError, UnknownAction
 from robot_runtime.hal import Zone
 from robot_runtime.motion.path import arcs
 from robot_runtime.policy import Observation, Policy, World
+from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import EndReason, Outcome, Pursued
 from robot_runtime.runtime import run_episode
+from robot_runtime.scoring.policy_agreement import open_loop
+from robot_runtime.scoring.summary import score_log
 from robot_runtime.tasks.task import Task
+from sim_bridge.replay.action_replay import decision_of
 
+FAKE = "drivers.fake.driver.make_robot"
 KOBUKI = {"type": "kobuki"}
 LIMITS = TrajectoryControl((0.0, 0.4), 1.5, 0.25, latency_s=0.1)
 
@@ -260,3 +267,27 @@ def test_arcs_meet_their_points() -> None:
         share, square = arc.project(arc.pose(0.3))
         assert (share, square) == (pytest.approx(0.3, abs=0.01), pytest.approx(0.0, abs=1e-5))
     assert (made[2].forward_m, made[2].turn_rad) == (0.0, pytest.approx(1.0))
+
+
+def test_the_log_holds_points_stamp_age_and_what_was_driven(tmp_path: Path) -> None:
+    task = replace(make_task(control=make_control()), max_steps=200)
+    script: list[Decision] = [timed.trajectory([(0.05 * k, 0.0) for k in range(1, 9)], 0.25)] * 8
+    options = {"motors": KOBUKI, "rate_hz": 50.0}
+    (log,) = record(tmp_path, make_scene(), [script], task, episode=make_episode(), driver=FAKE, options=options)
+    with LogReader(log) as reader:
+        steps = list(reader.steps())
+        again = open_loop(reader, Script(script))
+    assert again.steps
+    assert all(step.same for step in again.steps)
+    for before, step in pairwise(steps[:-1]):
+        assert step.action is Action.TRAJECTORY_CONTROL
+        assert step.command == timed.stamped(script[0], before.times.exposed_ns)
+        assert step.result is not None
+        assert step.result.pursued is not None
+        assert step.phase_s["age"] == step.result.pursued.age_s
+        assert decision_of(step) == script[0]
+        assert "to 0.40 m, 0.00 m, 0° in 2 s by 8 points" in str(step.command)
+    assert steps[-1].result is not None
+    assert steps[-1].result.pursued is None
+    score = score_log(log)
+    assert [time.phase for time in score.latency.times()][-2:] == ["age", "stand"]

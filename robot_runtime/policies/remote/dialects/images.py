@@ -69,8 +69,8 @@ def followed(points: NDArray[np.float64], speed_m_s: float) -> Decision:
     """The decision to follow a trajectory at one speed from the robot's place at the image; stop if it leads nowhere.
 
     Args:
-        points: as of :func:`points_of`.
-        speed_m_s: speed along the trajectory, m/s.
+        points: the points of :func:`points_of`.
+        speed_m_s: speed along the trajectory.
     """
     if np.hypot(*points.T).max() <= STILL_M:
         return Action.STOP

@@ -15,7 +15,14 @@ from raising import raises_naming
 from robot_runtime.actions.discrete import Action
 from robot_runtime.common.geometry import SE2, compass, gps, polar_goal
 from robot_runtime.errors import PolicyError
-from robot_runtime.policies.baselines.blind import ForwardOnly, GoalFollower, GoalSeeker, Random, offset_to_goal
+from robot_runtime.policies.baselines.blind import (
+    ForwardOnly,
+    GoalFollower,
+    GoalSeeker,
+    Random,
+    RandomActions,
+    offset_to_goal,
+)
 from robot_runtime.policy import Observation
 from robot_runtime.tasks.episode import Episode, Goal
 
@@ -131,3 +138,16 @@ def test_the_offset_to_the_goal_is_in_the_start_frame(x: float, y: float, yaw: f
     start = SE2(1.0, 2.0, 0.6)
     forward_m, left_m = offset_to_goal(seen(start @ SE2(x, y, yaw), start.apply(gx, gy), start))
     assert (forward_m, left_m) == (pytest.approx(gx - x, abs=1e-5), pytest.approx(gy - y, abs=1e-5))
+
+
+def test_random_actions_stop_after_one_of_the_lengths() -> None:
+    """The random baseline of VLN: Magalhaes et al. 2019, table 2."""
+    task, taken = make_task(), []
+    policy = RandomActions(lengths="2, 5")
+    for seed in range(20):
+        policy.reset(task, seed)
+        actions = [policy.act({}) for _ in range(6)]
+        taken.append(actions.index(Action.STOP))
+    assert set(taken) == {2, 5}
+    with raises_naming(PolicyError, "lengths"):
+        RandomActions(lengths="-1")
