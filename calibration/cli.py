@@ -68,11 +68,13 @@ def board(
     from PIL import Image
 
     from robot_runtime.common.console import console
+    from robot_runtime.common.creating import creating
 
     made, square_mm = board.made(), 1000 * board.square_m
     square_px = round(square_mm / 25.4 * PRINT_DPI)
     dpi = square_px / square_mm * 25.4
-    Image.fromarray(made.picture(square_px)).save(out, dpi=(dpi, dpi))
+    with creating(out) as draft:
+        Image.fromarray(made.picture(square_px)).save(draft, dpi=(dpi, dpi))
     console.print(
         f"{out}: {made.columns}x{made.rows} squares of {square_mm:g} mm, {1000 * made.width_m:g} x "
         f"{1000 * made.height_m:g} mm; print at 100 %, then measure a square",

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 
+from robot_runtime.common.creating import creating
 from robot_runtime.errors import CalibrationFailed
 
 LIVE, COVERAGE = "live.png", "coverage.png"
@@ -62,9 +63,8 @@ class Guide:
         if self._view is None:
             return
         path = self._view / name
-        scratch = path.with_name(f".{name}")
         shown = rgb if rgb.ndim == 2 else rgb[..., ::-1]
         # Fast rather than small, because it is written often.
         _, encoded = cv2.imencode(path.suffix, np.ascontiguousarray(shown), [cv2.IMWRITE_PNG_COMPRESSION, 1])
-        scratch.write_bytes(encoded.tobytes())
-        scratch.replace(path)
+        with creating(path) as draft:
+            draft.write_bytes(encoded.tobytes())

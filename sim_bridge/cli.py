@@ -165,6 +165,7 @@ def export(
         robot-runtime scene export apartment --out habitat --episodes val.json.gz
     """
     from robot_runtime.common.console import console
+    from robot_runtime.common.creating import creating
     from robot_runtime.datasets.files import load_episodes, save_episodes
     from robot_runtime.errors import EpisodeError
     from robot_runtime.scenes.scene import find_scene, load_scene
@@ -172,17 +173,20 @@ def export(
     from sim_bridge.scenes.habitat_export import at_height, export_scene, navmesh_height_m
 
     loaded = load_scene(find_scene(scene))
-    for written in export_scene(loaded, out):
-        console.print(f"stage: {written}", soft_wrap=True, markup=False)
-    if episodes is not None:
+    with creating(out) as draft:
+        stages = export_scene(loaded, draft)
         height_m, chosen = navmesh_height_m(loaded, cell_height_m), load_task(task)
-        raised = at_height(load_episodes(episodes), height_m, f"{loaded.name}.glb")
+        raised = at_height(load_episodes(episodes), height_m, f"{loaded.name}.glb") if episodes else []
         foreign = next((one.category for one in raised if one.category not in (None, *chosen.categories)), None)
         if foreign is not None:
             raise EpisodeError(
                 f"{episodes}: task {task!r} has no category {foreign!r}", "name the task of the episodes with --task"
             )
-        save_episodes(out / "episodes.json.gz", raised, chosen)
+        if episodes is not None:
+            save_episodes(draft / "episodes.json.gz", raised, chosen)
+    for stage in stages:
+        console.print(f"stage: {out / stage.name}", soft_wrap=True, markup=False)
+    if raised:
         console.print(
             f"{len(raised)} episodes at a height of {height_m:.2f} m: {out / 'episodes.json.gz'}", soft_wrap=True
         )

@@ -11,6 +11,7 @@ from matplotlib.backends.backend_pdf import PdfPages
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from robot_runtime.common.creating import creating
 from robot_runtime.errors import ConfigError
 from robot_runtime.scenes.tag_map import CELLS, tag_image
 
@@ -43,7 +44,7 @@ def write_sheets(path: Path, ids: Sequence[int], size_m: float) -> str:
     ]
     if not fitting:
         raise ConfigError(f"a tag of {size_m:g} m fits no paper up to A2", "print 0.32 m or less, or have it printed")
-    with PdfPages(path) as pdf:
+    with creating(path) as draft, PdfPages(draft) as pdf:
         for tag_id in ids:
             pdf.savefig(page(tag_id, size_m, fitting[0]))
     return fitting[0]

@@ -21,8 +21,9 @@ from markupsafe import Markup
 from robot_runtime.campaign.outcomes import VIEWS, Answer, RunningAnswer, answer, sentence, value, values
 from robot_runtime.campaign.state import Attempt, State
 from robot_runtime.campaign.verification import Verification
+from robot_runtime.common.creating import creating
 from robot_runtime.common.yaml_text import dump_yaml
-from robot_runtime.errors import ConfigError, RecordingError, writing
+from robot_runtime.errors import ConfigError, RecordingError
 from robot_runtime.metrics.measures import definitions
 from robot_runtime.metrics.settings import Rules
 from robot_runtime.recording.reader import LogReader
@@ -56,17 +57,13 @@ def write_report(folder: Path, out: Path) -> list[str]:
     """
     verified = Verification(folder)
     state = verified.state
-    with writing(out, "give another folder"):
-        out.mkdir(parents=True, exist_ok=True)
-        (out / "result.json").write_text(json.dumps(verified.document(), indent=2) + "\n", encoding="utf-8")
-        (out / "runs.csv").write_text(_csv(state), encoding="utf-8")
-    scores = _scores(folder, out, state)
-    with writing(out / PAGE, "give another folder"):
-        (out / PAGE).write_text(_page(verified, scores, folder, out), encoding="utf-8")
-    missing: list[str] = []
-    for policy, scored in scores.items():
-        missing += _write_scores(folder, out, state, policy, scored)
-    return missing
+    with creating(out, "give another folder") as draft:
+        draft.mkdir(exist_ok=True)
+        (draft / "result.json").write_text(json.dumps(verified.document(), indent=2) + "\n", encoding="utf-8")
+        (draft / "runs.csv").write_text(_csv(state), encoding="utf-8")
+        scores = _scores(folder, draft, state)
+        (draft / PAGE).write_text(_page(verified, scores, folder, out), encoding="utf-8")
+        return [line for policy, found in scores.items() for line in _write_scores(folder, draft, state, policy, found)]
 
 
 def _scores(folder: Path, out: Path, state: State) -> dict[str, list[EpisodeScore]]:

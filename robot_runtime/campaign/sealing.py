@@ -25,8 +25,9 @@ from robot_runtime.campaign.state import read_state
 from robot_runtime.campaign.supervision import ContactCount, SupervisedPolicy
 from robot_runtime.common import config
 from robot_runtime.common.clock import Clock, SystemClock, seconds_to_ns
+from robot_runtime.common.creating import creating
 from robot_runtime.common.yaml_text import dump_yaml
-from robot_runtime.errors import ConfigError, writing
+from robot_runtime.errors import ConfigError
 from robot_runtime.policies import load_source
 from robot_runtime.policies.wrapper import PolicyWrapper
 from robot_runtime.policy import Answer, Observation, Policy, World
@@ -36,8 +37,8 @@ from robot_runtime.tasks.task import Task, load_task
 
 def write_secret(path: Path, text: str) -> None:
     """Write a new file for its owner's eyes only. Raises ``RecordingError``, also if it is there already."""
-    with writing(path, "give another file"):
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with creating(path, fresh=True) as draft:
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
 

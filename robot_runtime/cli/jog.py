@@ -73,8 +73,10 @@ def jog(
 
     if keys is None and not sys.stdin.isatty():
         raise ConfigError("jog: there is no keyboard", "run it in a terminal, or give the keys with --keys")
-    place = load_scene(find_scene(scene))
     magnitudes = Magnitudes(step_m, turn_deg, tilt_deg)
+    if keys is not None and not any(displacement_of(key, magnitudes) for key in keys):
+        raise ConfigError(f"jog: no key of --keys {keys!r} is a motion", "give keys of motions: --keys wasd")
+    place = load_scene(find_scene(scene))
     with robot.load(RobotContext(place, None, seed=0, real_time=keys is None)) as connected:
         connected.clock.sleep(1.0)  # until every source has reported
         if connected.simulation is not None:

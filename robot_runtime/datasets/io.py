@@ -98,16 +98,15 @@ def write_json(path: Path, document: Any) -> None:
     """Write a document as compact JSON, gzipped if the name ends in ``.gz``. Equal documents give equal bytes.
 
     Raises:
-        EpisodeError: the file cannot be written.
+        RecordingError: the file cannot be written.
     """
     data = json.dumps(document, separators=(",", ":"), allow_nan=False).encode()
     if path.name.endswith(".gz"):
         data = gzip.compress(data, mtime=0)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
-    except OSError as error:
-        raise EpisodeError(f"{path}: cannot be written: {error}", "choose a place with room and permission") from error
+    from robot_runtime.common.creating import creating
+
+    with creating(path, "choose a place with room and permission") as draft:
+        draft.write_bytes(data)
 
 
 def checked(value: Any, schema: TypeAdapter[T], path: Path, where: str = "") -> T:

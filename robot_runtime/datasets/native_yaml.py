@@ -49,6 +49,7 @@ from typing_extensions import NotRequired, TypedDict
 
 from robot_runtime.common.config import read_yaml
 from robot_runtime.common.geometry import SE2
+from robot_runtime.common.quantities import Quantity
 from robot_runtime.common.yaml_text import YamlDumper, dump_yaml
 from robot_runtime.datasets.io import Finite, Id, Vector3, checked, episode_at
 from robot_runtime.errors import ConfigError, EpisodeError
@@ -56,6 +57,11 @@ from robot_runtime.tasks import payloads
 from robot_runtime.tasks.episode import Episode, EpisodeDetails, Goal
 
 SUFFIXES = (".yaml", ".yml")
+
+_COORDINATE = Quantity("coordinate", "m", -500, 500)
+_LENGTH = Quantity("length of a way", "m", -math.inf, 1000)
+_HEADING = Quantity("heading", "°", -math.inf, math.inf)
+_TILT = Quantity("tilt", "°", -90, 90)
 
 CLOSED = ConfigDict(extra="forbid", strict=True)
 """Strict types; unknown fields are refused."""
@@ -135,7 +141,7 @@ def save(path: Path, episodes: Sequence[Episode]) -> None:
     """Write a file that :func:`load` reads as the same episodes. Angles may change by one unit in the last place.
 
     Raises:
-        EpisodeError: the file cannot be written.
+        RecordingError: the file cannot be written.
     """
     scenes = {episode.scene for episode in episodes}
     shared = scenes.pop() if len(scenes) == 1 else None
@@ -144,11 +150,10 @@ def save(path: Path, episodes: Sequence[Episode]) -> None:
         document["scene"] = shared
     document["episodes"] = [_record(episode, shared) for episode in episodes]
     text = dump_yaml(document, _Dumper, width=120)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise EpisodeError(f"{path}: cannot be written: {error}", "choose a place with room and permission") from error
+    from robot_runtime.common.creating import creating
+
+    with creating(path, "choose a place with room and permission") as draft:
+        draft.write_text(text, encoding="utf-8")
 
 
 # --- reading --------------------------------------------------------------------------------------------------------
@@ -171,7 +176,7 @@ def _episode(item: Any, shared_scene: str | None, path: Path, index: int) -> Epi
     if scene is None:
         raise EpisodeError(f"{path}: {where}field 'scene': is missing, here and for all", "state the scene")
     tilt_deg = record.get("start_tilt_deg")
-    return Episode(
+    read = Episode(
         id=str(record["id"]),
         scene=scene,
         start=_pose(record["start"]),
@@ -184,6 +189,21 @@ def _episode(item: Any, shared_scene: str | None, path: Path, index: int) -> Epi
         info=dict(record.get("info", {})),
         details=_details(own, path, where),
     )
+    if problem := impossible_number(read):
+        raise EpisodeError(f"{path}: {where}{problem[0]}", problem[1])
+    return read
+
+
+def impossible_number(episode: Episode) -> tuple[str, str] | None:
+    """The first heading, coordinate or length that no building has, or that is in another unit, with a remedy."""
+    start = episode.start
+    found: list[tuple[str, float, Quantity]] = [("start", degrees(start.yaw_rad), _HEADING)]
+    found += [("start tilt", degrees(episode.start_tilt_rad or 0.0), _TILT)]
+    found += [("start", value, _COORDINATE) for value in (start.x_m, start.y_m, episode.start_z_m)]
+    found += [("goal", value, _COORDINATE) for goal in episode.goals for value in (goal.x_m, goal.y_m, goal.z_m)]
+    found += [("shortest path", episode.shortest_path_m or 0.0, _LENGTH)]
+    refusals = ((name, quantity.refusal(value)) for name, value, quantity in found)
+    return next(((f"{name}: {refusal[0]}", refusal[1]) for name, refusal in refusals if refusal), None)
 
 
 def _details(fields: Mapping[str, Any], path: Path, where: str) -> EpisodeDetails | None:

@@ -13,9 +13,8 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
-from robot_runtime.common.quantities import Quantity
 from robot_runtime.datasets.findings import Problem, all_findings, mapping, sequence
-from robot_runtime.datasets.native_yaml import degrees
+from robot_runtime.datasets.native_yaml import impossible_number
 from robot_runtime.datasets.validate_scene import SceneChecks
 from robot_runtime.errors import EpisodeError
 from robot_runtime.scenes.scene import Scene
@@ -26,9 +25,8 @@ from robot_runtime.tasks.task import Task
 MIN_RATIO = 1.05
 """Batra et al. 2020, section 3: geodesic over Euclidean distance of an ObjectNav episode."""
 
-_COORDINATE = Quantity("coordinate", "m", -500, 500)
-_LENGTH = Quantity("length of a way", "m", -math.inf, 1000)
-_HEADING = Quantity("heading", "°", -math.inf, math.inf)
+SEVERAL = 3
+"""Starts that all have small headings by chance in one of 20,000 files of degrees."""
 
 NEAR_M = 1e-3
 """Points closer than this are equal."""
@@ -44,6 +42,7 @@ EXAMPLES = 3
 CHECKS: dict[str, str] = {
     "unreadable": "cannot be read: a field is missing or wrong",
     "impossible number": "has a place or length that no building has, or a heading in another unit",
+    "small headings": "all headings are below 6.2832°: they may be radians that are read as degrees",
     "repeated id": "its id is another episode's too; tell them apart by key",
     "repeated episode": "is another episode again, in every field",
     "zero length": "starts at its goal: SPL is 0/0, which the metric's rule decides",
@@ -167,7 +166,8 @@ def validate(
     ]
     if scene is not None:
         checks.append(SceneChecks(scene, task, kinds))
-    count = 0
+    count = turned = 0
+    largest_rad = 0.0
     ids: set[str] = set()
     for index, episode in enumerate(episodes):
         count += 1
@@ -176,11 +176,16 @@ def validate(
         else:
             identity, problems = (episode.id, episode.scene), [c for check in checks for c in check(episode)]
             ids.add(episode.id)
+            turned += bool(episode.start.yaw_rad)
+            largest_rad = max(largest_rad, abs(episode.start.yaw_rad))
         for name, detail in problems:
             finding = found[name]
             finding.count += 1
             if finding.count <= examples:
                 finding.examples.append(Example(index, *identity, detail))
+    if turned >= SEVERAL and largest_rad <= math.radians(2 * math.pi):
+        found["small headings"].count = turned
+        found["small headings"].examples.append(Example(0, "", "", f"the largest is {math.degrees(largest_rad):.4g}°"))
     shown = tuple(finding for finding in found.values() if finding.count)
     return Report(count, shown, tuple(companions(ids)))
 
@@ -204,15 +209,8 @@ class _Repeats:
 
 
 def _numbers(episode: Episode) -> Iterator[Problem]:
-    start = episode.start
-    found: list[tuple[str, float, Quantity]] = [("start", degrees(start.yaw_rad), _HEADING)]
-    found += [("start", value, _COORDINATE) for value in (start.x_m, start.y_m, episode.start_z_m)]
-    found += [("goal", value, _COORDINATE) for goal in episode.goals for value in (goal.x_m, goal.y_m, goal.z_m)]
-    found += [("shortest path", episode.shortest_path_m or 0.0, _LENGTH)]
-    for name, value, quantity in found:
-        if refusal := quantity.refusal(value):
-            yield "impossible number", f"{name}: {'; '.join(refusal)}"
-            return
+    if problem := impossible_number(episode):
+        yield "impossible number", "; ".join(problem)
 
 
 def _path(episode: Episode) -> Iterator[Problem]:

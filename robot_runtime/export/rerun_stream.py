@@ -12,15 +12,16 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from robot_runtime.common.clock import SystemClock, ns_to_seconds, wait_for
+from robot_runtime.common.creating import creating
 from robot_runtime.common.geometry import SE2, optical_axes
-from robot_runtime.errors import ConfigError, DriverMissing, writing
+from robot_runtime.errors import ConfigError, DriverMissing, RecordingError
 from robot_runtime.hal import PoseEstimate
 from robot_runtime.recording.messages import MAP_FRAME
 from robot_runtime.recording.reader import LogReader
@@ -69,23 +70,27 @@ def open_stream(name: str, out: Path | None = None) -> Iterator[rerun.RecordingS
         raise DriverMissing(
             "this view needs the package 'rerun-sdk' (Python 3.11 or newer)", "pip install 'robot-runtime[view]'"
         ) from error
-    with _gone_viewer_named(), rerun.RecordingStream("robot_runtime") as stream:
-        if out is None:
-            _start_viewer()
-            stream.connect_grpc(f"rerun+http://{VIEWER[0]}:{VIEWER[1]}/proxy")
-        else:
-            with writing(out):
-                stream.save(out)
-        stream.send_recording_name(name)
-        yield stream
-        stream.flush(timeout_sec=FLUSH_S)
+    with nullcontext() if out is None else creating(out) as draft:
+        with _failure_named(out), rerun.RecordingStream("robot_runtime") as stream:
+            if draft is None:
+                _start_viewer()
+                stream.connect_grpc(f"rerun+http://{VIEWER[0]}:{VIEWER[1]}/proxy")
+            else:
+                stream.save(draft)
+            stream.send_recording_name(name)
+            yield stream
+            stream.flush(timeout_sec=FLUSH_S)
+        if draft is not None and b"FOOT" not in draft.read_bytes()[-16:]:  # the library only logs that it failed
+            raise RecordingError(f"{out}: is not complete", "free the disk, and give the command again")
 
 
 @contextmanager
-def _gone_viewer_named() -> Iterator[None]:
+def _failure_named(out: Path | None) -> Iterator[None]:
     try:
         yield
-    except RuntimeError as error:  # what the library raises when its messages cannot be sent
+    except RuntimeError as error:  # what the library raises when its messages cannot be sent or written
+        if out is not None:
+            raise RecordingError(f"{out}: cannot be written: {error}", "give another file") from error
         raise ConfigError(f"Rerun's viewer has gone: {error}", f"start it again, {_ELSEWHERE}") from error
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from robot_runtime.common.clock import ns_to_seconds
-from robot_runtime.errors import ConfigError, writing
+from robot_runtime.common.creating import creating
+from robot_runtime.errors import ConfigError
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import PHASES, StepRecord
 
@@ -94,7 +95,7 @@ def write_csv(path: Path, tables: Iterable[Iterable[dict[str, Any]]]) -> int:
         RecordingError: the file cannot be written.
     """
     count = 0
-    with writing(path), path.open("w", newline="", encoding="utf-8") as file:
+    with creating(path) as draft, draft.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, COLUMNS)
         writer.writeheader()
         for table in tables:
@@ -119,7 +120,7 @@ def write_parquet(path: Path, tables: Iterable[Iterable[dict[str, Any]]]) -> int
     kinds = {str: pyarrow.string(), int: pyarrow.int64(), float: pyarrow.float64(), bool: pyarrow.bool_()}
     schema = pyarrow.schema([(name, kinds[kind]) for name, kind in COLUMNS.items()])
     count = 0
-    with writing(path), parquet.ParquetWriter(path, schema) as writer:
+    with creating(path) as draft, parquet.ParquetWriter(draft, schema) as writer:
         for table in tables:
             steps = pyarrow.Table.from_pylist(list(table), schema)
             writer.write_table(steps)

@@ -11,8 +11,9 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from robot_runtime.common.creating import creating
 from robot_runtime.common.geometry import SE2
-from robot_runtime.errors import ConfigError, RecordingError, writing
+from robot_runtime.errors import ConfigError, RecordingError
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import EpisodeHeader, StepRecord
 from robot_runtime.scenes.occupancy_map import Cell
@@ -51,7 +52,7 @@ def write_video(log: LogReader, path: Path, fps: float = FPS, on_step: Callable[
     except ImportError as error:
         raise ConfigError("videos need PyAV, which is not installed", "pip install 'robot-runtime[video]'") from error
     count = 0
-    with writing(path), av.open(str(path), "w") as container:
+    with creating(path) as draft, av.open(str(draft), "w") as container:
         stream = None
         for image in frames(log):
             if stream is None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 
+from robot_runtime.common.creating import creating
 from robot_runtime.common.geometry import optical_axes
 from robot_runtime.hal import CameraInfo, Intrinsics, RgbdFrame
 from robot_runtime.hal.lens import Lens
@@ -91,7 +92,8 @@ def draw(path: Path, policy: str, robot: str, trained: TrainingCamera, info: Cam
     figure.supxlabel(
         "dashed: horizon; lines: floor straight ahead at 1, 2 and 4 m; gray: not in the robot's image", fontsize=9
     )
-    figure.savefig(path, dpi=90)
+    with creating(path) as draft:
+        figure.savefig(draft, dpi=90)
 
 
 def _camera_height_and_tilt(info: CameraInfo, view: StartView) -> tuple[float, float]:

@@ -23,7 +23,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robot_runtime.actions.timed import TimedAction
-from robot_runtime.errors import writing
 from robot_runtime.hal import BaseState, PoseEstimate, RgbdFrame, Zone
 from robot_runtime.hal.events import Event
 from robot_runtime.policy import Observation
@@ -60,7 +59,9 @@ def results_file(path: Path) -> Iterator[TextIO]:
     if path == STANDARD_OUTPUT:
         yield sys.stdout
         return
-    with writing(path), path.open("w", encoding="utf-8") as file:
+    from robot_runtime.common.creating import creating
+
+    with creating(path) as draft, draft.open("w", encoding="utf-8") as file:
         yield file
 
 

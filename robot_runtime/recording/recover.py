@@ -8,7 +8,8 @@ from pathlib import Path
 from mcap.opcode import Opcode
 from mcap.records import Attachment, Channel, Header, Message, Metadata, Schema
 
-from robot_runtime.errors import writing
+from robot_runtime.common.creating import creating
+from robot_runtime.errors import RecordingError
 from robot_runtime.recording.durable_file import DurableFile
 from robot_runtime.recording.mcap_scan import Damaged, LogFile, Span
 from robot_runtime.recording.mcap_writer import McapWriter, Sink
@@ -29,10 +30,12 @@ def recover(source: Path, destination: Path) -> int:
     """
     log = LogFile(source)
     try:
-        with writing(destination, "give a new file on a disk with room"):
-            sink = DurableFile(destination, sync_s=1.0)
+        with creating(destination, "give a new file on a disk with room", fresh=True) as draft:
+            sink = DurableFile(draft, sync_s=1.0)
             try:
                 messages = _Copier(log, sink).run()
+                if not messages:
+                    raise RecordingError(f"{source}: holds no whole message", "record the episode again")
                 sink.sync()
             finally:
                 sink.close()

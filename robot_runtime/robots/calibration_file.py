@@ -25,7 +25,6 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -131,11 +130,10 @@ def write_calibration(path: Path, stamp: Stamp, content: Mapping[str, Any]) -> C
     plain = json.loads(json.dumps(dict(content), allow_nan=False))
     signed = replace(stamp, sha256="")
     signed = replace(stamp, sha256=_digest({STAMP: config.unparse(signed), **plain}))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    scratch = path.with_name(f".{path.name}.{os.getpid()}")
-    text = dump_yaml({STAMP: config.unparse(signed), **plain}, width=120)
-    scratch.write_text(text, encoding="utf-8")
-    scratch.replace(path)
+    from robot_runtime.common.creating import creating
+
+    with creating(path) as draft:
+        draft.write_text(dump_yaml({STAMP: config.unparse(signed), **plain}, width=120), encoding="utf-8")
     return CalibrationFile(path, signed, plain)
 
 

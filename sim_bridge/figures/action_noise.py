@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from robot_runtime.actions.discrete import Action
+from robot_runtime.common.creating import creating
 from sim_bridge.noise.actions import ActionNoise, PyRobotOptions, RobothorOptions, action_noise
 
 DRAWS = 1500
@@ -47,7 +48,8 @@ def draw(path: Path, seed: int) -> None:
     axes[0, 0].set_ylabel("forward, m")
     axes[1, 0].set_ylabel(f"of {DRAWS} actions")
     axes[1, 0].legend(fontsize=7, loc="upper left")
-    figure.savefig(path)
+    with creating(path) as draft:
+        figure.savefig(draft)
     plt.close(figure)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from robot_runtime.common.creating import creating
 from robot_runtime.common.geometry import SE2
 from robot_runtime.hal import Intrinsics
 from robot_runtime.hal.lens import Lens
@@ -59,7 +60,8 @@ def draw(path: Path, scene: Scene, seed: int) -> None:
     drawn = np.asarray(figure.canvas.buffer_rgba())[..., :3]  # type: ignore[attr-defined]
     plt.close(figure)
     # 256 colors are enough and take a third of the space.
-    Image.fromarray(np.ascontiguousarray(drawn)).quantize(256).save(path)
+    with creating(path) as draft:
+        Image.fromarray(np.ascontiguousarray(drawn)).quantize(256).save(draft)
 
 
 def _lookout(scene: Scene) -> SE2:

@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 from matplotlib.patheffects import withStroke
 
+from robot_runtime.common.creating import creating
 from robot_runtime.scenes.occupancy_map import Cell, OccupancyMap
 from robot_runtime.scenes.scene import Scene
 from robot_runtime.scoring.report.rendering import render
@@ -34,7 +35,8 @@ def draw_registration(path: Path, result: Registration) -> None:
     axes.legend(loc="upper right", markerscale=12)
     best = result.best
     axes.set_title(f"{best.inlier_share:.0%} of the map's border explained, to {1000 * best.rms_m:.0f} mm", loc="left")
-    figure.savefig(path, dpi=110)
+    with creating(path) as draft:
+        figure.savefig(draft, dpi=110)
 
 
 def draw_changes(target: Path | BinaryIO, scene: Scene, report: ChangeReport) -> None:
@@ -82,7 +84,8 @@ def write_changes_page(path: Path, scene: Scene, report: ChangeReport) -> None:
         headings=COLUMNS,
         rows=change_rows(report),
     )
-    path.write_text(page, encoding="utf-8")
+    with creating(path) as draft:
+        draft.write_text(page, encoding="utf-8")
 
 
 COLUMNS = ("", "what", "object", "at x, y", "size in m", "gone", "now")

@@ -16,8 +16,9 @@ import numpy as np
 from robot_runtime.actions.discrete import Action
 from robot_runtime.actions.timed import TimedAction
 from robot_runtime.common import config
+from robot_runtime.common.creating import creating
 from robot_runtime.common.geometry import SE2
-from robot_runtime.errors import ConfigError, RecordingError, writing
+from robot_runtime.errors import ConfigError, RecordingError
 from robot_runtime.recording import json_records
 from robot_runtime.records import EndReason, Outcome
 from robot_runtime.scenes.objects import GrabOutcome
@@ -386,11 +387,8 @@ class Replay:
 
 def write_replay(path: Path, replay: Replay) -> None:
     """Write a replay as JSON, atomically. Raises ``RecordingError``."""
-    unfinished = path.with_name(f"{path.name}.part")
-    with writing(path, "free the disk, or make the folder writable"):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished.write_text(json.dumps(replay.to_json(), allow_nan=False) + "\n", encoding="utf-8")
-        unfinished.replace(path)
+    with creating(path, "free the disk, or make the folder writable") as draft:
+        draft.write_text(json.dumps(replay.to_json(), allow_nan=False) + "\n", encoding="utf-8")
 
 
 def read_replay(path: Path) -> Replay:

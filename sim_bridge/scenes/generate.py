@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from scipy import ndimage
 
-from robot_runtime.errors import SceneError
+from robot_runtime.errors import SceneError, writing
 from robot_runtime.scenes.occupancy_map import OccupancyMap
 from robot_runtime.scenes.scene import Asset, Collision, Point3, Room, SceneFile, SceneObject
 from sim_bridge.scenes.assets import AssetWriter
@@ -56,7 +56,7 @@ def generate_scene(folder: Path, seed: int, size: str = "robothor", report: Prog
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise SceneError(f"{folder}: exists already", "name a new folder, or delete this one first")
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as scratch:
+    with writing(folder), tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as scratch:
         report("plan and furniture", 0, 1)
         for number, flat in enumerate(flats(seed, size)):
             report("plan and furniture", 1, 1)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robot_runtime.common.version import VERSION
-from robot_runtime.errors import SceneError
+from robot_runtime.errors import SceneError, writing
 from robot_runtime.scenes.occupancy_map import OccupancyMap
 from robot_runtime.scenes.scene import Room, SceneFile
 from sim_bridge.scenes.assets import AssetWriter
@@ -136,7 +136,7 @@ def fresh_folder(folder: Path) -> Iterator[Path]:
     if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not (folder / "scene.yaml").is_file())):
         raise SceneError(f"{folder}: exists and is not a scene", "give a folder that is new or holds a scene")
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as temporary:
+    with writing(folder), tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as temporary:
         draft = Path(temporary) / folder.name
         (draft / "assets").mkdir(parents=True)
         yield draft

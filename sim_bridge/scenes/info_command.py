@@ -27,8 +27,9 @@ def from_map(
         robot-runtime scene from-map map.yaml --out lab
     """
     from robot_runtime.common.console import console
+    from robot_runtime.common.creating import creating
     from robot_runtime.common.yaml_text import dump_yaml
-    from robot_runtime.errors import ConfigError, writing
+    from robot_runtime.errors import ConfigError
     from robot_runtime.scenes.occupancy_map import OccupancyMap
     from robot_runtime.scenes.scene import load_scene
 
@@ -36,10 +37,10 @@ def from_map(
         raise ConfigError(f"{out}: is a scene already", "choose another folder with --out")
     known = OccupancyMap.load(map_file)
     document = {"schema": 1, "name": out.resolve().name, "rooms": [], "objects": [], "source": {"map": map_file.name}}
-    with writing(out):
-        out.mkdir(parents=True, exist_ok=True)
-        known.save(out / "map.yaml")
-        (out / "scene.yaml").write_text(dump_yaml(document), encoding="utf-8")
+    with creating(out) as draft:
+        draft.mkdir(exist_ok=True)
+        known.save(draft / "map.yaml")
+        (draft / "scene.yaml").write_text(dump_yaml(document), encoding="utf-8")
     width_m, depth_m = load_scene(out).map.size_m
     console.print(f"{out}: {width_m:.1f} x {depth_m:.1f} m, without rooms and objects", soft_wrap=True)
     console.print(f"next: robot-runtime scene info {out}", soft_wrap=True, markup=False)

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
+from robot_runtime.common.creating import creating
 from robot_runtime.scenes.occupancy_map import OccupancyMap
 from robot_runtime.scenes.scene import Scene, SceneObject, load_scene
 from sim_bridge.physics.scene_model import Group, SceneModel, build_model
@@ -82,7 +83,8 @@ def write_view_points(folder: Path, report: Progress = silent) -> dict[str, list
     path.unlink(missing_ok=True)
     found = compute_view_points(load_scene(folder), report)
     lines = [f"{json.dumps(name)}: {json.dumps(poses)}" for name, poses in found.items()]
-    path.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+    with creating(path) as draft:
+        draft.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
     return found
 
 

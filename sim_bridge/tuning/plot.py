@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from robot_runtime.errors import writing
+from robot_runtime.common.creating import creating
 from robot_runtime.scoring.report.png import INK, MUTED
 from robot_runtime.scoring.sim_to_real.plot import draw_correlation
 from robot_runtime.scoring.statistics.intervals import CONFIDENCE
@@ -53,8 +53,8 @@ def write_plot(path: Path, tuning: Tuning) -> None:
             axes = figure.add_subplot(lower[column])
             draw_correlation(axes, candidate.gap, "spl")
             axes.set_title(f"{title}\n{candidate.name}", fontsize=9, color=INK, loc="left")
-    with writing(path):
-        figure.savefig(path)
+    with creating(path) as draft:
+        figure.savefig(draft)
 
 
 def _draw_likelihoods(axes: Axes, shown: Sequence[Candidate]) -> None:

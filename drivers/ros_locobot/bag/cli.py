@@ -201,20 +201,22 @@ def _import_options(bag: BagReader, content: BagOptions, drive: DriveOptions, st
 
 def _record(folder: Path, record: Callable[[Recorder], object]) -> Path:
     """Return the log that ``record`` writes; after an error there is none."""
+    from robot_runtime.common.creating import creating
     from robot_runtime.recording.writer import Recorder
 
-    recorder = Recorder(folder)
-    try:
-        record(recorder)
-        recorder.close()
-    except BaseException:
-        with suppress(RecordingError):
+    with creating(folder) as draft:
+        recorder = Recorder(draft)
+        try:
+            record(recorder)
             recorder.close()
-        if recorder.path is not None:
-            recorder.path.unlink(missing_ok=True)
-        raise
-    assert recorder.path is not None
-    return recorder.path
+        except BaseException:
+            with suppress(RecordingError):
+                recorder.close()
+            if recorder.path is not None:
+                recorder.path.unlink(missing_ok=True)
+            raise
+        assert recorder.path is not None
+        return folder / recorder.path.name
 
 
 def _robot(bag: BagReader, name: str | None) -> tuple[RobotFile, RosOptions]:

@@ -10,6 +10,7 @@ import heapq
 import json
 import math
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -27,9 +28,9 @@ from drivers.ros_locobot.bag.topic_layout import Layout
 from drivers.ros_locobot.protocol import MessageFactory, bits_of, create_safety_diagnosis
 from drivers.ros_locobot.safety_fields import CREATE_SAFETY_STATUS, KOBUKI_BITS, KOBUKI_WHEEL_BITS
 from robot_runtime.common.clock import NS_PER_S
+from robot_runtime.common.creating import creating
 from robot_runtime.common.geometry import SE2
 from robot_runtime.common.transforms import OPTICAL_RPY_RAD, quaternion_rpy
-from robot_runtime.errors import RecordingError
 from robot_runtime.hal import BaseState, Zone
 from robot_runtime.recording import json_records
 from robot_runtime.recording.images import encode_depth, encode_semantic
@@ -45,25 +46,16 @@ class BagWriter:
     """One bag, uncompressed: Debian's reader fails on the lz4 of ``rosbags``, and bz2 is slower than a camera.
 
     Args:
-        path: Must not exist. Until :meth:`close` the bag has the suffix ``.part``; after an error it is removed.
+        path: path of the bag, which must not exist.
 
     Raises:
-        RecordingError: ``path`` exists, or cannot be written.
+        OSError: it cannot be written; also from its methods, except after an error in a ``with`` block.
     """
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        self._unfinished = path.with_name(f"{path.name}.part")
-        if path.exists():
-            raise RecordingError(f"{path}: exists already", "give another name, or delete it")
         self._topics: dict[str, tuple[Connection, int]] = {}
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._unfinished.unlink(missing_ok=True)
-            self._writer = Writer(self._unfinished)
-            self._writer.open()
-        except OSError as error:
-            raise self._failed(error) from error
+        self._writer = Writer(path)
+        self._writer.open()
 
     def __enter__(self) -> Self:
         return self
@@ -72,46 +64,25 @@ class BagWriter:
         self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
     ) -> None:
         if exc is None:
-            self.close()
+            self._writer.close()
         else:
-            self.discard()
+            with suppress(OSError):  # of a full disk
+                self._writer.abort()
 
     def write(self, topic: str, message: Any, stamp_ns: int, latched: bool = False) -> None:
-        """Add a message received at ``stamp_ns``. Raises ``RecordingError`` if the disk is full."""
-        try:
-            if topic not in self._topics:
-                connection = self._writer.add_connection(
-                    topic, message.__msgtype__, typestore=typestore(), callerid=CALLER, latching=int(latched)
-                )
-                self._topics[topic] = (connection, 0)
-            connection, count = self._topics[topic]
-            if hasattr(message, "header"):
-                message.header.seq = count
-            data = typestore().serialize_ros1(message, message.__msgtype__)
-            # Time 0 means "not set" to ROS, and its recorder refuses it.
-            self._writer.write(connection, max(1, stamp_ns), data)
-            self._topics[topic] = (connection, count + 1)
-        except OSError as error:
-            raise self._failed(error) from error
-
-    def close(self) -> None:
-        """Write the index and rename the bag. Raises ``RecordingError``."""
-        try:
-            self._writer.close()
-            self._unfinished.replace(self.path)
-        except OSError as error:
-            self.discard()
-            raise self._failed(error) from error
-
-    def discard(self) -> None:
-        """Remove the unfinished bag."""
-        self._writer.abort()
-        self._unfinished.unlink(missing_ok=True)
-
-    def _failed(self, error: OSError) -> RecordingError:
-        return RecordingError(
-            f"{self.path}: cannot be written: {error.strerror or error}", "free disk space, or write elsewhere"
-        )
+        """Add a message received at ``stamp_ns``."""
+        if topic not in self._topics:
+            connection = self._writer.add_connection(
+                topic, message.__msgtype__, typestore=typestore(), callerid=CALLER, latching=int(latched)
+            )
+            self._topics[topic] = (connection, 0)
+        connection, count = self._topics[topic]
+        if hasattr(message, "header"):
+            message.header.seq = count
+        data = typestore().serialize_ros1(message, message.__msgtype__)
+        # Time 0 means "not set" to ROS, and its recorder refuses it.
+        self._writer.write(connection, max(1, stamp_ns), data)
+        self._topics[topic] = (connection, count + 1)
 
 
 _OCCUPANCY = {Cell.FREE: 0, Cell.OCCUPIED: 100, Cell.UNKNOWN: -1}
@@ -209,7 +180,7 @@ def export_log(log: LogReader, path: Path, where: Layout, on_step: Callable[[], 
         RecordingError: The log is damaged, or the bag cannot be written; then there is no bag.
     """
     steps = 0
-    with BagWriter(path) as bag:
+    with creating(path, "give another name, or free the disk", fresh=True) as draft, BagWriter(draft) as bag:
         topics = _Topics(bag, where, log.header)
         topics.start()
         for record in _in_order(log):

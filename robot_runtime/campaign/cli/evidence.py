@@ -34,12 +34,12 @@ def seal(
     from robot_runtime.campaign.plan import load_plan
     from robot_runtime.campaign.sealing import seal as seal_plan
     from robot_runtime.common.console import console
+    from robot_runtime.common.creating import creating
     from robot_runtime.common.yaml_text import dump_yaml
-    from robot_runtime.errors import writing
 
     sealed = seal_plan(load_plan(plan), key, host, port)
-    with writing(out):
-        out.write_text(dump_yaml(sealed.document()), encoding="utf-8")
+    with creating(out) as draft:
+        draft.write_text(dump_yaml(sealed.document()), encoding="utf-8")
     console.print(f"sealed plan: {out}; keep {key} apart", soft_wrap=True)
 
 

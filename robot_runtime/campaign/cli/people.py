@@ -43,8 +43,8 @@ def plan(
     from robot_runtime.campaign.plan import load_plan
     from robot_runtime.campaign.schedule import schedule
     from robot_runtime.common.console import console
+    from robot_runtime.common.creating import creating
     from robot_runtime.common.yaml_text import dump_yaml
-    from robot_runtime.errors import writing
     from robot_runtime.recording.json_records import write_json
 
     read = load_plan(plan)
@@ -65,9 +65,8 @@ def plan(
     if json is not None:
         write_json(json, {"plan": read.digest, **contents.document(), "starts": starts})
     if publish is not None:
-        with writing(publish):
-            text = dump_yaml(published(read, contents))
-            publish.write_text(text, encoding="utf-8")
+        with creating(publish) as draft:
+            draft.write_text(dump_yaml(published(read, contents)), encoding="utf-8")
         console.print(f"publish {publish}, and let others keep it", soft_wrap=True)
 
 

@@ -101,31 +101,33 @@ def write_each(
         RecordingError: the only log cannot be written.
         Exit: none of several could be written.
     """
+    from contextlib import nullcontext
+
     from robot_runtime.common.console import console, progress_bar
-    from robot_runtime.errors import writing
+    from robot_runtime.common.creating import creating
     from robot_runtime.recording.log_files import find_logs
     from robot_runtime.recording.reader import LogReader
 
     paths, one = find_logs(logs), out.suffix == suffix
     if one and len(paths) > 1:
         raise ConfigError(f"--out {out} is one {suffix} file for {len(paths)} logs", "name a folder")
-    if not one:
-        with writing(out):
-            out.mkdir(parents=True, exist_ok=True)
     written = 0
-    for path in paths:
-        target = out if one else out / f"{path.stem}{suffix}"
-        try:
-            with LogReader(path) as log, progress_bar() as progress:
-                total = None if log.end is None else log.end.steps + 1
-                bar = progress.add_task(path.stem, total=total, note="steps")
-                count = write(log, target, partial(progress.advance, bar))
-            line = f"{target}: {count} steps"
-            written += 1
-        except RecordingError as error:
-            if len(paths) == 1:
-                raise
-            line = f"not exported: {error.message}"
-        console.print(line, soft_wrap=True, markup=False)
-    if not written:
-        raise typer.Exit(1)
+    with nullcontext(out) if one else creating(out) as draft:
+        if not one:
+            draft.mkdir(exist_ok=True)
+        for path in paths:
+            target = draft if one else draft / f"{path.stem}{suffix}"
+            try:
+                with LogReader(path) as log, progress_bar() as progress:
+                    total = None if log.end is None else log.end.steps + 1
+                    bar = progress.add_task(path.stem, total=total, note="steps")
+                    count = write(log, target, partial(progress.advance, bar))
+                line = f"{out if one else out / target.name}: {count} steps"
+                written += 1
+            except RecordingError as error:
+                if len(paths) == 1:
+                    raise
+                line = f"not exported: {error.message}"
+            console.print(line, soft_wrap=True, markup=False)
+        if not written:
+            raise typer.Exit(1)

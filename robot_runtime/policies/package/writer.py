@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 
 from robot_runtime.common import config
+from robot_runtime.common.creating import creating
 from robot_runtime.common.yaml_text import YamlDumper, dump_yaml
 from robot_runtime.errors import PackageError
 from robot_runtime.policies.package import golden as rollouts
@@ -67,15 +68,15 @@ def write_package(path: Path, manifest: Manifest, model: bytes, golden: Golden) 
     }
     if len(files) < 3:
         raise PackageError("manifest, model and golden rollout have names in common", "give each its own")
-    if path.suffix == ".zip":
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with zipfile.ZipFile(path, "w") as archive:
+    with creating(path) as draft:
+        if path.suffix == ".zip":
+            with zipfile.ZipFile(draft, "w") as archive:
+                for name, data in files.items():
+                    archive.writestr(zipfile.ZipInfo(name, _EARLIEST), data)  # stored: weights do not shrink
+        else:
+            draft.mkdir(exist_ok=True)
             for name, data in files.items():
-                archive.writestr(zipfile.ZipInfo(name, _EARLIEST), data)  # stored: weights do not shrink
-    else:
-        path.mkdir(parents=True, exist_ok=True)
-        for name, data in files.items():
-            (path / name).write_bytes(data)
+                (draft / name).write_bytes(data)
     return read_package(path).manifest
 
 

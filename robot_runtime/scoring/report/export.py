@@ -8,8 +8,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from robot_runtime.common.creating import creating
 from robot_runtime.common.version import VERSION
-from robot_runtime.errors import ConfigError, writing
+from robot_runtime.errors import ConfigError
 from robot_runtime.metrics.episode_metrics import SCORER_VERSION
 from robot_runtime.metrics.measures import all_metrics
 from robot_runtime.recording.json_records import plain, results_file
@@ -93,7 +94,7 @@ def write_parquet(path: Path, scores: Sequence[EpisodeScore]) -> None:
     rows = [_episode(score, choices, runs) for score in scores]
     about = json.dumps(plain({**_about("none"), "choices": choices.values, "runs": runs.values}))
     described = schema.with_metadata({"robot_runtime": about})
-    with writing(path), parquet.ParquetWriter(path, described) as writer:
+    with creating(path) as draft, parquet.ParquetWriter(draft, described) as writer:
         for first in range(0, len(rows), _ROWS):
             part = rows[first : first + _ROWS]
             flat = [{**row, **row["metrics"], **_column_texts(row)} for row in part]

@@ -20,7 +20,8 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from robot_runtime.errors import ConfigError, writing
+from robot_runtime.common.creating import creating
+from robot_runtime.errors import ConfigError
 from robot_runtime.metrics.settings import Rules
 from robot_runtime.parallel.map import LIMIT_S, ONE, Workers, map_in_order
 from robot_runtime.parallel.workers import WorkerLoss
@@ -110,11 +111,11 @@ def write_report(
             f"name a folder: --out {out.with_suffix('')}",
         )
     check_rule((rules or Rules()).referee)
-    page = out if single else out / "index.html"
     jobs = [_Job(index, path, len(paths)) for index, path in enumerate(paths)]
-    folder = None if single else out / PAGES
-    draw, reads = partial(_draw, folder=folder, rules=rules), partial(_required_paths, folder=folder)
-    with writing(page, "give another place with --out"):
+    with creating(out, "give another place with --out") as draft:
+        page = draft if single else draft / "index.html"
+        folder = None if single else draft / PAGES
+        draw, reads = partial(_draw, folder=folder, rules=rules), partial(_required_paths, folder=folder)
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile("w+", encoding="utf-8") as fragments:

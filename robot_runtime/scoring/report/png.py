@@ -10,8 +10,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patches import Polygon
 
+from robot_runtime.common.creating import creating
 from robot_runtime.common.geometry import SE2
-from robot_runtime.errors import RecordingError, writing
+from robot_runtime.errors import RecordingError
 from robot_runtime.scenes.occupancy_map import OccupancyMap
 from robot_runtime.scenes.scene import SceneObject
 from robot_runtime.scoring.report.episode_data import EpisodeData, load_episode_data
@@ -58,8 +59,8 @@ def write_picture(path: Path, out: Path) -> None:
     lower = grid[1, :].subgridspec(1, 2, width_ratios=(2.4, 1), wspace=0.08)
     _draw_map(figure.add_subplot(lower[0]), data)
     _draw_distance(figure.add_subplot(lower[1]), data)
-    with writing(out):
-        figure.savefig(out, format="png")
+    with creating(out) as draft:
+        figure.savefig(draft, format="png")
 
 
 def _title(data: EpisodeData) -> str:

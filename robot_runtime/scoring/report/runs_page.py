@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from robot_runtime.errors import writing
+from robot_runtime.common.creating import creating
 from robot_runtime.scoring.groups import summarize_groups
 from robot_runtime.scoring.report.rendering import render
 from robot_runtime.scoring.report.terminal_table import cell, interval_text
@@ -53,8 +53,8 @@ def write_runs(
     rows.sort(key=lambda row: str(row["date"]), reverse=True)
     choices = {name: sorted({row[name] for row in rows}) for name in FILTERS}
     page = out / "index.html"
-    with writing(page, "give another place with --out"):
-        page.write_text(render("runs.html", rows=rows, choices=choices), encoding="utf-8")
+    with creating(page, "give another place with --out") as draft:
+        draft.write_text(render("runs.html", rows=rows, choices=choices), encoding="utf-8")
     return everything
 
 

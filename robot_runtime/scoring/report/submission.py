@@ -10,12 +10,13 @@ import io
 import json
 import math
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TextIO
 
-from robot_runtime.errors import ConfigError, RecordingError, writing
+from robot_runtime.common.creating import creating
+from robot_runtime.errors import ConfigError, RecordingError
 from robot_runtime.recording.json_records import plain
 from robot_runtime.scoring.groups import known_values
 from robot_runtime.scoring.summary import EpisodeScore
@@ -132,12 +133,8 @@ def scores_of_one_policy(scores: Sequence[EpisodeScore]) -> list[EpisodeScore]:
 @contextmanager
 def opened(path: Path) -> Iterator[TextIO]:
     """Open a text file for writing, gzipped if so named, with reproducible bytes; renamed when it is complete."""
-    unfinished = path.with_name(f"{path.name}.part")
-    with writing(path), ExitStack() as stack:
-        raw = stack.enter_context(unfinished.open("wb"))
-        stack.callback(unfinished.unlink, missing_ok=True)
+    with creating(path) as draft, draft.open("wb") as raw:
         packed = path.name.endswith(".gz")
         binary = gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) if packed else raw
         with binary, io.TextIOWrapper(binary, encoding="utf-8") as file:
             yield file
-        unfinished.replace(path)

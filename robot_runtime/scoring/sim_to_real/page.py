@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from pathlib import Path
 
-from robot_runtime.errors import writing
+from robot_runtime.common.creating import creating
 from robot_runtime.scoring.report.rendering import render
 from robot_runtime.scoring.sim_to_real.gap import Gap
 from robot_runtime.scoring.sim_to_real.plot import draw_panels
@@ -25,5 +25,5 @@ def write_page(path: Path, gap: Gap, worlds: Worlds | None = None) -> None:
         worlds=worlds,
         confidence=f"{CONFIDENCE:.0%}",
     )
-    with writing(path):
-        path.write_text(page, encoding="utf-8")
+    with creating(path) as draft:
+        draft.write_text(page, encoding="utf-8")

@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from robot_runtime.errors import writing
+from robot_runtime.common.creating import creating
 from robot_runtime.metrics.measures import definition
 from robot_runtime.scoring.report.png import INK, MUTED
 from robot_runtime.scoring.sim_to_real.gap import METRICS, Correlation, Gap, Level, Reason
@@ -33,8 +33,8 @@ _MOST_REASONS, _FEWEST_ROWS = 12, 4
 
 def write_plot(path: Path, gap: Gap) -> None:
     """Write the picture (PNG). Raises ``RecordingError``: it cannot be written."""
-    with writing(path):
-        path.write_bytes(draw(gap))
+    with creating(path) as draft:
+        draft.write_bytes(draw(gap))
 
 
 @dataclass(frozen=True)

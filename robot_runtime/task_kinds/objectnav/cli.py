@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from robot_runtime.cli_options import options
+from robot_runtime.common.creating import creating
 
 
 def register(groups: dict[str, typer.Typer]) -> None:
@@ -39,7 +40,7 @@ def judge(
     from robot_runtime.common import config
     from robot_runtime.common.console import console
     from robot_runtime.common.yaml_text import dump_yaml
-    from robot_runtime.errors import ConfigError, writing
+    from robot_runtime.errors import ConfigError
     from robot_runtime.policies.detector import Detector
     from robot_runtime.recording.log_files import find_logs
     from robot_runtime.recording.verdict_files import add_verdict
@@ -54,8 +55,8 @@ def judge(
     if out is not None:
         known = [(facts, truth) for _, (facts, truth) in stops if truth is not None]
         made = fit_judge([facts for facts, _ in known], [truth for _, truth in known], network.digest)
-        with writing(out):
-            out.write_text(dump_yaml(config.unparse(made)), encoding="utf-8")
+        with creating(out) as draft:
+            draft.write_text(dump_yaml(config.unparse(made)), encoding="utf-8")
         judged = made.judge
         console.print(
             f"{out}: right in {judged.true_positives} of {judged.positives} positives and {judged.true_negatives} of "

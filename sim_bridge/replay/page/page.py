@@ -16,6 +16,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from robot_runtime.common.creating import creating
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import RuntimeFault, writing
 from robot_runtime.recording.reader import LogReader, before_damage
@@ -53,9 +54,8 @@ def write_page(path: Path, replay: Replay, gallery: Gallery | None, many: bool) 
 
 def write_text(path: Path, text: str) -> None:
     """Write a page. Raises ``RecordingError``."""
-    make_folder(path.parent)
-    with writing(path, _REMEDY):
-        path.write_text(text, encoding="utf-8")
+    with creating(path, _REMEDY) as draft:
+        draft.write_text(text, encoding="utf-8")
 
 
 def make_folder(folder: Path) -> None:

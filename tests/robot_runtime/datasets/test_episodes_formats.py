@@ -20,7 +20,7 @@ from small_flat import flat, objectnav_task, pointnav_task
 from robot_runtime.common.geometry import SE2, thor_to_ros_position
 from robot_runtime.datasets.files import load_episodes, save_episodes
 from robot_runtime.datasets.io import parse, read_json
-from robot_runtime.errors import EpisodeError
+from robot_runtime.errors import EpisodeError, RecordingError
 from robot_runtime.task_kinds.objectnav import format_habitat as habitat_objectnav
 from robot_runtime.task_kinds.objectnav import format_robothor as robothor
 from robot_runtime.task_kinds.objectnav import task as objectnav
@@ -258,7 +258,7 @@ def test_the_same_episodes_give_the_same_bytes(tmp_path: Path) -> None:
 
 def test_a_file_that_cannot_be_written_says_so(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(EpisodeError, match="cannot be written"):
+    with pytest.raises(RecordingError, match="is a file, where a folder is needed"):
         habitat_pointnav.save(tmp_path / "file" / "out.json", [])
 
 

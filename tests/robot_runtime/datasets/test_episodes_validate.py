@@ -53,6 +53,14 @@ def test_a_good_episode_has_nothing_odd() -> None:
 
 
 @pytest.mark.parametrize(
+    ("headings", "odd"), [((1.2, 2.9, -0.5), True), ((1.2, 2.9, -90), False), ((0, 0, 0), False), ((1, 2), False)]
+)
+def test_headings_that_may_all_be_radians_are_said(headings: tuple[float, ...], odd: bool) -> None:
+    starts = [good(id=str(i), start=SE2(0.5, 2.5, math.radians(deg))) for i, deg in enumerate(headings)]
+    assert validate(starts).count("small headings") == (len(starts) if odd else 0)
+
+
+@pytest.mark.parametrize(
     ("episodes", "found"),
     [
         ([good(), good(start=SE2(0.5, 2.5, 1.0))], {"repeated id"}),

@@ -235,7 +235,8 @@ def test_positions_off_the_map_leave_a_gap(record, tmp_path: Path) -> None:
 
 
 def test_page_that_cannot_be_written(tmp_path: Path) -> None:
-    with raises_naming(RecordingError, "report.html"):
+    (tmp_path / "no").touch()
+    with raises_naming(RecordingError, tmp_path / "no"):
         write_report([], tmp_path / "no" / "report.html")
 
 
@@ -344,7 +345,8 @@ class TestPicture:
 
     @pytest.mark.slow
     def test_no_place_for_it(self, record, tmp_path: Path) -> None:
-        with raises_naming(RecordingError, "x.png"):
+        (tmp_path / "no").touch()
+        with raises_naming(RecordingError, tmp_path / "no"):
             write_picture(record(synthetic.header(), [STOP]), tmp_path / "no" / "x.png")
 
 

@@ -81,6 +81,7 @@ def test_parquet_without_its_library_names_the_extra(monkeypatch: pytest.MonkeyP
 
 
 def test_files_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "no").touch()
     with raises_naming(RecordingError, tmp_path):
         write_json(tmp_path / "no" / "scores.json", [])
     pytest.importorskip("pyarrow", reason="the extra [parquet] is not installed")

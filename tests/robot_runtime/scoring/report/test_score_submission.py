@@ -156,6 +156,7 @@ class TestHabitat:
         write_habitat(tmp_path / "result.json", self.SCORES)
         assert (tmp_path / "result.txt").read_text() == habitat_lines(habitat_result(self.SCORES))
         assert json.loads((tmp_path / "result.json").read_text()) == habitat_result(self.SCORES)
+        (tmp_path / "no").touch()
         with raises_naming(RecordingError, tmp_path):
             write_habitat(tmp_path / "no" / "result.json", self.SCORES)
 

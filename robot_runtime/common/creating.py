@@ -1,0 +1,40 @@
+"""Output that is whole, or not there."""
+
+from __future__ import annotations
+
+import errno
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from robot_runtime.errors import writing
+
+
+@contextmanager
+def creating(path: Path, remedy: str = "give another file", fresh: bool = False) -> Iterator[Path]:
+    """A draft of a file or folder, of its name, that takes its place when the block ends well, and else vanishes.
+
+    Folders around it are made; a folder, device or pipe that is there already is written in place.
+
+    Args:
+        path: path of the file or folder.
+        remedy: remedy of the error.
+        fresh: whether the path must not exist.
+
+    Raises:
+        RecordingError: it cannot be written, or exists and must not.
+    """
+    with writing(path, remedy):
+        if fresh and path.exists():
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
+        target = path.resolve()
+        if target.exists() and not target.is_file():
+            yield path
+            return
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent) as folder:
+            draft = Path(folder, target.name)
+            yield draft
+            draft.replace(target)
