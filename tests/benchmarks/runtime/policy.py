@@ -50,7 +50,7 @@ def policy(
     except ImportError as error:
         raise ConfigError("the benchmark makes its network with torch", _TORCH_MISSING) from error
     from robot_runtime.policies.package.policy import load_package
-    from tests.benchmarks.runtime import pursuit, robothor_server
+    from tests.benchmarks.runtime import policy_servers, pursuit, robothor_server
     from tests.benchmarks.sim import habitat
 
     with tempfile.TemporaryDirectory() as folder:
@@ -64,6 +64,8 @@ def policy(
             memory_row(path, Path(folder) / "logs"),
             ready_row(path),
             *robothor_server.rows(steps, seed),
+            policy_servers.overhead_row(steps, seed),
+            policy_servers.zoo_row(),
         ]
     rows += [*habitat.rows(steps, seed), *pursuit.rows()]
     report("policy", rows, json, console)

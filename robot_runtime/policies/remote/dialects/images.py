@@ -40,7 +40,7 @@ def depth_png(depth: NDArray[np.float32], camera: TrainingCamera) -> bytes:
         depth_m = depth_m * np.float32(camera.depth_max_m - camera.depth_min_m) + np.float32(camera.depth_min_m)
     units = np.minimum(depth_m * DEPTH_PER_M, 65535).astype(np.uint16)
     units[depth_m <= camera.depth_min_m] = 0
-    return bytes(cv2.imencode(".png", units, [cv2.IMWRITE_PNG_COMPRESSION, 1])[1])
+    return bytes(cv2.imencode(".png", units, [cv2.IMWRITE_PNG_STRATEGY, cv2.IMWRITE_PNG_STRATEGY_RLE])[1])
 
 
 def points_of(answer: Any, server: str) -> NDArray[np.float64]:

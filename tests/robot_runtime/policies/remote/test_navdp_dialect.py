@@ -12,16 +12,20 @@ from typing import Any
 import numpy as np
 import pytest
 from navigator_servers import STEPS, STILL, STRAIGHT, TURN_LEFT_NAVDP, TURN_RIGHT_DDPPO, Emulator, emulated
-from open_room import CAMERA, make_task
+from open_room import CAMERA, Witness, fake_robot, make_episode, make_scene, make_task
 from raising import raises_naming
 
 from robot_runtime.actions.discrete import Action
 from robot_runtime.actions.timed import Control, TimedAction, TrajectoryControl
+from robot_runtime.env import Env
 from robot_runtime.errors import ConfigError, PolicyError, PolicyMismatch
+from robot_runtime.policies import load_policy
 from robot_runtime.policies.remote.dialects import navdp
 from robot_runtime.policies.remote.dialects.images import depth_png, points_of
 from robot_runtime.policies.remote.navigators import NavDP, Navigator
 from robot_runtime.policy import Observation
+from robot_runtime.records import EndReason
+from robot_runtime.runtime import run_episode
 from robot_runtime.tasks.task import Task
 
 TASK = make_task(control=Control((-0.5, 0.5), trajectory=TrajectoryControl()))
@@ -184,6 +188,25 @@ def test_the_robot_stops_where_the_task_counts_success_for_no_server_does() -> N
         assert "does not say" in policy.info()["stop"]
     assert not emulator.seen
     assert decided(STRAIGHT, observation=seen(0.2), stop_within_m=0.1) is not Action.STOP
+
+
+def test_an_episode_is_driven_to_its_goal_and_stops_there() -> None:
+    """Trajectories to the goal, as the network sees it; the log has what was driven and who asked."""
+    emulator = Emulator()
+    emulator.answer = lambda step: [[share * x for x in emulator.seen[step].goal or ()] for share in (0.5, 1.0)]
+    witness = Witness()
+    with emulated(emulator) as place, fake_robot(TASK) as robot:
+        policy = load_policy(f"navdp://{place}")
+        end = run_episode(Env(robot, TASK, make_scene(), [witness]), policy, make_episode(), seed=7)
+        assert robot.base.state(1.0).velocity.linear_m_s == 0.0
+    assert end.reason is EndReason.STOP
+    assert {str(step.action) for step in witness.steps[1:-1]} == {"trajectory_control"}
+    last = witness.steps[-1].pose.pose
+    moved_m = math.hypot(last.x_m, last.y_m)
+    assert moved_m > 1.0 - TASK.success.distance_m - 0.05
+    info = witness.steps[1].policy_info
+    assert (info["algorithm"], info["goal"]) == ("navdp", "pointgoal")
+    assert info["answer_s"] >= 0
 
 
 # --- bad input ------------------------------------------------------------------------------------------------------
