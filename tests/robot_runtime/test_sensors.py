@@ -238,6 +238,20 @@ def test_where_objects_are_does_not_depend_on_the_localizers_frame():
     np.testing.assert_allclose(seen["obj_start_gps_compass"], rearrangement_seen()["obj_start_gps_compass"], atol=1e-6)
 
 
+def test_the_agent_gets_the_goal_of_a_rearrangement_in_words():
+    """LanguageGoal: Batra et al. 2020 (Rearrangement), section 3."""
+    told = replace(EPISODE, info={"instruction": "Bring the cup to the kitchen."})
+    goal = RearrangementGoal(told)
+    task = make_task("held", "instruction", settings=replace(HAND, goal="language"))
+    assert (
+        ObservationBuilder(task, START, goal).build(make_frame(), ROBOT, goal)["instruction"]
+        == told.info["instruction"]
+    )
+    silent = RearrangementGoal(EPISODE)
+    with raises_naming(EpisodeError, "episode '1'", "info: {instruction"):
+        ObservationBuilder(task, START, silent).build(make_frame(), ROBOT, silent)
+
+
 @pytest.mark.parametrize(("held", "number"), [((), -1), (("cup",), 0), (("cup", "book"), 3), (("book", "cup"), 0)])
 def test_what_is_carried_is_told_by_its_place_among_the_objects(held: tuple[str, ...], number: int):
     assert rearrangement_seen(held)["held"].tolist() == [number]

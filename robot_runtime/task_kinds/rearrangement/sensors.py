@@ -74,6 +74,16 @@ def _program(moment: Moment) -> str:
     return json.dumps(program.to_document())
 
 
+def _instruction(moment: Moment) -> str:
+    text = _goal(moment).episode.info.get("instruction")
+    if not isinstance(text, str):
+        raise EpisodeError(
+            f"episode {_goal(moment).episode.id!r} has no instruction",
+            "state 'info: {instruction: ...}' in the episode, or use a task without the sensor 'instruction'",
+        )
+    return text
+
+
 def _goal_image(moment: Moment) -> NDArray[np.uint8]:
     frame = _goal(moment).goal_frame
     if frame is None:
@@ -123,6 +133,7 @@ REARRANGEMENT_SENSORS: dict[str, Sensor] = {
     "program": text_sensor(
         "the evaluation program as JSON: robot_runtime.tasks.goal_program", _program, RearrangementGoal
     ),
+    "instruction": text_sensor("what to bring where, in words", _instruction, RearrangementGoal),
     "imagegoal": Sensor(
         doc="color, 0..255, of the goal state from the robot's start; constant over the episode",
         dtype=np.uint8,

@@ -8,7 +8,7 @@ from typing import Literal
 from robot_runtime.common import config
 from robot_runtime.common.quantities import Reach
 
-GoalKind = Literal["geometric", "predicate", "experience", "image"]
+GoalKind = Literal["geometric", "predicate", "experience", "image", "language"]
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Rearrangement:
 
     Attributes:
         goal: form in which the agent gets the goal: poses; a program of predicates; a walk through the goal state,
-            before objects are moved; an image of the goal state, taken from the start.
+            before objects are moved; an image of the goal state, taken from the start; an instruction.
         crosshair: target of ``grab_release``, fractions of the image from its left and top; 0.5, 0.5 is the middle.
         reach_m: longest distance from the optical center along that ray.
         capacity: number of objects that can be carried at once.

@@ -149,6 +149,7 @@ def test_presets_have_the_published_numbers(
             (1, 5),
         ),
         ("rearrangement_geometric", "geometric", 30, 256, 0.88, (128, 128), 1.5, (0, 500), (0.3, None, None), (1, 3)),
+        ("rearrangement_language", "language", 30, 256, 0.88, (128, 128), 1.5, (0, 500), (0.3, None, None), (1, 3)),
         ("rearrangement_predicate", "predicate", 30, 256, 0.88, (128, 128), 1.5, (0, 500), (None,) * 3, (1, 3)),
         (
             "rearrangement_experience",
