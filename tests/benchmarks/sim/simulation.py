@@ -32,6 +32,9 @@ def sim(
     motors: Annotated[
         int, typer.Option(min=0, help="PointNav episodes of the shipped policy with a Kobuki's motors and without.")
     ] = 0,
+    throughput: Annotated[
+        float, typer.Option(min=0, help="Measure frames by sensors, size and processes instead, so many seconds each.")
+    ] = 0.0,
     seed: Annotated[int, typer.Option(min=0, help="Random seed of episodes and robot.")] = 0,
     json: JsonFile = None,
 ) -> None:
@@ -44,6 +47,11 @@ def sim(
     from sim_bridge.rendering import gl_context
 
     gl_context.choose_backend()  # before the first import of mujoco, which chooses a backend then
+    if throughput:
+        from tests.benchmarks.sim.throughput import throughput_rows
+
+        report("sim", list(throughput_rows(seed, throughput)), json, console)
+        return
     rows = _speed_rows(seed)
     rows += _agent_rows("apartment", "", "the bundled apartment", count, seed)
     if house is None:
