@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -186,6 +187,10 @@ class NavigatorOpener(PolicyOpener):
     @override
     def open(self, spec: str, isolation: Isolation | None, arguments: dict[str, Any]) -> Policy:
         return self.navigator(spec, arguments)
+
+    @override
+    def check(self, spec: str, arguments: Mapping[str, Any]) -> None:
+        self.navigator(spec, dict(arguments))
 
 
 NAVDP = NavigatorOpener(NavDP)

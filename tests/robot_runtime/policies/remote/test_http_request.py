@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
-from navigator_servers import TURN_LEFT_NAVDP, Emulator, emulated
+from navigator_servers import STRAIGHT, TURN_LEFT_NAVDP, Emulator, emulated
 from open_room import Witness, fake_robot, make_episode, make_scene, make_task
 from raising import raises_naming
 
@@ -149,7 +149,7 @@ def test_json_that_is_no_object_is_refused() -> None:
         (b'{"trajectory": [[[1, 2, 3, 4]]]}', "(1, 4)"),
         (b" " * (MAX_ANSWER_BYTES + 1), f"{MAX_ANSWER_BYTES} bytes"),
         (b'{"error": "CUDA out of memory"}', "CUDA out of memory"),
-        (None, "0.3 s"),
+        (None, "2 s"),
     ],
 )
 def test_a_bad_answer_in_an_episode_ends_it_with_the_wheels_at_zero(raw: bytes | None, named: str) -> None:
@@ -160,13 +160,33 @@ def test_a_bad_answer_in_an_episode_ends_it_with_the_wheels_at_zero(raw: bytes |
         emulator.wait = lambda route: len(emulator.seen) == 2 and route == "pointgoal_step" and leave.wait(20)
     witness = Witness()
     with emulated(emulator) as place, fake_robot(TASK) as robot:
-        policy = load_policy(f"navdp://{place}", time_limit_s=0.3 if raw is None else 20.0)
+        policy = load_policy(f"navdp://{place}", time_limit_s=2.0 if raw is None else 20.0)
         with raises_naming(PolicyError, place, named):
             run_episode(Env(robot, TASK, make_scene(), [witness]), policy, make_episode(), seed=7)
         leave.set()
         assert robot.base.state(1.0).velocity.angular_rad_s == 0.0
     assert witness.ends[0].reason is EndReason.FAULT
     assert [str(step.action) for step in witness.steps[1:]] == ["turn_left"] * 2
+
+
+@pytest.mark.parametrize("stalls", [False, True])
+def test_a_bad_answer_in_motion_stops_the_wheels(stalls: bool) -> None:
+    """The robot follows the last trajectory meanwhile, no longer than its age allows."""
+    leave = threading.Event()
+    emulator = Emulator(answer=lambda _: STRAIGHT, raw=lambda step: b"{}" if step == 3 and not stalls else None)
+    if stalls:
+        emulator.wait = lambda route: len(emulator.seen) == 3 and route == "pointgoal_step" and leave.wait(20)
+    witness = Witness()
+    with emulated(emulator) as place, fake_robot(TASK) as robot:
+        policy = load_policy(f"navdp://{place}", time_limit_s=2.0 if stalls else 20.0)
+        with raises_naming(PolicyError, place):
+            run_episode(Env(robot, TASK, make_scene(), [witness]), policy, make_episode(goal=(2.5, 0.0)), seed=7)
+        leave.set()
+        robot.clock.sleep(1.0)  # the wheels are told at once, and slow down
+        assert robot.base.state(1.0).velocity.linear_m_s == 0.0
+    assert witness.ends[0].reason is EndReason.FAULT
+    assert {str(step.action) for step in witness.steps[1:]} == {"trajectory_control"}
+    assert max(abs(state.velocity.linear_m_s) for state in witness.states) > 0.1
 
 
 def test_a_first_reset_may_take_longer_than_a_decision() -> None:

@@ -11,19 +11,25 @@ from typing import Any
 import numpy as np
 import pytest
 from navigator_servers import STRAIGHT, Emulator, emulated
+from open_room import Witness, fake_robot, make_episode, make_scene, make_task
 from raising import raises_naming
 
 from robot_runtime.actions.discrete import Action, Magnitudes
 from robot_runtime.actions.timed import TimedAction
+from robot_runtime.env import Env
 from robot_runtime.errors import PolicyError, PolicyMismatch
 from robot_runtime.policies import load_policy
 from robot_runtime.policies.remote.dialects import internnav
 from robot_runtime.policies.remote.navigators import InternNav
 from robot_runtime.policy import Observation
+from robot_runtime.records import EndReason
+from robot_runtime.runtime import run_episode
+from robot_runtime.task_kinds.vln.task import Instruction, Route
 from robot_runtime.tasks.task import load_task
 
 TASK = load_task("vln_trajectory")
 TEXT = "Walk past the sofa."
+EPISODE = make_episode(details=Route(Instruction(TEXT)))
 
 
 def seen() -> Observation:
@@ -98,6 +104,21 @@ def test_a_trajectory_is_placed_at_the_image() -> None:
     last = action.points[-1].pose
     assert last is not None
     assert (last.x_m, last.y_m) == pytest.approx((2.4, 0.0))
+
+
+def test_an_episode_mixes_waiting_actions_and_trajectories() -> None:
+    """On a robot that moves: a request to look down, two actions, a trajectory, stop."""
+    answers = [{"discrete_action": [5]}, {"discrete_action": [2, 3]}, {"trajectory": [[0.1, 0], [0.2, 0]]}]
+    emulator = Emulator("internnav", lambda step: [*answers, {"discrete_action": [0]}][step])
+    small = make_task("vln", sensors=TASK.sensors, control=TASK.control, magnitudes=TASK.magnitudes)
+    witness = Witness()
+    with emulated(emulator) as place, fake_robot(small) as robot:
+        policy = load_policy(f"internnav://{place}")
+        end = run_episode(Env(robot, small, make_scene(), [witness]), policy, EPISODE, seed=7)
+        assert robot.base.state(1.0).velocity.linear_m_s == 0.0
+    assert end.reason is EndReason.STOP
+    actions = ["velocity_control", "turn_left", "turn_right", "trajectory_control", "stop"]
+    assert [str(step.action) for step in witness.steps[1:]] == actions
 
 
 @pytest.mark.parametrize(

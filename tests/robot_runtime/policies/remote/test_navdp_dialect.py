@@ -19,11 +19,11 @@ from robot_runtime.actions.discrete import Action
 from robot_runtime.actions.timed import Control, TimedAction, TrajectoryControl
 from robot_runtime.env import Env
 from robot_runtime.errors import ConfigError, PolicyError, PolicyMismatch
-from robot_runtime.policies import load_policy
+from robot_runtime.policies import check_source, load_policy
 from robot_runtime.policies.remote.dialects import navdp
 from robot_runtime.policies.remote.dialects.images import depth_png, points_of
 from robot_runtime.policies.remote.navigators import NavDP, Navigator
-from robot_runtime.policy import Observation
+from robot_runtime.policy import Observation, PolicySource
 from robot_runtime.records import EndReason
 from robot_runtime.runtime import run_episode
 from robot_runtime.tasks.task import Task
@@ -257,5 +257,7 @@ def test_arguments_and_tasks_that_cannot_work_are_refused_before_the_robot_moves
         NavDP("navdp://there:8888/pointgoal_step", {})
     with raises_naming(ConfigError, "there:x"):
         NavDP("navdp://there:x", {})
+    with raises_naming(ConfigError, "stop_threshold"):
+        check_source(PolicySource("navdp://there", {"stop_threshold": "low"}))
     with raises_naming(PolicyMismatch, "trajectory", "pointnav_trajectory"):
         NavDP("navdp://there", {}).check(make_task())
