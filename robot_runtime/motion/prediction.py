@@ -202,6 +202,10 @@ class MotionPredictor:
         """Distances that the wheels have driven so far, meters."""
         return Positions((self.left.position_m, self.right.position_m), self.recorder.driven_m)
 
+    def seen(self, state: BaseState) -> Positions:
+        """Distances by the model as of a report, its dead time earlier, and by odometry."""
+        return Positions(self._position_at(state.stamp_ns - self._dead_time_ns), self.recorder.driven_m)
+
     def ahead_m(self, position_m: Wheels) -> Wheels:
         """Distances that the model's wheels drive from a position until rest, if the command is zero from now on."""
         left, right = self.left, self.right
@@ -219,7 +223,7 @@ class MotionPredictor:
     def ahead(self, state: BaseState) -> tuple[SE2, float, float]:
         """Pose in ``odom``, linear and angular velocity one dead time from now, when the next command takes effect."""
         left, right = self.left, self.right
-        left_m, right_m = self._position_at(state.stamp_ns - self._dead_time_ns)
+        left_m, right_m = self.seen(state).model
         left_m, right_m = left.position_m - left_m, right.position_m - right_m
         pose = state.odom.after_arc((left_m + right_m) / 2, (right_m - left_m) / self.model.separation_m)
         turning_rad_s = (right.speed_m_s - left.speed_m_s) / self.model.separation_m
@@ -253,10 +257,11 @@ class WheelCheck:
 
     Args:
         predictor: predictor of the base's motion.
+        begin: positions at the beginning; None for those of a base at rest.
     """
 
-    def __init__(self, predictor: MotionPredictor) -> None:
-        self._predictor, self._begin = predictor, predictor.now()
+    def __init__(self, predictor: MotionPredictor, begin: Positions | None = None) -> None:
+        self._predictor, self._begin = predictor, begin or predictor.now()
         self._leg = self._begin
 
     def rebase(self) -> None:
@@ -269,13 +274,13 @@ class WheelCheck:
             model = from_left_m + left_m - driven_left_m, from_right_m + right_m - driven_right_m
             self._begin = Positions(model, self._begin.driven)
 
-    def check(self) -> None:
-        """Compare now.
+    def check(self, now: Positions | None = None) -> None:
+        """Compare positions, None for those of a motion that began at rest.
 
         Raises:
             DeviceFault: a wheel drives the wrong way, or stands while the other one drives as predicted.
         """
-        predicted_m, driven_m = self._predictor.now().since(self._begin)
+        predicted_m, driven_m = (now or self._predictor.now()).since(self._begin)
         for name, this, other in (("left", 0, 1), ("right", 1, 0)):
             expected_m = predicted_m[this]
             if abs(expected_m) < CHECKED_M or driven_m[this] / expected_m >= STANDING_SHARE:

@@ -294,8 +294,8 @@ class Pursuit:
             return Velocity()
         self._standing_ns = now_ns
         if now_ns - self._checked_ns > seconds_to_ns(CHECK_S):
-            self._wheels, self._checked_ns = WheelCheck(predictor), now_ns
-        self._wheels.check()
+            self._wheels, self._checked_ns = WheelCheck(predictor, predictor.seen(state)), now_ns
+        self._wheels.check(predictor.seen(state))
         here, speed_m_s, turning_rad_s = predictor.ahead(state)
         if self._arcs:
             after_s = age_s + predictor.model.dead_time_s + self._quick_s

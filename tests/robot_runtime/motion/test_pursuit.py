@@ -140,6 +140,7 @@ def test_a_trajectory_into_a_wall_ends_with_a_contact_and_another_way_goes_on() 
             outcomes.append(env.record.result.outcome)
         assert outcomes[0] is Outcome.MOVING
         assert outcomes[-1] is Outcome.CONTACT
+        assert env.record.result is not None
         assert env.record.result.contact & Zone.CENTER
         assert speed(env) == 0.0
         for _ in range(8):
@@ -248,6 +249,18 @@ def test_a_decision_that_raises_leaves_the_wheels_at_zero() -> None:
         assert env.end.reason is EndReason.FAULT
 
 
+def test_a_wheel_that_turns_round_is_no_fault() -> None:
+    """The model runs a dead time ahead of odometry: distances cancel at other instants."""
+    with running() as (env, _):
+        for count in range(1, 12):
+            for _ in range(count):
+                env.step(timed.velocity(0.0, 0.6, settle=False))
+            for _ in range(3):
+                env.step(timed.velocity(0.3, 0.6, settle=False))
+            for _ in range(3):
+                env.step(timed.velocity(0.0, -0.6, settle=False))
+
+
 def test_an_episode_repeats_bit_for_bit() -> None:
     def steps() -> list[tuple[Any, ...]]:
         with running() as (env, witness):
@@ -265,13 +278,16 @@ def test_arcs_meet_their_points() -> None:
         assert point.pose is not None
         assert arc.pose(1.0).distance_to(point.pose) < 1e-9
         share, square = arc.project(arc.pose(0.3))
-        assert (share, square) == (pytest.approx(0.3, abs=0.01), pytest.approx(0.0, abs=1e-5))
-    assert (made[2].forward_m, made[2].turn_rad) == (0.0, pytest.approx(1.0))
+        assert abs(share - 0.3) < 0.01
+        assert square < 1e-5
+    assert made[2].forward_m == 0.0
+    assert abs(made[2].turn_rad - 1.0) < 1e-9
 
 
 def test_the_log_holds_points_stamp_age_and_what_was_driven(tmp_path: Path) -> None:
     task = replace(make_task(control=make_control()), max_steps=200)
-    script: list[Decision] = [timed.trajectory([(0.05 * k, 0.0) for k in range(1, 9)], 0.25)] * 8
+    ahead = timed.trajectory([(0.05 * k, 0.0) for k in range(1, 9)], 0.25)
+    script: list[Decision] = [ahead] * 8
     options = {"motors": KOBUKI, "rate_hz": 50.0}
     (log,) = record(tmp_path, make_scene(), [script], task, episode=make_episode(), driver=FAKE, options=options)
     with LogReader(log) as reader:
@@ -281,11 +297,11 @@ def test_the_log_holds_points_stamp_age_and_what_was_driven(tmp_path: Path) -> N
     assert all(step.same for step in again.steps)
     for before, step in pairwise(steps[:-1]):
         assert step.action is Action.TRAJECTORY_CONTROL
-        assert step.command == timed.stamped(script[0], before.times.exposed_ns)
+        assert step.command == timed.stamped(ahead, before.times.exposed_ns)
         assert step.result is not None
         assert step.result.pursued is not None
         assert step.phase_s["age"] == step.result.pursued.age_s
-        assert decision_of(step) == script[0]
+        assert decision_of(step) == ahead
         assert "to 0.40 m, 0.00 m, 0° in 2 s by 8 points" in str(step.command)
     assert steps[-1].result is not None
     assert steps[-1].result.pursued is None
