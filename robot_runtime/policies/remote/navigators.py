@@ -5,14 +5,20 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
+import cv2
+import numpy as np
+from numpy.typing import NDArray
 from typing_extensions import override
 
 from robot_runtime.actions.discrete import Action
 from robot_runtime.actions.timed import Decision
 from robot_runtime.common import config
+from robot_runtime.common.bounded import TooLarge
 from robot_runtime.common.clock import Stopwatch
+from robot_runtime.common.image_files import decode_image
 from robot_runtime.common.quantities import GoalDistance
 from robot_runtime.errors import ConfigError, PolicyMismatch
 from robot_runtime.policies.isolation import Isolation
@@ -51,10 +57,12 @@ class NavDPOptions(NavigatorOptions):
         stop_threshold: value of the critic below which NavDP's own network turns.
         stop_within_m: distance of a point goal at which the robot stops, because no server says when it has arrived;
             None for the task's distance of success.
+        goal_image: file of the image to go to, instead of the task's goal.
     """
 
     stop_threshold: float = navdp.STOP_THRESHOLD
     stop_within_m: GoalDistance | None = None
+    goal_image: str | None = None
 
 
 class Navigator(ChunkedPolicy):
@@ -133,11 +141,15 @@ class NavDP(Navigator):
         self._begin(task)
         for request in navdp.resets(task, self._options.stop_threshold):
             self._algorithm = str(self._ask(request, self._options.reset_limit_s).get("algo"))
-        self._goal = navdp.route(self._algorithm, task, self.name)
+        self._goal_image = None if self._options.goal_image is None else _image(self._options.goal_image)
+        shown = task.sensors if self._goal_image is None else (navdp.IMAGE_SENSOR,)
+        self._goal = navdp.route(self._algorithm, shown, self.name)
 
     @override
     def _decide(self, observation: Observation) -> tuple[Decision, ...]:
         self._info |= {"algorithm": self._algorithm, "goal": self._goal}
+        if self._goal_image is not None:
+            observation = {**observation, navdp.IMAGE_SENSOR: self._goal_image}
         if self._goal == navdp.POINT:
             within_m, away_m = self._options.stop_within_m, float(observation[navdp.POINT_SENSOR][0])
             if away_m < (self._now.success.distance_m if within_m is None else within_m):
@@ -147,6 +159,18 @@ class NavDP(Navigator):
                 self._info["goal_taken_m"] = taken_m
         answer = self._ask(navdp.step(observation, self._goal, self._now), self._options.time_limit_s)
         return (navdp.decision(answer, self._speed_m_s, self.name),)
+
+
+def _image(file: str) -> NDArray[np.uint8]:
+    """RGB of an image file. Raises ``ConfigError``."""
+    try:
+        image = decode_image(Path(file).read_bytes(), cv2.IMREAD_COLOR)
+    except (OSError, TooLarge) as error:
+        raise ConfigError(f"{file}: cannot be read: {error}", "name a PNG or JPEG with goal_image=") from error
+    if image is None:
+        raise ConfigError(f"{file}: is not an image", "name a PNG or JPEG with goal_image=")
+    rgb: NDArray[np.uint8] = image[:, :, ::-1]
+    return rgb
 
 
 class InternNav(Navigator):

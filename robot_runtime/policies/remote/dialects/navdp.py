@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -54,20 +54,20 @@ def resets(task: Task, stop_threshold: float) -> tuple[Request, Request]:
     return json_request("/navigator_reset", setup), json_request("/navigator_reset_env", {"env_id": 0})
 
 
-def route(algorithm: str, task: Task, server: str) -> str:
-    """The sort of goal to ask for: what both the task has and the server, by its answer to a reset.
+def route(algorithm: str, sensors: Sequence[str], server: str) -> str:
+    """The sort of goal to ask for: what both the sensors show and the server takes, by its answer to a reset.
 
     Raises:
-        PolicyError: the task has no goal of a sort that the server takes.
+        PolicyError: there is no goal of a sort that the server takes.
     """
     routes = ROUTES.get(algorithm, (POINT, IMAGE, NONE))
     for goal, sensor in ((POINT, POINT_SENSOR), (IMAGE, IMAGE_SENSOR)):
-        if goal in routes and sensor in task.sensors:
+        if goal in routes and sensor in sensors:
             return goal
     if NONE in routes:
         return NONE
     raise PolicyError(
-        f"{server}: {algorithm} takes point goals, and task {task.name!r} has no sensor {POINT_SENSOR!r}",
+        f"{server}: {algorithm} takes point goals, and there is no sensor {POINT_SENSOR!r}",
         "choose a task of point-goal navigation, for instance pointnav_trajectory",
     )
 

@@ -7,8 +7,10 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import cv2
 import numpy as np
 import pytest
 from navigator_servers import STEPS, STILL, STRAIGHT, TURN_LEFT_NAVDP, TURN_RIGHT_DDPPO, Emulator, emulated
@@ -29,7 +31,6 @@ from robot_runtime.runtime import run_episode
 from robot_runtime.tasks.task import Task
 
 TASK = make_task(control=Control((-0.5, 0.5), trajectory=TrajectoryControl()))
-NO_GOAL = replace(TASK, sensors=("rgb", "depth"))
 
 
 def seen(rho_m: float = 2.0, azimuth_rad: float = 0.5) -> Observation:
@@ -99,12 +100,11 @@ def test_a_reset_sets_the_server_up_and_clears_its_memory() -> None:
 def test_each_server_is_asked_for_a_goal_that_it_takes(algorithm: str, sensors: tuple[str, ...]) -> None:
     """By a table: a route that a server lacks is status 404."""
     takes = {route.removesuffix("_step") for route in STEPS[algorithm]}
-    task = _with_sensors(sensors)
     if sensors != (navdp.POINT_SENSOR,) and "nogoal" not in takes:
         with raises_naming(PolicyError, algorithm, navdp.POINT_SENSOR, "pointnav_trajectory"):
-            navdp.route(algorithm, task, "navdp://x")
+            navdp.route(algorithm, sensors, "navdp://x")
         return
-    goal = navdp.route(algorithm, task, "navdp://x")
+    goal = navdp.route(algorithm, sensors, "navdp://x")
     assert goal in takes
     if sensors == (navdp.POINT_SENSOR,) and "pointgoal" in takes:
         assert goal == navdp.POINT
@@ -112,24 +112,30 @@ def test_each_server_is_asked_for_a_goal_that_it_takes(algorithm: str, sensors: 
         assert goal == navdp.IMAGE
 
 
-def _with_sensors(sensors: tuple[str, ...]) -> Task:
-    task: Task = replace(TASK, sensors=("rgb", "depth"))
-    object.__setattr__(task, "sensors", ("rgb", "depth", *sensors))  # kinds decide which goals they show
-    return task
-
-
-def test_an_image_goal_is_sent_like_the_image() -> None:
-    emulator = Emulator("gnm")
-    goal = np.zeros((24, 32, 3), np.uint8)
-    goal[:] = (10, 150, 250)
-    with emulated(emulator) as place:
-        policy = NavDP(f"navdp://{place}", {})
-        policy.reset(_with_sensors((navdp.IMAGE_SENSOR,)), 0)
-        policy.act({**seen(), navdp.IMAGE_SENSOR: goal})
+@pytest.mark.parametrize("algorithm", ["gnm", "navdp"])
+def test_an_image_goal_of_any_size_is_sent_like_the_image(algorithm: str, tmp_path: Path) -> None:
+    goal = np.full((48, 40, 3), (10, 150, 250), np.uint8)
+    cv2.imwrite(str(tmp_path / "goal.png"), goal[:, :, ::-1])
+    emulator = Emulator(algorithm)
+    with client(emulator, goal_image=str(tmp_path / "goal.png")) as policy:
+        policy.act(seen())
+        assert policy.info()["goal"] == "imagegoal"
     assert emulator.seen[0].route == "imagegoal_step"
     shown = emulator.seen[0].image_goal
     assert shown is not None
+    assert shown.shape == (48, 40, 3)
     np.testing.assert_allclose(shown[12, 12], (10, 150, 250), atol=6)
+
+
+def test_a_goal_that_is_no_image_or_for_a_server_without_image_goals_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "goal.png").write_bytes(b"no image")
+    for file in (tmp_path / "goal.png", tmp_path / "none.png"):
+        with raises_naming(ConfigError, file, "goal_image="), client(Emulator("gnm"), goal_image=str(file)):
+            pass
+    cv2.imwrite(str(tmp_path / "goal.png"), np.zeros((4, 4, 3), np.uint8))
+    goal = str(tmp_path / "goal.png")
+    with raises_naming(PolicyError, "ddppo", navdp.POINT_SENSOR), client(Emulator("ddppo"), goal_image=goal):
+        pass
 
 
 # --- what is answered -----------------------------------------------------------------------------------------------
