@@ -31,6 +31,7 @@ def test_every_picture_has_a_recipe_and_is_shown() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.names[0])
 def test_a_recipe_makes_its_pictures(recipe: Recipe, tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
