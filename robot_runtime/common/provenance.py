@@ -26,8 +26,6 @@ _DISTRIBUTIONS = (
     "gtsam",
 )
 
-_SECRET = re.compile(r"((?:token|key|secret|password|hook)[= ])\S+|(?<=//)[^/@\s]+(?=@)", re.IGNORECASE)
-
 
 def git_commit() -> str | None:
     """The checkout's commit, with ``-dirty`` if files differ; None where the code is not in a git checkout."""
@@ -62,7 +60,8 @@ def provenance() -> dict[str, Any]:
 
 def command_line() -> str:
     """The command of this process, without values of options that may be secret."""
-    return _SECRET.sub(r"\1…", " ".join([Path(sys.argv[0]).name, *sys.argv[1:]]))
+    words = " ".join([Path(sys.argv[0]).name, *sys.argv[1:]])
+    return re.sub(r"(?i)((?:token|key|secret|password|hook)[= ])\S+|(?<=//)[^/@\s]+(?=@)", r"\1…", words)
 
 
 def software() -> dict[str, Any]:

@@ -118,12 +118,18 @@ class Tab:
         found: list[Any] = self.run(script)
         return found
 
-    def looks_right(self, omitted: str = "noscript") -> None:
-        """Assert that nothing is cut off at any size, that letters are legible, and that images have a text."""
+    def looks_right(self, omitted: str = "noscript", hides: bool = False) -> None:
+        """Assert that nothing is cut off at any size, that letters are legible, and that images have a text.
+
+        Args:
+            omitted: selector of elements whose letters are not looked at.
+            hides: whether the page hides elements that are not needed now.
+        """
+        reach = "document.documentElement.scrollWidth <= innerWidth ? [] : ['wider than the window']"
         for scheme in ("light", "dark"):
             for size in SIZES:
                 self.resize(*size, scheme)
-                for found in (self.out_of_reach(), self.illegible(omitted)):
+                for found in (self.run(reach) if hides else self.out_of_reach(), self.illegible(omitted)):
                     assert not found, (size, scheme, found[:5])
         assert self.run("[...document.images].every((image) => image.hasAttribute('alt'))")
         self.resize(*SIZES[0])

@@ -157,11 +157,7 @@ def _times(times: Sequence[PhaseTime]) -> Table:
 
 def time_cells(times: Sequence[PhaseTime]) -> list[tuple[str, list[str]]]:
     """Per phase, its percentiles in milliseconds as tables print them."""
-
-    def text(value_ms: float) -> str:
-        return f"{value_ms:.0f}" if value_ms >= 100 else f"{value_ms:.3g}"
-
-    return [(time.phase, [text(value) for value in (time.p50_ms, time.p95_ms, time.p99_ms)]) for time in times]
+    return [(time.phase, [f"{ms:.2f}" for ms in (time.p50_ms, time.p95_ms, time.p99_ms)]) for time in times]
 
 
 def _verdict_authors(scores: Sequence[EpisodeScore]) -> list[Text]:

