@@ -55,17 +55,8 @@ YAML_FILES = {
 }  # fmt: skip
 """Folders and files whose strict dataclasses describe a kind of YAML file."""
 
-COMPANIONS = {
-    "`map.yaml`": ("`scene.yaml` (`map`), with the image that it names", "the scene is refused"),
-    "meshes and textures": ("`scene.yaml` (`assets`, `materials`)", "the scene is refused"),
-    "`view_points.json`": ("`scene.yaml`", "no object has view points; ObjectNav names the command that makes them"),
-    "`tags.yaml`": ("`scene.yaml`; a localizer with `tags: scene`", "the localizer is refused"),
-    "a tag map": ("a localizer (`tags`)", "the localizer is refused"),
-    "a calibration": ("a camera (`imaging.calibration`, `imaging.mount`), a robot (`odometry`, `motors`)", "refused"),
-    "`dist-model.txt`": ("a simulated camera (`depth_noise.distortion`)", "the robot is refused"),
-    "vocabulary of answers": ("MP3D-EQA's split (`answer_vocab`)", "a rank is among the answers that have scores"),
-}
-"""File: the file that it is read with, and what is done without it."""
+_NO_INPUTS = {"source", "sha256", "digest", "location", "device", "record_to"}
+"""Attributes whose descriptions have a file that is not read by that name."""
 
 _LINK = re.compile(r"(?<!!)\[(?P<text>[^\]]+)\]\((?P<target>[^)#:]+)(?:#[^)]*)?\)")
 _FENCE = re.compile(r"^```(?P<language>\w+) file=(?P<name>\S+)$", re.MULTILINE)
@@ -183,15 +174,37 @@ def _other_files() -> Iterator[str]:
     """Tables of the files that are no YAML, and of the files that are read with another."""
     from robot_runtime.datasets.formats import usable_formats
     from robot_runtime.recording.verdict_files import SUFFIX
+    from robot_runtime.scenes.scene import VIEW_POINTS
+    from robot_runtime.scenes.tag_map import FILE_NAME as TAG_MAP
 
     yield "\n## Episode files\n\n| format | kind of task | read with `val.json.gz` |\n|---|---|---|"
     for item in usable_formats():
         beside = [path.name for path in item.companions(Path("val.json.gz"))]
         yield f"| {item.title} | {item.kind} | {', '.join(f'`{name}`' for name in [*beside, 'content/*.json.gz'])} |"
     yield "\n`content/` counts where the split has no episodes. Positions are meters; angles are those of the source.\n"
-    yield "\n## Files beside a file\n\n| file | read with | if it is missing |\n|---|---|---|"
-    rows = COMPANIONS | {f"`NAME{SUFFIX}`": ("`NAME.mcap`, a log", "scores are without verdicts")}
-    yield from (f"| {file} | {beside} | {missing} |" for file, (beside, missing) in rows.items())
+    yield "\n## Files beside a file\n\n| file | read with | without it |\n|---|---|---|"
+    yield f"| `{VIEW_POINTS}` | `scene.yaml` | no object has view points; ObjectNav names the command that makes them |"
+    yield f"| `{TAG_MAP}` | `scene.yaml`, where a localizer has `tags: scene` | the localizer is refused |"
+    yield f"| `NAME{SUFFIX}` | `NAME.mcap`, a log | scores are without verdicts |"
+    yield (
+        "\n## Files that a file names\n\nA file that is named and not there is an error with both names.\n\n"
+        "| key | of | what it is |\n|---|---|---|"
+    )
+    for title, places in YAML_FILES.items():
+        for name in sorted(name for place in places for name in _option_classes(ROOT / place)):
+            for field, text in _named_files(name):
+                yield f"| `{field}` | {title.partition(' (')[0]}, `{name.rpartition('.')[2]}` | {text} |"
+
+
+def _named_files(name: str) -> Iterator[tuple[str, str]]:
+    """The text attributes of a dataclass that name a file, with their descriptions."""
+    module, _, class_name = name.rpartition(".")
+    cls = getattr(importlib.import_module(module), class_name)
+    hints = get_type_hints(cls)
+    for field, text in _attributes(cls).items():
+        is_text = "str" in str(hints.get(field)) and field not in _NO_INPUTS
+        if is_text and re.search(r"\b(file|path|preset|PNG)\b", text):
+            yield field, text.replace("``", "`")
 
 
 def _ranges(name: str) -> Iterator[str]:

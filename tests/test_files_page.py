@@ -35,8 +35,19 @@ def test_it_has_every_format_and_the_files_beside_it(page: str) -> None:
     for item in usable_formats():
         (row,) = re.findall(rf"^\| {re.escape(item.title)} \|.*$", page, re.MULTILINE)
         assert all(path.name in row for path in item.companions(Path("val.json.gz")))
-    for name in ("map.yaml", "view_points.json", "tags.yaml", "dist-model.txt", "NAME.evidence.yaml"):
+    for name in ("view_points.json", "tags.yaml", "dist-model.txt", "NAME.evidence.yaml"):
         assert f"`{name}`" in page
+
+
+def test_it_has_every_key_that_names_a_file(page: str) -> None:
+    for key, owner in (
+        *(("map", "SceneFile"), ("image", "MapFile"), ("mesh", "Visual"), ("mesh", "Collision")),
+        *(("texture", "Material"), ("odometry", "RobotFile"), ("motors", "RobotFile"), ("tilt_servo", "RobotFile")),
+        *(("calibration", "ImagingOptions"), ("mount", "ImagingOptions"), ("latency", "ImagingOptions")),
+        *(("alignment", "MarvelmindOptions"), ("tags", "AprilTagOptions"), ("distortion", "RedwoodOptions")),
+    ):
+        assert re.search(rf"^\| `{key}` \| [^|]*`{owner}` \| \S", page, re.MULTILINE), (key, owner)
+    assert "`sha256` |" not in page.partition("## Files that a file names")[2].partition("\n## ")[0]
 
 
 def test_it_has_the_range_of_every_number_with_a_unit(page: str) -> None:

@@ -34,6 +34,8 @@ from robot_runtime.scenes.objects import ObjectPose
 from robot_runtime.scenes.occupancy_map import OccupancyMap
 from robot_runtime.scenes.polygons import crossings
 
+VIEW_POINTS = "view_points.json"
+
 BELOW_FLOOR_M = 0.5
 """Depth below the floor at which a thing belongs to the floor below; less is a threshold or an error of an import."""
 
@@ -116,9 +118,10 @@ class SceneObject:
 
 @dataclass(frozen=True)
 class Material:
-    """Appearance of a surface: a texture (PNG, relative to the folder) times rgba, or rgba alone.
+    """Appearance of a surface: a texture times rgba, or rgba alone.
 
     Attributes:
+        texture: PNG file, relative to the folder.
         emission: fraction of the color that needs no light, because photographed surfaces contain their lighting.
     """
 
@@ -132,7 +135,11 @@ class Material:
 
 @dataclass(frozen=True)
 class Visual:
-    """A mesh (OBJ with texture coordinates, in the asset's own frame) and its material."""
+    """A mesh in the asset's own frame, and its material.
+
+    Attributes:
+        mesh: OBJ file with texture coordinates, relative to the folder.
+    """
 
     mesh: str
     material: str
@@ -146,6 +153,7 @@ class Collision:
 
     Attributes:
         shape: ``box`` (size = full edges), ``cylinder`` (size = diameter, diameter, height; axis z), ``mesh`` (hull).
+        mesh: OBJ file of the hull, relative to the folder.
     """
 
     shape: Literal["box", "cylinder", "mesh"]
@@ -206,6 +214,7 @@ class SceneFile:
 
     Attributes:
         schema: version of this format, 1.
+        map: file of the occupancy map.
         source: origin: generator and seed, or imported file, tool version and license. Free form.
         ceiling_m: height of the ceiling, for the simulator's light and walls.
     """
@@ -337,7 +346,7 @@ def load_scene(place: Path | str) -> Scene:
     occupancy = OccupancyMap.load(map_path)
     _check_references(file_path, folder, file)
     _check_rooms(file_path, file, occupancy)
-    view_points_path = folder / "view_points.json"
+    view_points_path = folder / VIEW_POINTS
     view_points = _load_view_points(view_points_path, file) if view_points_path.is_file() else {}
     digest = hashlib.sha256(file_path.read_bytes())
     digest.update(occupancy.to_pgm())

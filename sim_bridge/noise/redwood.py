@@ -44,7 +44,7 @@ class RedwoodOptions:
 
     Attributes:
         multiplier: factor of all errors, Habitat's ``noise_multiplier``.
-        distortion: the authors' ``dist-model.txt``; None leaves that part out.
+        distortion: file ``dist-model.txt`` of the authors; None leaves that part out.
     """
 
     model: Literal["redwood"] = "redwood"
