@@ -120,9 +120,9 @@ def _mount_error(fit: RobotFit, option: str) -> Setting:
     by_replays: Interval | None = getattr(fit.replayed, option, None)
     by_floor: Interval | None = getattr(fit.camera, option, None)
     interval = by_replays or by_floor
-    if by_replays is not None and by_floor is not None:  # two ways that differ: the interval has both
-        low, high = min(by_replays.low, by_floor.mean), max(by_replays.high, by_floor.mean)
-        interval = Interval(by_replays.mean, low, high)
+    if by_replays is not None and by_floor is not None:  # what two ways differ by is an error of either
+        mean, apart = by_replays.mean, abs(by_replays.mean - by_floor.mean)
+        interval = Interval(mean, min(by_replays.low, mean - apart), max(by_replays.high, mean + apart))
     if interval is None:
         walls = "" if hasattr(fit.camera, option) else "not identified: the floor does not determine it: give --replay"
         return Setting(name, "not known", place, None, walls or fit.camera.reason)

@@ -9,9 +9,11 @@ import pytest
 from raising import raises_naming
 
 from robot_runtime.errors import CalibrationFailed
+from robot_runtime.scoring.statistics.intervals import Interval
 from tests.benchmarks.report import write_rows
-from tests.benchmarks.sim.gap import rows_of
+from tests.benchmarks.sim.gap import rows_of, rows_of_hidden
 from tests.benchmarks.sim.gap_trial import ZOO, Trial, campaign, fit, run_trial
+from tests.benchmarks.sim.hidden_robot import Effect, Hidden, run_hidden
 from tests.benchmarks.sim.randomized_robot import RandomizedParameters
 
 
@@ -60,3 +62,29 @@ def test_rows_are_of_the_worst_robot() -> None:
     assert [row.reached for row in rows.values()] == [False, True, False, False, False, None, None]
     assert rows["srcc_coverage"].value == rows["found_sliding"].value == 0.5
     assert rows["srcc_before"].value == pytest.approx(0.15)
+
+
+@pytest.mark.slow
+@pytest.mark.exhaustive
+def test_a_fit_of_the_fitted_robot_gives_it_again(tmp_path: Path) -> None:
+    """All errors at once; errors of the motors are in the motors alone."""
+    hidden = run_hidden(3, 1, tmp_path, episodes=2)
+    for effects in (hidden.effects, hidden.again):
+        assert sum(effect.covered for effect in effects) >= 0.8 * len(effects)
+    names = {effect.name for effect in hidden.effects}
+    assert {"dead_time_s", "threshold_left_m_s", "height_m", "radius_m", "move_forward x"} <= names
+    rows = {row.id: row for row in rows_of_hidden([hidden])}
+    assert rows["refit_fixed_point_pct"].reached
+    assert hidden.misfits == 0
+
+
+def test_rows_of_hidden_robots_count_intervals_that_hold() -> None:
+    sure, wide = Interval(1.0, 0.9, 1.1), Interval(1.0, 0.0, 2.0)
+    held, missed = Effect("a", 1.05, sure, 0.2), Effect("b", 2.5, wide, 0.5)
+    changed = Effect("a", 1.1, Interval(1.045, 0.9, 1.2), 0.1)
+    rows = {row.id: row for row in rows_of_hidden([Hidden((held, missed), (changed,), 1)] * 2)}
+    assert rows["interval_coverage"].value == 0.5
+    assert rows["interval_coverage"].reached is False
+    assert "missed: b" in rows["interval_coverage"].note
+    assert rows["interval_width_ratio"].value == pytest.approx(2.5)
+    assert rows["refit_fixed_point_pct"].value == pytest.approx(5.0)

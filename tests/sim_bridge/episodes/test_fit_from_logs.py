@@ -207,6 +207,11 @@ def test_a_robot_that_stops_is_told_from_one_that_slides(room: Scene, tmp_path: 
     by_replays = options(settings(replace(fit, replayed=replayed, depth=replace(fit.depth, bias=replayed.bias))))
     assert by_replays["camera"]["mount_error"] == {"tilt_deg": 1.5, "pan_deg": 1.5, "forward_m": -0.01}
     assert by_replays["camera"]["depth_noise"] == {"model": "fitted", "bias": [0.0, 0.0, 0.004]}
+    floor = replace(fit.camera, tilt_deg=Interval(1.7, 1.6, 1.8))
+    (tilt,) = [
+        one for one in settings(replace(fit, camera=floor, replayed=replayed)) if one.option.endswith("tilt_deg")
+    ]
+    assert tilt.found.startswith("1.50 [1.30, 1.70]"), "the floor says 1.7 degrees"
     campaign(tmp_path / "runs", room, robot_file(tmp_path, **by_replays), 1, 6, 0, (16, 12))
 
 
@@ -257,3 +262,4 @@ def test_what_cannot_be_fitted_is_said(
         assert run_command(["fit", *arguments]) != 0
         message = " ".join(capsys.readouterr().err.split())
         assert all(part in message for part in parts), message
+    assert not any((tmp_path / name).exists() for name in "abc"), "nothing is written for what is not known"
