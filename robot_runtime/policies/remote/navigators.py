@@ -140,7 +140,7 @@ class NavDP(Navigator):
         """Start an episode. Raises ``LinkLost`` and ``PolicyError``."""
         self._begin(task)
         for request in navdp.resets(task, self._options.stop_threshold):
-            self._algorithm = str(self._ask(request, self._options.reset_limit_s).get("algo"))
+            self._algorithm = str(self._ask(request, self._options.reset_limit_s).get("algo"))[:40]
         self._goal_image = None if self._options.goal_image is None else _image(self._options.goal_image)
         shown = task.sensors if self._goal_image is None else (navdp.IMAGE_SENSOR,)
         self._goal = navdp.route(self._algorithm, shown, self.name)
@@ -169,8 +169,7 @@ def _image(file: str) -> NDArray[np.uint8]:
         raise ConfigError(f"{file}: cannot be read: {error}", "name a PNG or JPEG with goal_image=") from error
     if image is None:
         raise ConfigError(f"{file}: is not an image", "name a PNG or JPEG with goal_image=")
-    rgb: NDArray[np.uint8] = image[:, :, ::-1]
-    return rgb
+    return image[:, :, ::-1]
 
 
 class InternNav(Navigator):
@@ -197,8 +196,9 @@ class InternNav(Navigator):
         self._index += 1
         if answer.get("instruction") != str(observation["instruction"]):
             self._info["instruction"] = "sent; the published server has its own in its source, which is unknown here"
-        if "pixel_goal" in answer:
-            self._info["pixel_goal"] = answer["pixel_goal"]
+        pixel = answer.get("pixel_goal")
+        if isinstance(pixel, list) and len(pixel) == 2 and all(type(number) is int for number in pixel):
+            self._info["pixel_goal"] = pixel
         return internnav.decisions(answer, self._speed_m_s, self.name)
 
 

@@ -121,6 +121,13 @@ def test_an_episode_mixes_waiting_actions_and_trajectories() -> None:
     assert [str(step.action) for step in witness.steps[1:]] == actions
 
 
+def test_a_pixel_goal_that_is_none_is_not_logged() -> None:
+    answer = {"trajectory": [[0.1, 0]], "pixel_goal": "x" * 10_000}
+    with client(Emulator(answer=lambda _: answer)) as policy:
+        policy.act(seen())
+        assert "pixel_goal" not in policy.info()
+
+
 @pytest.mark.parametrize(
     "answer",
     [
