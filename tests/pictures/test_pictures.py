@@ -17,7 +17,15 @@ from tests.pictures.studio import IMAGES, Recipe, Studio
 DRAWINGS = {"episode.svg", "layers.svg"}
 """Drawn as text; the second is compared with the import layers by tests/test_layout.py."""
 
-SMALLER = {"eqa.png", "sim-to-real.png", "gap-tune.png", "fit-actions.png", "fit-contacts.png", "fit-likelihood.png"}
+SMALLER = {
+    "eqa.png",
+    "reconstruction.png",
+    "sim-to-real.png",
+    "gap-tune.png",
+    "fit-actions.png",
+    "fit-contacts.png",
+    "fit-likelihood.png",
+}
 """Of fewer episodes, questions or settings in short form, and therefore of another size."""
 
 
