@@ -214,9 +214,12 @@ class Pursuit:
     # --- the loop ---------------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        while self._running:
-            self._clock.sleep_until(self._due_ns)
-            self._on_step(self._clock.now_ns())
+        try:
+            while self._running and self._error is None:
+                self._clock.sleep_until(self._due_ns)
+                self._on_step(self._clock.now_ns())
+        except BaseException as error:  # noqa: BLE001  # raised again in the thread of the decisions
+            self._failed(error)
 
     def _on_step(self, now_ns: int) -> None:
         if now_ns < self._due_ns or not self._running or self._error is not None:
@@ -226,9 +229,12 @@ class Pursuit:
             with self._lock:
                 self._tick(now_ns)
         except BaseException as error:  # noqa: BLE001  # raised again in the thread of the decisions
-            self._error, self._action = error, None
-            with suppress(DeviceFault):
-                self._base.stop()
+            self._failed(error)
+
+    def _failed(self, error: BaseException) -> None:
+        self._error, self._action = error, None
+        with suppress(DeviceFault):
+            self._base.stop()
 
     def _tick(self, now_ns: int) -> None:
         follower, history = self._follower, self._history
