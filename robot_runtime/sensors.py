@@ -11,8 +11,6 @@ no detector on a robot reports them. Here a pixel's value is the task's category
 logs contain the objects' own numbers. Worked numbers are in ``tests/robot_runtime/test_sensors.py``.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 
@@ -92,6 +90,14 @@ COMPASS = Sensor(
     bounds=lambda _: (-PI, PI),
     value=lambda moment: np.array([compass(moment.start, moment.pose)], np.float32),
     rank=3,
+)
+EXPOSURE = Sensor(
+    doc="stamp of the image's exposure, ns: histories of images are by time",
+    dtype=np.int64,
+    shape=lambda _: (1,),
+    bounds=lambda _: (0, np.iinfo(np.int64).max),
+    value=lambda moment: np.array([moment.frame.stamp_ns], np.int64),
+    rank=80,
 )
 SEMANTIC = Sensor(
     doc="id of the task's category of the object in the pixel, -1 for none",

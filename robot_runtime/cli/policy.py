@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from robot_runtime.cli.policy_export import export
+from robot_runtime.cli.policy_package import package as package_network
 from robot_runtime.cli_options import completion, options
 from robot_runtime.cli_options.option_groups import grouped_options
 
 if TYPE_CHECKING:
-    from robot_runtime.imaging.preprocess import Operation
-    from robot_runtime.policies.package.manifest import Manifest, Recurrent
+    from robot_runtime.policies.package.manifest import Manifest, Need
     from robot_runtime.policies.package.policy import Package
     from robot_runtime.policy import Policy
     from robot_runtime.scoring.policy_agreement import OpenLoop
@@ -47,6 +47,7 @@ def register(groups: dict[str, typer.Typer]) -> None:
     """Add the commands."""
     for command in (export, inspect, validate, bench, diff):
         groups["policy"].command(command.__name__)(command)
+    groups["policy"].command("package")(package_network)
 
 
 def inspect(package: _Package, json: options.Json = None) -> None:
@@ -265,21 +266,13 @@ def _about(manifest: Manifest) -> dict[str, str]:
     return {
         "policy": manifest.name,
         "task": f"{task.name} ({task.kind}), {task.max_steps} steps",
-        "actions": ", ".join(
-            f"{number} {action}={native}"
-            for number, (action, native) in enumerate(zip(task.actions, manifest.native_actions, strict=True))
-        ),
+        "actions": ", ".join(f"{number} {action}" for number, action in enumerate(task.actions)),
         "magnitudes": f"{magnitudes.forward_m:g} m, turn {magnitudes.turn_deg:g}°, look {magnitudes.tilt_deg:g}°",
         "camera": f"{camera.width}x{camera.height}, {camera.hfov_deg:g}° wide, {camera.height_m:g} m high{tilt}",
         "depth": f"{depth}, holes {camera.depth_holes}",
-        "preprocessing": "\n".join(_operation(step) for step in manifest.preprocess) or "none",
-        "goal": " ".join(
-            [manifest.goal.sensor or "", manifest.goal.format, manifest.goal.sign or "", *manifest.goal.vocabulary]
-        ).strip(),
-        "memory": _memory(manifest.recurrent),
         "selection": f"{selection.mode}, temperature {selection.temperature:g}, seed {selection.seed}",
         "network": f"{model.file}: {model.format}{opset}, runs from {model.minimum_runtime} on",
-        "inputs": "\n".join(f"{t.name}: {t.role}, {t.dtype} {list(t.shape)}" for t in manifest.inputs),
+        "needs": "\n".join(_need(need, manifest) for need in manifest.inputs),
         "outputs": "\n".join(f"{t.name}: {t.role}, {t.dtype} {list(t.shape)}" for t in manifest.outputs),
         "sources": "\n".join(f"{s.what} ({s.licence}) {s.sha256 or s.location}" for s in manifest.sources),
         "converter": f"{manifest.converter.name} {manifest.converter.version}",
@@ -290,16 +283,15 @@ def _about(manifest: Manifest) -> dict[str, str]:
     }
 
 
-def _operation(operation: Operation) -> str:
+def _need(need: Need, manifest: Manifest) -> str:
+    """``name: sensor, type [shape]``, its history, and the operations that make it."""
     from robot_runtime.common import config
 
-    fields = config.unparse(operation)
-    keys = ", ".join(fields.pop("keys"))
-    details = ", ".join(f"{name} {value}" for name, value in fields.items() if name != "op")
-    return f"{operation.op} of {keys}" + (f": {details}" if details else "")
-
-
-def _memory(recurrent: Recurrent | None) -> str:
-    if recurrent is None:
-        return "none"
-    return f"{recurrent.layers}-layer {recurrent.cell} of {recurrent.hidden}, packed {recurrent.packing}"
+    text = f"{need.name}: {need.role}, {need.dtype} {['grows' if side is None else side for side in need.shape]}"
+    if need.count > 1:
+        text += f", the last {need.count}" + (f", {need.period_s:g} s apart" if need.period_s else "")
+    for one in manifest.preprocess:
+        if {need.name, need.role} & set(one.keys):
+            fields = {key: value for key, value in config.unparse(one).items() if key not in ("op", "keys")}
+            text += f"; {one.op}" + "".join(f" {key} {value}" for key, value in fields.items())
+    return text

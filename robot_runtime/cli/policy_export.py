@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,7 +13,6 @@ from robot_runtime.cli_options.option_groups import grouped_options
 
 if TYPE_CHECKING:
     from robot_runtime.imaging.preprocess import Operation
-    from robot_runtime.policies.convert.conversion import Options
     from robot_runtime.policies.convert.export import Exported
 
 
@@ -94,42 +93,25 @@ def export(
     from robot_runtime.tasks.task import load_task
 
     export_checkpoint = config.resolve("robot_runtime.policies.convert.export:export_checkpoint", "policy export")
-    chosen = _conversion(
-        licence=license_,
-        task=load_task(task) if task is not None else None,
-        steps=steps,
-        **_result_fields(result, checkpoint),
-        **_network_fields(network),
-        **asdict(backbone),
-    )
-    wanted = _one_of("--family", family, ("auto", "habitat", "allenact"))
-    done = export_checkpoint(checkpoint, out, chosen, None if wanted == "auto" else wanted, framework_python)
-    _print_result(out, done)
-
-
-def _conversion(**fields: Any) -> Options:
-    from robot_runtime.policies.convert.conversion import Options
-
-    return Options(**fields)
-
-
-def _result_fields(result: ResultOptions, checkpoint: Path) -> dict[str, Any]:
-    return {
+    said = {
+        "licence": license_,
+        "task": load_task(task) if task is not None else None,
+        "family": family,
+        "steps": steps,
         "name": result.name or checkpoint.stem,
         "source": result.source,
-        "format": _one_of("--format", result.format, ("onnx", "torch_export", "torchscript")),
-        "mode": _one_of("--selection", result.selection, ("sample", "argmax")),
+        "format": result.format,
+        "mode": result.selection,
         "seed": result.seed,
+        "channel_order": network.channel_order,
+        "transforms": tuple(map(_transform, network.transform or ())),
+        "image": network.eye,
+        **asdict(backbone),
     }
-
-
-def _network_fields(network: NetworkOptions) -> dict[str, Any]:
-    order = network.channel_order
-    return {
-        "channel_order": order and _one_of("--channel-order", order, ("rgb_depth", "depth_rgb")),
-        "transforms": tuple(_transform(text) for text in network.transform or ()),
-        "image": _one_of("--eye", network.eye, ("rgb", "depth")),
-    }
+    options = config.resolve("robot_runtime.policies.convert.conversion:Options", "policy export")
+    _print_result(
+        out, export_checkpoint(checkpoint, out, config.parse(said, options, "policy export"), framework_python)
+    )
 
 
 def _print_result(out: Path, done: Exported) -> None:
@@ -145,14 +127,6 @@ def _print_result(out: Path, done: Exported) -> None:
     for note in done.notes:
         console.print(f"the checkpoint: {note}", soft_wrap=True, markup=False)
     console.print(f"{out}: {done.package.manifest.name}, in task {done.package.manifest.task.name}", soft_wrap=True)
-
-
-def _one_of(option: str, value: str, choices: tuple[str, ...]) -> str:
-    from robot_runtime.errors import ConfigError
-
-    if value not in choices:
-        raise ConfigError(f"{option} {value!r} does not exist", f"choose {', '.join(choices)}")
-    return value
 
 
 def _transform(text: str) -> Operation:

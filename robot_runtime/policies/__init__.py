@@ -6,8 +6,6 @@ A package offers an agent under a name by an entry point::
     gate-follower = "gatenav.agent:GateFollower"
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -52,9 +50,8 @@ _PYTHON = _InProcess(class_of, python_file)
 def opener_of(spec: str) -> PolicyOpener:
     """The opener of a policy's name: the one place that decides what a name means.
 
-    Raises:
-        PolicyError: nothing that the name could mean; names what is nearest to it.
-        PluginError: the package that offers the scheme cannot be used.
+    Raises ``PluginError`` if the package that offers the scheme cannot be used. A name without meaning is an error when
+    the opener is used.
     """
     if spec in AGENTS:
         return _OFFERED
@@ -63,9 +60,9 @@ def opener_of(spec: str) -> PolicyOpener:
         return opener
     if ":" in spec and not (rest.startswith("//") or scheme in OPENERS or Path(spec).exists()):
         return _PYTHON
-    from robot_runtime.policies.package.opener import file_opener
+    from robot_runtime.policies.files import FileOpener
 
-    return file_opener(spec, AGENTS.names())
+    return FileOpener(AGENTS.names())
 
 
 def load_policy(name: str, isolation: Isolation | None = None, /, **arguments: Any) -> Policy:

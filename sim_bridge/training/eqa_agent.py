@@ -1,7 +1,5 @@
 """Export of learned question answering: networks as ONNX, the agent as a policy package with its golden rollout."""
 
-from __future__ import annotations
-
 import warnings
 from pathlib import Path
 
@@ -10,16 +8,15 @@ import torch
 from torch import Tensor, nn
 
 from robot_runtime.actions.discrete import Action
-from robot_runtime.common.version import VERSION
-from robot_runtime.imaging.preprocess import Resize
-from robot_runtime.policies.package import golden, manifest
+from robot_runtime.common import config
+from robot_runtime.policies.convert.draft import draft
+from robot_runtime.policies.package import golden
 from robot_runtime.policies.package.formats.network import Execution
 from robot_runtime.policies.package.formats.torch_network import TorchNetwork
 from robot_runtime.policies.package.vocabulary import Vocabulary
-from robot_runtime.policies.package.writer import UNKNOWN_SHA256, UNPROVEN, golden_file, write_package
+from robot_runtime.policies.package.writer import write_package
 from robot_runtime.scenes.scene import load_scene
-from robot_runtime.tasks.task import load_task
-from sim_bridge.training.eqa_navigator import HIDDEN, STATE_NUMBERS, Agent
+from sim_bridge.training.eqa_navigator import STATE_NUMBERS, Agent
 from sim_bridge.training.eqa_network import WORDS
 from sim_bridge.training.eqa_views import SIDE, TASK, questions_by_object
 from sim_bridge.training.eqa_walks import ACTIONS, Walker
@@ -27,7 +24,6 @@ from sim_bridge.training.eqa_walks import ACTIONS, Walker
 NAME = "eqa-navigator"
 GOLDEN_STEPS = 8
 _OPSET = 17
-_MINIMUM_RUNTIME = "1.17.0"
 
 
 def write_agent(agent: Agent, vocabulary: Vocabulary, flat: Path, out: Path, source: str) -> None:
@@ -41,7 +37,6 @@ def write_agent(agent: Agent, vocabulary: Vocabulary, flat: Path, out: Path, sou
         source: description of the training: command and seed.
     """
     out.mkdir(parents=True, exist_ok=True)
-    described = _manifest(vocabulary, source)
     model = out / "model.onnx"
     example = (
         torch.zeros(1, SIDE, SIDE, 3, dtype=torch.uint8),
@@ -49,12 +44,20 @@ def write_agent(agent: Agent, vocabulary: Vocabulary, flat: Path, out: Path, sou
         torch.full((1, 1), len(ACTIONS)),
         torch.zeros(1, STATE_NUMBERS),
     )
-    inputs, outputs = (tuple(tensor.name for tensor in some) for some in (described.inputs, described.outputs))
+    inputs, outputs = ("rgb", "question", "prev_action", "state"), ("logits", "answers", "state_out")
     export_network(agent, example, inputs, outputs, model)
+    about = {
+        "name": NAME,
+        "sources": [{"what": source, "licence": "as robot_runtime", "location": "sim_bridge/training/eqa.py"}],
+        "preprocess": [{"op": "resize", "keys": ["rgb"], "height": SIDE, "width": SIDE, "kernel": "torch_area"}],
+        "prev_action": {"first": len(ACTIONS)},
+        "vocabulary": config.unparse(vocabulary),
+    }
+    described, facts, _ = draft(model, about, TASK)
     eager = TorchNetwork(described, agent, Execution(threads=1, device="cpu"))
     original = f"torch {torch.__version__}, eager, the network as trained"
     recorded = golden.record(described, eager, _observations(flat), keep_sensors=1, original=original)
-    write_package(out, described, model.read_bytes(), recorded)
+    write_package(out, described, facts.model, recorded)
 
 
 def _observations(flat: Path) -> list[dict[str, golden.Array]]:
@@ -72,40 +75,6 @@ def _observations(flat: Path) -> list[dict[str, golden.Array]]:
         return seen
     finally:
         walker.close()
-
-
-def _manifest(vocabulary: Vocabulary, source: str) -> manifest.Manifest:
-    task = load_task(TASK)
-    state = (1, STATE_NUMBERS)
-    return manifest.Manifest(
-        schema=manifest.SCHEMA,
-        name=NAME,
-        task=task,
-        native_actions=tuple(action.value for action in task.actions),
-        stop_id=task.actions.index(Action.STOP),
-        sources=(manifest.Source(source, "as robot_runtime", location="sim_bridge/training/eqa.py"),),
-        converter=manifest.Converter("sim_bridge.training", VERSION),
-        proof=UNPROVEN,
-        model=manifest.Model("model.onnx", "onnx", UNKNOWN_SHA256, _MINIMUM_RUNTIME, _OPSET),
-        inputs=(
-            manifest.Tensor("rgb", "rgb", "uint8", (1, SIDE, SIDE, 3)),
-            manifest.Tensor("question", manifest.QUESTION, "int64", (1, WORDS)),
-            manifest.Tensor("prev_action", manifest.PREVIOUS_ACTION, "int64", (1, 1)),
-            manifest.Tensor("state", manifest.RECURRENT, "float32", state),
-        ),
-        outputs=(
-            manifest.Tensor("logits", manifest.LOGITS, "float32", (1, len(task.actions))),
-            manifest.Tensor("answers", manifest.ANSWERS, "float32", (1, len(vocabulary.answers))),
-            manifest.Tensor("state_out", manifest.RECURRENT, "float32", state),
-        ),
-        preprocess=(Resize(("rgb",), SIDE, SIDE, "torch_area"),),
-        goal=manifest.Goal("none"),
-        selection=manifest.Selection("argmax"),
-        golden=golden_file(),
-        recurrent=manifest.Recurrent("gru", 1, HIDDEN, "h"),
-        previous_action=manifest.PreviousAction(first=len(task.actions)),
-        vocabulary=vocabulary,
-    )
 
 
 def export_network(

@@ -1,36 +1,31 @@
 """The trained network as a policy package: ONNX, manifest, and a golden rollout in the bundled apartment."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
 import torch
 
-from robot_runtime.actions.discrete import HABITAT
-from robot_runtime.common.version import VERSION
 from robot_runtime.datasets.generate import generate_episodes
 from robot_runtime.env import Env
 from robot_runtime.errors import PackageError
-from robot_runtime.imaging.preprocess import Resize
+from robot_runtime.policies.convert.draft import draft
 from robot_runtime.policies.package import golden, manifest
 from robot_runtime.policies.package.formats.network import Execution
 from robot_runtime.policies.package.formats.torch_network import TorchNetwork
 from robot_runtime.policies.package.rollout import Rollout, prepare
-from robot_runtime.policies.package.writer import UNKNOWN_SHA256, UNPROVEN, golden_file, write_package
+from robot_runtime.policies.package.writer import write_package
 from robot_runtime.policy import Observation
 from robot_runtime.robots.loader import RobotContext, load_robot
 from robot_runtime.scenes.scene import find_scene, load_scene
 from robot_runtime.tasks.task import load_task
-from sim_bridge.training.export import OPSET, export_policy, shipped
+from sim_bridge.training.export import export_policy, shipped
 from sim_bridge.training.mapping import HEIGHT, WIDTH
-from sim_bridge.training.network import ACTIONS, HIDDEN, STATE_NUMBERS, Head
+from sim_bridge.training.network import Head
 
 NAME = "pointnav-depth"
 GOLDEN_STEPS = 24
-MINIMUM_RUNTIME = "1.20.1"
 _ORIGINAL = f"torch {torch.__version__}, eager, the network as trained"
 _CANDIDATES = 20
 _NUDGE_RAD = 2e-7
@@ -51,46 +46,18 @@ def write_policy(head: Head, folder: Path, task_name: str, source: str, selectio
     folder.mkdir(parents=True, exist_ok=True)
     model_file = folder / "model.onnx"
     export_policy(head, task, model_file)
-    model = model_file.read_bytes()
-    described = _manifest(task_name, source, selection)
+    about = {
+        "name": NAME,
+        "sources": [{"what": source, "licence": "as robot_runtime", "location": "sim_bridge/training/pointnav.py"}],
+        "preprocess": [
+            {"op": "resize", "keys": ["depth"], "height": HEIGHT, "width": WIDTH, "kernel": "torch_nearest"}
+        ],
+        "selection": asdict(selection),
+    }
+    described, facts, _ = draft(model_file, about, task_name)
     eager = TorchNetwork(described, shipped(head, task).eval(), Execution(threads=1, device="cpu"))
     recorded = _golden(described, eager)
-    write_package(folder, described, model, recorded)
-
-
-def _manifest(task_name: str, source: str, selection: manifest.Selection) -> manifest.Manifest:
-    task = load_task(task_name)
-    state = (1, 1, STATE_NUMBERS)
-    return manifest.Manifest(
-        schema=manifest.SCHEMA,
-        name=NAME,
-        task=task,
-        native_actions=tuple(HABITAT.encode(action)[1] for action in task.actions),
-        stop_id=0,
-        sources=(manifest.Source(source, "as robot_runtime", location="sim_bridge/training/pointnav.py"),),
-        converter=manifest.Converter("sim_bridge.training", VERSION),
-        proof=UNPROVEN,
-        model=manifest.Model("model.onnx", "onnx", UNKNOWN_SHA256, MINIMUM_RUNTIME, OPSET),
-        inputs=(
-            manifest.Tensor("depth", "depth", "float32", (1, HEIGHT, WIDTH, 1)),
-            manifest.Tensor("pointgoal", "pointgoal_with_gps_compass", "float32", (1, 2)),
-            manifest.Tensor("gps", "gps", "float32", (1, 2)),
-            manifest.Tensor("compass", "compass", "float32", (1, 1)),
-            manifest.Tensor("rnn_state", manifest.RECURRENT, "float32", state),
-            manifest.Tensor("prev_action", manifest.PREVIOUS_ACTION, "int64", (1, 1)),
-            manifest.Tensor("not_done_mask", manifest.MASK, "bool", (1, 1)),
-        ),
-        outputs=(
-            manifest.Tensor("logits", manifest.LOGITS, "float32", (1, ACTIONS)),
-            manifest.Tensor("rnn_state_out", manifest.RECURRENT, "float32", state),
-        ),
-        preprocess=(Resize(("depth",), HEIGHT, WIDTH, "torch_nearest"),),
-        goal=manifest.Goal("polar", "pointgoal_with_gps_compass", "left_positive"),
-        selection=selection,
-        golden=golden_file(),
-        recurrent=manifest.Recurrent("gru", 1, HIDDEN, "h"),
-        previous_action=manifest.PreviousAction(),
-    )
+    write_package(folder, described, facts.model, recorded)
 
 
 def _golden(described: manifest.Manifest, network: TorchNetwork) -> golden.Golden:

@@ -208,6 +208,7 @@ def test_exact_shapes_and_types():
         "question_tokens": ((200,), "int64"),
         "areagoal": ((1,), "int64"),
         "floor_plan": ((), "str"),
+        "exposure": ((1,), "int64"),
         "obj_start_gps_compass": ((6,), "float32"),
         "obj_goal_gps_compass": ((6,), "float32"),
         "held": ((1,), "int64"),

@@ -20,18 +20,7 @@ from robot_runtime.actions.discrete import Action, Magnitudes
 from robot_runtime.imaging.preprocess import CenterCrop, ResizeShortestEdge
 from robot_runtime.policies.package.formats.network import Network
 from robot_runtime.policies.package.golden import Golden, record
-from robot_runtime.policies.package.manifest import (
-    Converter,
-    Goal,
-    Manifest,
-    Model,
-    PreviousAction,
-    Proof,
-    Recurrent,
-    Selection,
-    Source,
-    Tensor,
-)
+from robot_runtime.policies.package.manifest import Converter, Manifest, Model, Need, Proof, Selection, Source, Tensor
 from robot_runtime.policies.package.writer import UNKNOWN_SHA256, UNPROVEN, golden_file, manifest_yaml, write_package
 from robot_runtime.tasks.task import Success, Task, TrainingCamera
 
@@ -55,21 +44,19 @@ TASK = Task(
 )
 
 MANIFEST = Manifest(
-    schema=1,
+    schema=2,
     name="tiny",
     task=TASK,
-    native_actions=("STOP", "MOVE_FORWARD", "TURN_LEFT", "TURN_RIGHT"),
-    stop_id=0,
     sources=(Source("random weights", "MIT"),),
     converter=Converter("tests", "1"),
     proof=UNPROVEN,
     model=Model("model.onnx", "onnx", UNKNOWN_SHA256, "1.17", OPSET),
     inputs=(
-        Tensor("depth", "depth", "float32", (1, SIDE, SIDE, 1)),
-        Tensor("goal", "pointgoal_with_gps_compass", "float32", (1, 2)),
-        Tensor("state", "recurrent_state", "float32", (1, HIDDEN)),
-        Tensor("previous", "previous_action", "int64", (1, 1)),
-        Tensor("mask", "mask", "bool", (1, 1)),
+        Need("depth", "depth", "float32", (1, SIDE, SIDE, 1)),
+        Need("goal", "pointgoal_with_gps_compass", "float32", (1, 2)),
+        Need("state", "recurrent_state", "float32", (1, HIDDEN)),
+        Need("previous", "previous_action", "int64", (1, 1)),
+        Need("mask", "mask", "bool", (1, 1)),
     ),
     outputs=(
         Tensor("logits", "logits", "float32", (1, 4)),
@@ -77,11 +64,8 @@ MANIFEST = Manifest(
         Tensor("state_out", "recurrent_state", "float32", (1, HIDDEN)),
     ),
     preprocess=(ResizeShortestEdge(("depth",), SIDE, "torch_area"), CenterCrop(("depth",), SIDE, SIDE)),
-    goal=Goal("polar", "pointgoal_with_gps_compass", "left_positive"),
     selection=Selection("argmax"),
     golden=golden_file(),
-    recurrent=Recurrent("other", 1, HIDDEN, "h"),
-    previous_action=PreviousAction(),
 )
 
 

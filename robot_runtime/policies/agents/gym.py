@@ -4,8 +4,6 @@ An object with ``predict(observation)``, as Stable-Baselines3's models have it (
 passed to those that take them; the second returned value is the next state), or with ``act(observation)``.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from typing_extensions import override

@@ -24,8 +24,6 @@ Where that code and the challenge's README disagree, the README is followed:
 * ``velocity_stop`` above 0 ends the episode where the robot stands; the simulator moved for one more step (0.1 s).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar

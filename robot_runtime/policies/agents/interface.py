@@ -1,7 +1,5 @@
 """Interface of the kinds of agents: their observations, and the decoding of their answers."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar

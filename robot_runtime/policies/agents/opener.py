@@ -1,7 +1,5 @@
 """Openers of unmodified agents of other projects."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar

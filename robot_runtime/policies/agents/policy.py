@@ -1,7 +1,5 @@
 """An agent in its own process, as a policy."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from typing_extensions import override

@@ -7,8 +7,6 @@ Its children end with it, those in sessions of their own included, also if the r
 (:mod:`robot_runtime.policies.agents.descendants`).
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import signal

@@ -6,8 +6,6 @@
 last.
 """
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 import numpy as np

@@ -6,8 +6,6 @@ task's: under a looser success rule (0.36 m in the 2020 challenge) they are scor
 ``stop_distance_m`` to run a variant.
 """
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from typing import Any, ClassVar

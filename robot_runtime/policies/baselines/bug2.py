@@ -8,8 +8,6 @@ An obstacle is what a forward move does not get past
 turn away while moves are blocked, a turn towards it after each free move.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -6,8 +6,6 @@ A package offers it by an entry point of its kind's name::
     gatenav = "gatenav.oracle:GateOracle"
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from robot_runtime.common.plugins import Registry

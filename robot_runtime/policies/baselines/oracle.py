@@ -3,8 +3,6 @@
 It is the upper bound for other agents, and the test that an episode can be solved at all.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any, ClassVar

@@ -4,8 +4,6 @@ Their files hold no configuration and no backbone. Camera, steps and turns are t
 ``projects/objectnav_baselines/experiments/objectnav_thor_base.py`` and ``objectnav_base.py``, the same for all of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -18,16 +16,15 @@ from robot_runtime.actions.discrete import Action, Magnitudes
 from robot_runtime.errors import CheckpointError
 from robot_runtime.imaging.preprocess import Divide, Operation, Resize, Standardize
 from robot_runtime.policies.convert.checkpoint import Checkpoint, read_checkpoint, state_of, tensors_in
-from robot_runtime.policies.convert.conversion import Conversion, Options, Original, category_goal, recurrent_manifest
+from robot_runtime.policies.convert.conversion import Conversion, Options, Original, recurrent_manifest
 from robot_runtime.policies.convert.networks.allenact import SIDE, AllenactConfig, AllenactPolicy, Image
 from robot_runtime.policies.convert.networks.frozen import OUT_CHANNELS, FrozenBackbone
 from robot_runtime.policies.convert.weights import load_weights, shape_of, without_prefix
-from robot_runtime.policies.package.manifest import Manifest, Source, Tensor
+from robot_runtime.policies.package.manifest import Manifest, Need, Source
 from robot_runtime.tasks.task import Task
 
 Array = NDArray[Any]
 
-NATIVE_ACTIONS = ("MoveAhead", "RotateLeft", "RotateRight", "End", "LookUp", "LookDown")
 ACTIONS = (Action.MOVE_FORWARD, Action.TURN_LEFT, Action.TURN_RIGHT, Action.STOP, Action.LOOK_UP, Action.LOOK_DOWN)
 """In the order of ``ObjectNavTask`` (``robothor_tasks.py``); the challenge's own order is another one."""
 
@@ -198,17 +195,15 @@ def _norm(network: AllenactConfig) -> tuple[tuple[float, ...], tuple[float, ...]
 
 def _manifest(options: Options, network: AllenactConfig, task: Task, sources: tuple[Source, ...]) -> Manifest:
     images = tuple(
-        Tensor(image, image, "float32", (1, SIDE, SIDE, 3 if image == "rgb" else 1)) for image in network.images
+        Need(image, image, "float32", (1, SIDE, SIDE, 3 if image == "rgb" else 1)) for image in network.images
     )
     return recurrent_manifest(
         options,
         network,
         task,
-        native_actions=NATIVE_ACTIONS,
         sources=sources,
-        sensors=(*images, Tensor("objectgoal", "objectgoal", "int64", (1, 1))),
+        sensors=(*images, Need("objectgoal", "objectgoal", "int64", (1, 1))),
         preprocess=_operations(network),
-        goal=category_goal(task),
         previous_action=bool(network.previous),
     )
 

@@ -4,8 +4,6 @@ The new format (torch 1.6 on) is a zip of ``data.pkl`` and one file for each sto
 row, then the storages (torch ``torch/serialization.py``). Published DD-PPO checkpoints are of the old one.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import struct
@@ -13,7 +11,7 @@ import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +34,7 @@ _MAGIC = 0x1950A86A20F9469CFC6C
 _PROTOCOL = 1001
 
 Array = NDArray[Any]
+Family = Literal["habitat", "allenact"]
 
 
 @dataclass(frozen=True)
@@ -81,6 +80,24 @@ def read_checkpoint(path: Path) -> Checkpoint:
             f"{path}: is not a checkpoint that torch.save wrote: {error!s:.500}", "download or save it again"
         ) from error
     return Checkpoint(path, hashlib.sha256(content).hexdigest(), data, tuple(suspect))
+
+
+def family_of(checkpoint: Checkpoint) -> Family:
+    """The framework of a checkpoint. Raises ``CheckpointError`` if it is none of the known ones."""
+    data = checkpoint.data if isinstance(checkpoint.data, dict) else {}
+    if "model_state_dict" in data:
+        return "allenact"
+    names = data["state_dict"] if isinstance(data.get("state_dict"), dict) else data
+    if any(str(name).removeprefix("actor_critic.").startswith("net.") for name in names):
+        return "habitat"
+    numbers = f"numbers without the network's code ({', '.join(str(name) for name in list(data)[:6])})"
+    held = "a pickled program, which is not run" if isinstance(checkpoint.data, Inert) else numbers
+    message = f"is neither a network nor a checkpoint of habitat-baselines or AllenAct: it holds {held}"
+    raise CheckpointError(
+        f"{checkpoint.path}: {'; '.join((message, *checkpoint.warnings))}",
+        "export the network where its class is: torch.onnx.export(model.eval(), inputs, 'model.onnx'), then "
+        "robot-runtime policy package model.onnx",
+    )
 
 
 def tensors_in(path: Path, found: Any, where: str) -> dict[str, Array]:

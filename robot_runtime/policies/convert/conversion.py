@@ -1,16 +1,13 @@
 """Types of the conversion that the frameworks share, and the common part of their manifests."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from numpy.typing import NDArray
 from torch import nn
 
-from robot_runtime.actions.discrete import Action
 from robot_runtime.common.version import VERSION
 from robot_runtime.imaging.preprocess import Operation
 from robot_runtime.policies.convert.networks.allenact import AllenactConfig
@@ -20,12 +17,10 @@ from robot_runtime.policies.package.manifest import (
     SCHEMA,
     Converter,
     Format,
-    Goal,
     Manifest,
     Mode,
     Model,
-    PreviousAction,
-    Recurrent,
+    Need,
     Selection,
     Source,
     Tensor,
@@ -33,7 +28,6 @@ from robot_runtime.policies.package.manifest import (
 from robot_runtime.policies.package.writer import UNKNOWN_SHA256, UNPROVEN, golden_file
 from robot_runtime.tasks.task import Task
 
-Family = Literal["habitat", "allenact"]
 ChannelOrder = Literal["depth_rgb", "rgb_depth"]
 
 CONVERTER = Converter("robot-runtime policy export", VERSION)
@@ -57,6 +51,7 @@ class Options:
         format: format of the network's file.
         mode: mode of choosing actions.
         seed: seed of choosing actions.
+        family: framework of the checkpoint; ``auto`` to detect it.
         steps: number of steps of the golden rollout.
         channel_order: channel order of an RGB-D network, instead of that of the configuration's dialect.
         transforms: observation transformers in order, for a checkpoint without configuration.
@@ -73,6 +68,7 @@ class Options:
     format: Format = "onnx"
     mode: Mode = "sample"
     seed: int = 0
+    family: Literal["auto", "habitat", "allenact"] = "auto"
     steps: int = 50
     channel_order: ChannelOrder | None = None
     transforms: tuple[Operation, ...] = ()
@@ -132,46 +128,32 @@ def recurrent_manifest(
     network: DdppoConfig | AllenactConfig,
     task: Task,
     *,
-    native_actions: tuple[str, ...],
     sources: tuple[Source, ...],
-    sensors: tuple[Tensor, ...],
+    sensors: tuple[Need, ...],
     preprocess: tuple[Operation, ...],
-    goal: Goal,
     previous_action: bool = True,
 ) -> Manifest:
     """The manifest of a recurrent network.
 
     Its inputs are, in this order, ``sensors``, the state, the previous action if it takes one, and the mask.
     """
-    state = Tensor("state", "recurrent_state", "float32", network.state_shape)
-    previous = (Tensor("previous_action", "previous_action", "int64", (1, 1)),) if previous_action else ()
-    lstm = network.rnn == "LSTM"
+    state = Need("state", "recurrent_state", "float32", network.state_shape)
+    previous = (Need("previous_action", "previous_action", "int64", (1, 1)),) if previous_action else ()
     return Manifest(
         schema=SCHEMA,
         name=options.name,
         task=task,
-        native_actions=native_actions,
-        stop_id=task.actions.index(Action.STOP),
         sources=sources,
         converter=CONVERTER,
         proof=UNPROVEN,
         model=options.model,
-        inputs=(*sensors, state, *previous, Tensor("not_done_mask", "mask", "bool", (1, 1))),
+        inputs=(*sensors, state, *previous, Need("not_done_mask", "mask", "bool", (1, 1))),
         outputs=(
             Tensor("logits", "logits", "float32", (1, network.actions)),
             Tensor("value", "value", "float32", (1, 1)),
-            replace(state, name="next_state"),
+            Tensor("next_state", "recurrent_state", "float32", network.state_shape),
         ),
         preprocess=preprocess,
-        goal=goal,
         selection=options.selection,
         golden=golden_file(),
-        recurrent=Recurrent("lstm" if lstm else "gru", network.rnn_layers, network.hidden, "cat_h_c" if lstm else "h"),
-        previous_action=PreviousAction() if previous_action else None,
     )
-
-
-def category_goal(task: Task) -> Goal:
-    """The goal input of a policy that is given the id of an object category."""
-    by_id = {category.id: name for name, category in task.categories.items()}
-    return Goal("id", "objectgoal", vocabulary=tuple(by_id[number] for number in sorted(by_id)))

@@ -1,7 +1,5 @@
 """Export of a checkpoint's file as a proven package."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,15 +8,16 @@ import torch
 
 from robot_runtime.errors import CheckpointError
 from robot_runtime.policies.convert.allenact import convert_allenact
-from robot_runtime.policies.convert.checkpoint import Checkpoint, read_checkpoint
-from robot_runtime.policies.convert.conversion import Conversion, Family, Options
+from robot_runtime.policies.convert.checkpoint import Checkpoint, Family, family_of, read_checkpoint
+from robot_runtime.policies.convert.conversion import Conversion, Options
 from robot_runtime.policies.convert.habitat import convert_habitat
+from robot_runtime.policies.convert.network_facts import format_of
 from robot_runtime.policies.convert.networks.export import EagerNetwork, export
-from robot_runtime.policies.convert.observations import patchwork
-from robot_runtime.policies.convert.proof import prove, run_original
+from robot_runtime.policies.convert.proof import run_original
 from robot_runtime.policies.package.formats.network import open_network
-from robot_runtime.policies.package.golden import record
+from robot_runtime.policies.package.golden import check, record
 from robot_runtime.policies.package.manifest import Proof
+from robot_runtime.policies.package.observations import patchwork
 from robot_runtime.policies.package.policy import Package, load_package
 from robot_runtime.policies.package.writer import write_package
 
@@ -43,26 +42,26 @@ class Exported:
     notes: tuple[str, ...]
 
 
-def export_checkpoint(
-    path: Path, out: Path, options: Options, family: Family | None = None, framework_python: Path | None = None
-) -> Exported:
+def export_checkpoint(path: Path, out: Path, options: Options, framework_python: Path | None = None) -> Exported:
     """Convert a checkpoint, prove the result, and write it as a package. An unproven result is not written.
 
     Args:
         path: path of the checkpoint.
         out: path of the package, a folder or ``.zip``.
         options: facts that the checkpoint does not hold.
-        family: None to detect it.
         framework_python: interpreter with the framework; None to prove against the runtime's own network alone.
 
     Raises:
-        CheckpointError: the checkpoint cannot be read or converted, or the exported network computes something else.
+        CheckpointError: the checkpoint cannot be read or converted.
         PolicyError: network or framework failed.
-        PackageError: the package is invalid.
+        PackageError: the package is invalid, or the exported network computes something else.
         OSError: the package cannot be written.
     """
+    if format_of(path) is not None:
+        raise CheckpointError(f"{path}: is a network, not a checkpoint", f"robot-runtime policy package {path}")
     checkpoint = read_checkpoint(path)
-    conversion = _CONVERTERS[family or family_of(checkpoint)](checkpoint, options)
+    family = family_of(checkpoint) if options.family == "auto" else options.family
+    conversion = _CONVERTERS[family](checkpoint, options)
     manifest = conversion.manifest
     observations = [patchwork(manifest, seed) for seed in range(options.steps)]
     golden = record(
@@ -74,29 +73,13 @@ def export_checkpoint(
     )
     model = _export(conversion, options)
     network = open_network(manifest, model)
-    proofs = [prove(manifest, golden, network)]
+    proofs = [check(manifest, golden, network).proof(golden.original)]
     if framework_python is not None:
         golden = run_original(framework_python, conversion.original, manifest, golden)
-        proofs.append(prove(manifest, golden, network))
+        proofs.append(check(manifest, golden, network).proof(golden.original))
     network.close()
     write_package(out, manifest, model, golden)
     return Exported(load_package(out), tuple(proofs), (*checkpoint.warnings, *conversion.notes))
-
-
-def family_of(checkpoint: Checkpoint) -> Family:
-    """The framework of a checkpoint. Raises ``CheckpointError`` if it is none of the known ones."""
-    data = checkpoint.data if isinstance(checkpoint.data, dict) else {}
-    if "model_state_dict" in data:
-        return "allenact"
-    names = data["state_dict"] if isinstance(data.get("state_dict"), dict) else data
-    if any(str(name).removeprefix("actor_critic.").startswith("net.") for name in names):
-        return "habitat"
-    held = ", ".join(str(name) for name in list(data)[:6]) or type(checkpoint.data).__name__
-    message = f"is neither habitat-baselines' (state_dict) nor AllenAct's (model_state_dict): it holds {held}"
-    raise CheckpointError(
-        f"{checkpoint.path}: {'; '.join((message, *checkpoint.warnings))}",
-        "name its framework with --family, or write a package of it: docs/how-to/policies.md",
-    )
 
 
 def _export(conversion: Conversion, options: Options) -> bytes:

@@ -1,7 +1,5 @@
 """Conversion of DD-PPO checkpoints of habitat-baselines, from tensors and configuration to network and manifest."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +12,7 @@ from robot_runtime.common import config
 from robot_runtime.errors import CheckpointError, PolicyError
 from robot_runtime.imaging.preprocess import Cast, CenterCrop, Operation, ResizeShortestEdge, preprocess
 from robot_runtime.policies.convert.checkpoint import Checkpoint, tensors_in
-from robot_runtime.policies.convert.conversion import Conversion, Options, Original, category_goal, recurrent_manifest
+from robot_runtime.policies.convert.conversion import Conversion, Options, Original, recurrent_manifest
 from robot_runtime.policies.convert.habitat_config import HabitatFacts, read_facts
 from robot_runtime.policies.convert.habitat_task import habitat_task
 from robot_runtime.policies.convert.networks.ddppo import (
@@ -27,7 +25,7 @@ from robot_runtime.policies.convert.networks.ddppo import (
 )
 from robot_runtime.policies.convert.networks.resnet import BACKBONES, Backbone
 from robot_runtime.policies.convert.weights import load_weights, shape_of, without_prefix
-from robot_runtime.policies.package.manifest import Goal, Manifest, Source, Tensor
+from robot_runtime.policies.package.manifest import Manifest, Need, Source
 from robot_runtime.tasks.task import Task
 
 Array = NDArray[Any]
@@ -72,7 +70,7 @@ def convert_habitat(checkpoint: Checkpoint, options: Options) -> Conversion:
     network = replace(network, height=height, width=width)
     module = DdppoPolicy(network)
     load_weights(module, tensors, path)
-    manifest = _manifest(checkpoint, options, network, task, facts, operations)
+    manifest = _manifest(checkpoint, options, network, task, operations)
     return Conversion(module.eval(), manifest, _original(network, operations, tensors), notes)
 
 
@@ -204,21 +202,16 @@ def _image_size(path: Path, task: Task, network: DdppoConfig, operations: tuple[
 
 
 def _manifest(
-    checkpoint: Checkpoint,
-    options: Options,
-    network: DdppoConfig,
-    task: Task,
-    facts: HabitatFacts,
-    operations: tuple[Operation, ...],
+    checkpoint: Checkpoint, options: Options, network: DdppoConfig, task: Task, operations: tuple[Operation, ...]
 ) -> Manifest:
     cast = any(isinstance(step, Cast) for step in operations)
     size = (network.height, network.width)
     images = tuple(
-        Tensor(image, image, "uint8" if image == "rgb" and not cast else "float32", (1, *size, CHANNELS[image]))
+        Need(image, image, "uint8" if image == "rgb" and not cast else "float32", (1, *size, CHANNELS[image]))
         for image in network.images
     )
     vectors = tuple(
-        Tensor(
+        Need(
             sensor,
             sensor,
             "int64" if sensor == "objectgoal" else "float32",
@@ -231,19 +224,10 @@ def _manifest(
         options,
         network,
         task,
-        native_actions=tuple(name.upper() for name in (facts.actions or task.actions)),
         sources=(Source(name, options.licence, checkpoint.sha256, options.source),),
         sensors=(*images, *vectors),
         preprocess=operations,
-        goal=_goal(network, task),
     )
-
-
-def _goal(network: DdppoConfig, task: Task) -> Goal:
-    if "objectgoal" in network.sensors:
-        return category_goal(task)
-    sensor = next(sensor for sensor in network.sensors if sensor.startswith("pointgoal"))
-    return Goal("polar", sensor, "left_positive")
 
 
 def _original(network: DdppoConfig, operations: tuple[Operation, ...], tensors: Mapping[str, Array]) -> Original:

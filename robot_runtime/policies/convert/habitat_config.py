@@ -5,8 +5,6 @@ dialect also dates the framework, and with it the order of an RGB-D network's ch
 both changes (habitat-lab 816184e78 and 50a1b1fcd).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field

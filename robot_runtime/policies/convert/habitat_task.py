@@ -1,7 +1,5 @@
 """The training task of a DD-PPO policy, from its configuration, with a preset's values where it has none."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path

@@ -4,8 +4,6 @@ The framework runs in its own interpreter. It is given the checkpoint's tensors,
 recorded rollout; its results become the golden rollout.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import tempfile
@@ -19,9 +17,8 @@ from numpy.typing import NDArray
 
 from robot_runtime.errors import CheckpointError, ConfigError, PolicyError
 from robot_runtime.policies.convert.conversion import Original
-from robot_runtime.policies.package.formats.network import Network
-from robot_runtime.policies.package.golden import Golden, replay
-from robot_runtime.policies.package.manifest import LOGITS, RECURRENT, VALUE, Manifest, Proof
+from robot_runtime.policies.package.golden import Golden
+from robot_runtime.policies.package.manifest import LOGITS, RECURRENT, VALUE, Manifest
 
 LOGIT_ATOL = 1e-4
 TIMEOUT_S = 600.0
@@ -29,28 +26,6 @@ _LAST_LINES = 6
 _INPUT_ATOL = 1e-5
 
 Array = NDArray[Any]
-
-
-def prove(manifest: Manifest, golden: Golden, network: Network) -> Proof:
-    """Run the exported network over the original's rollout.
-
-    Args:
-        manifest: manifest of the package.
-        golden: rollout of the original.
-        network: the exported one.
-
-    Raises:
-        CheckpointError: logits differ by more than ``LOGIT_ATOL``, or the largest one differs at any step.
-        PolicyError: the network failed.
-    """
-    found = replay(manifest, golden, network)
-    if not found.logit_difference <= LOGIT_ATOL or found.same_actions < found.steps:
-        raise CheckpointError(
-            f"the exported network is not {golden.original}: logits differ by up to {found.logit_difference:.3g}, the "
-            f"largest one is the same at {found.same_actions} of {found.steps} steps",
-            "give the facts of an unusual training with --task and --channel-order; else report it",
-        )
-    return found.proof(golden.original)
 
 
 def run_original(python: Path, original: Original, manifest: Manifest, golden: Golden) -> Golden:

@@ -1,7 +1,5 @@
 """A training framework's configuration in a checkpoint: a tree of plain values with access by path."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from pathlib import Path

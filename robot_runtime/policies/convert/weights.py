@@ -1,7 +1,5 @@
 """Loading of a checkpoint's tensors into a network."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Check of a package's policy against a task: both must have the same actions, camera and goal ids."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from robot_runtime.actions.discrete import Action
@@ -45,8 +43,10 @@ def _differences(manifest: Manifest, task: Task) -> Iterator[tuple[str, object, 
         if trained != found and any(action in own.actions for action in actions):
             yield what, trained, found
     yield from _camera_differences(manifest, task)
-    goal = manifest.goal
-    if goal.format == "id" or "semantic" in manifest.needs:
+    growing = [need.most for need in manifest.inputs if len(need.sides) < len(need.shape)]
+    if growing and min(growing) < task.max_steps:
+        yield "a memory of (steps)", min(growing), task.max_steps
+    if {"objectgoal", "semantic"} & set(manifest.needs):
         trained_ids = {name: category.id for name, category in own.categories.items()}
         found_ids = {name: category.id for name, category in task.categories.items()}
         if any(trained_ids.get(name) != number for name, number in found_ids.items()):

@@ -11,29 +11,23 @@ import stat
 import zipfile
 import zlib
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from robot_runtime.common import bounded, config
 from robot_runtime.errors import PackageError
-from robot_runtime.policies.package.manifest import MANIFEST_FILE, Manifest
+from robot_runtime.policies.package.manifest import MANIFEST_FILE, PREVIOUS_ACTION, SCHEMA, Manifest
 
-_CONVERT = "convert it: robot-runtime policy export {path} --out my_policy.zip"
-_DESCRIBE = "write a package of it, which says how it is used: docs/how-to/policies.md"
-_BARE = {
-    ".onnx": ("a network alone", _DESCRIBE),
-    ".pt2": ("a network alone", _DESCRIBE),
-    ".ts": ("a network alone", _DESCRIBE),
-    ".pt": ("a checkpoint or a network alone", f"{_CONVERT}; a TorchScript network: {_DESCRIBE}"),
-    ".pth": ("a checkpoint", _CONVERT),
-    ".ckpt": ("a checkpoint", _CONVERT),
-}
-"""Files that are not a package, with what to do about them."""
+_NETWORKS = (".onnx", ".pt2", ".ts", ".pt", ".pth", ".ckpt")
+"""Suffixes of files that hold a network, or should."""
 
 MAX_FILES = 64
 MAX_MANIFEST_BYTES = 1 << 20
 MAX_GOLDEN_BYTES = 1 << 28
 MAX_MODEL_BYTES = 1 << 31
+MAX_DATA_BYTES = 1 << 36
 
 
 @dataclass(frozen=True)
@@ -44,13 +38,19 @@ class PackageFiles:
     manifest: Manifest
     model: bytes
     golden: bytes
+    data: Mapping[str, bytes] = field(default_factory=dict)
 
 
 def is_package(path: Path) -> bool:
-    """Whether a path looks like a package, good or bad: a folder with a manifest, a zip, or a network's file."""
+    """Whether a path looks like a package, good or bad: a folder with a manifest, or a zip."""
     if path.is_file():
-        return path.suffix in (".zip", *_BARE) or zipfile.is_zipfile(path)
+        return path.suffix == ".zip" or (path.suffix not in _NETWORKS and zipfile.is_zipfile(path))
     return path.is_dir() and (path / MANIFEST_FILE).exists()
+
+
+def is_network(path: Path) -> bool:
+    """Whether a path looks like a network's file, good or bad."""
+    return path.is_file() and path.suffix in _NETWORKS
 
 
 def read_manifest(path: Path) -> Manifest:
@@ -85,6 +85,10 @@ def read_package(path: Path) -> PackageFiles:
             manifest,
             _checked(path, model.file, container.read(model.file, MAX_MODEL_BYTES), model.sha256),
             _checked(path, golden.file, container.read(golden.file, MAX_GOLDEN_BYTES), golden.sha256),
+            {
+                name: _checked(path, name, container.read(name, MAX_DATA_BYTES), sha256)
+                for name, sha256 in model.data.items()
+            },
         )
 
 
@@ -143,7 +147,7 @@ class _Zip(_Container):
             raise PackageError(f"{path}: is not a readable zip: {error}", "copy the package again") from error
         try:
             self._check_names()
-            bounded.check_members(self._zip, MAX_FILES, MAX_MODEL_BYTES + MAX_GOLDEN_BYTES)
+            bounded.check_members(self._zip, MAX_FILES, MAX_DATA_BYTES)
         except bounded.TooLarge as error:
             self._zip.close()
             raise PackageError(f"{path}: {error}", "get it again from its publisher") from error
@@ -190,9 +194,8 @@ class _Zip(_Container):
 def _open(path: Path) -> _Container:
     if path.is_dir():
         return _Folder(path)
-    if path.is_file() and path.suffix in _BARE:
-        what, remedy = _BARE[path.suffix]
-        raise PackageError(f"{path}: is {what}, not a policy package", remedy.format(path=path))
+    if is_network(path):
+        raise PackageError(f"{path}: is not a policy package", f"make one: robot-runtime policy package {path}")
     if path.is_file():
         return _Zip(path)
     raise PackageError(f"{path}: there is no such policy package", "give the folder or the zip that holds policy.yaml")
@@ -200,8 +203,22 @@ def _open(path: Path) -> _Container:
 
 def _manifest(path: Path, container: _Container) -> Manifest:
     where = f"{path}: {MANIFEST_FILE}"
-    data = container.read(MANIFEST_FILE, MAX_MANIFEST_BYTES)
-    return config.parse(config.parse_yaml(data, where), Manifest, where)
+    document = config.parse_yaml(container.read(MANIFEST_FILE, MAX_MANIFEST_BYTES), where)
+    return config.parse(_of_today(document), Manifest, where)
+
+
+def _of_today(document: Any) -> Any:
+    """A manifest of schema 1 as one of today's: what could be derived is gone, and inputs have what they need."""
+    if not isinstance(document, dict) or document.get("schema") != 1:
+        return document
+    previous = document.get("previous_action") or {}
+    inputs = [
+        {**need, **(previous if isinstance(need, dict) and need.get("role") == PREVIOUS_ACTION else {})}
+        for need in document.get("inputs", ())
+    ]
+    gone = ("native_actions", "stop_id", "goal", "recurrent", "previous_action")
+    kept = {name: value for name, value in document.items() if name not in gone}
+    return {**kept, "schema": SCHEMA, "inputs": inputs}
 
 
 def _checked(path: Path, name: str, data: bytes, sha256: str) -> bytes:

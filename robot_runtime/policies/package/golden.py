@@ -4,8 +4,8 @@ Arrays, T steps long except for the sensors and the states:
 
 ====================  ================================================================================================
 ``first``             bool: an episode starts here (state zero, mask false, no previous action)
-``action``            int64: the action taken, the previous action of the next step; the largest logit's
-``input/NAME``        the network's inputs from sensors, preprocessed, with the manifest's shape
+``action``            int64: the action taken, the previous action of the next step; the largest logit's, else 0
+``input/NAME``        the network's inputs from sensors, preprocessed, with the manifest's shape of one observation
 ``sensor/KEY``        the first few observations; preprocessed, they must equal the first few inputs
 ``output/NAME``       the original network's outputs except the states
 ``state/NAME``        by input name: the states after the last step
@@ -14,8 +14,6 @@ Arrays, T steps long except for the sensors and the states:
 The rollout is the original network's, not that of the exported one: it detects a damaged export, and operator libraries
 and processors that compute something else.
 """
-
-from __future__ import annotations
 
 import io
 from collections.abc import Mapping, Sequence
@@ -28,8 +26,8 @@ from numpy.typing import NDArray
 from robot_runtime.common import bounded
 from robot_runtime.errors import PackageError
 from robot_runtime.policies.package.files import MAX_GOLDEN_BYTES
-from robot_runtime.policies.package.formats.network import Network
-from robot_runtime.policies.package.manifest import ANSWERS, LOGITS, RECURRENT, VALUE, Manifest, Proof
+from robot_runtime.policies.package.formats.network import Network, check_array
+from robot_runtime.policies.package.manifest import ANSWERS, EXPOSURE, LOGITS, RECURRENT, UNUSED, VALUE, Manifest, Proof
 from robot_runtime.policies.package.rollout import Rollout, prepare
 from robot_runtime.tasks.registry import has_sensor
 
@@ -79,8 +77,8 @@ class Agreement:
 
     Attributes:
         steps: number of steps of the rollout.
-        same_actions: steps at which the largest logit was the recorded one.
-        logit_difference: largest difference of logits and scores of answers, over all steps.
+        same_actions: steps at which the largest logit was the recorded one; all where there are no logits.
+        logit_difference: largest difference of logits, or motions, and scores of answers, over all steps.
         state_difference: after the last step.
         input_difference: largest difference of the preprocessed recorded observations.
     """
@@ -115,23 +113,23 @@ def record(
         original: name of the network with its version; by default the network's ``runtime``.
     """
     rollout = Rollout(manifest, network)
-    logits_name = manifest.outputs_of(LOGITS)[0].name
+    answer = manifest.answer
     value_name = next((tensor.name for tensor in manifest.outputs_of(VALUE)), None)
     inputs: list[dict[str, Array]] = []
-    outputs: dict[str, list[Array]] = {name: [] for name in (logits_name, value_name) if name is not None}
+    outputs: dict[str, list[Array]] = {name: [] for name in (answer.name, value_name) if name is not None}
     actions = []
     for step, observation in enumerate(observations):
         if step in starts:
             rollout.reset()
         inputs.append(prepare(manifest, observation))
         logits, value = rollout.step(inputs[-1])
-        outputs[logits_name].append(logits.reshape(manifest.outputs_of(LOGITS)[0].shape))
+        outputs[answer.name].append(logits.astype(answer.dtype).reshape(answer.sides))
         if value_name is not None:
-            outputs[value_name].append(np.full(manifest.outputs_of(VALUE)[0].shape, value, np.float32))
+            outputs[value_name].append(np.full(manifest.outputs_of(VALUE)[0].sides, value, np.float32))
         for tensor in manifest.outputs_of(ANSWERS):
-            scores = np.array(list(rollout.answers.values()), np.float32).reshape(tensor.shape)
+            scores = np.array(list(rollout.answers.values()), np.float32).reshape(tensor.sides)
             outputs.setdefault(tensor.name, []).append(scores)
-        actions.append(int(logits.argmax()))
+        actions.append(int(logits.argmax()) if answer.role == LOGITS else 0)
         rollout.acted(actions[-1])
     return Golden(
         original=original or network.runtime,
@@ -157,19 +155,18 @@ def read(manifest: Manifest, data: bytes) -> Golden:
             first=_typed(arrays, "first", "bool", (manifest.golden.steps,)),
             action=_typed(arrays, "action", "int64", (manifest.golden.steps,)),
             inputs={
-                tensor.name: _typed(
-                    arrays, f"input/{tensor.name}", tensor.dtype, (manifest.golden.steps, *tensor.shape)
-                )
-                for tensor in manifest.inputs
-                if has_sensor(manifest.task, tensor.role)
-            },
+                need.name: _typed(arrays, f"input/{need.name}", need.dtype, (manifest.golden.steps, *need.one))
+                for need in manifest.inputs
+                if has_sensor(manifest.task, need.role)
+            }
+            | ({EXPOSURE: arrays[f"input/{EXPOSURE}"]} if EXPOSURE in manifest.needs else {}),
             sensors={key: arrays[f"sensor/{key}"] for key in manifest.needs},
             outputs={
                 tensor.name: _typed(
                     arrays, f"output/{tensor.name}", tensor.dtype, (manifest.golden.steps, *tensor.shape)
                 )
                 for tensor in manifest.outputs
-                if tensor.role != RECURRENT
+                if tensor.role not in (RECURRENT, UNUSED)
             },
             states={
                 tensor.name: _typed(arrays, f"state/{tensor.name}", tensor.dtype, tensor.shape)
@@ -200,17 +197,18 @@ def replay(manifest: Manifest, golden: Golden, network: Network) -> Agreement:
         for name, array in prepared.items():
             input_difference = max(input_difference, _difference(array, golden.inputs[name][step]))
     rollout = Rollout(manifest, network)
-    expected = golden.outputs[manifest.outputs_of(LOGITS)[0].name]
+    answer = manifest.answer
+    expected = golden.outputs[answer.name]
     logit_difference, same = 0.0, 0
     for step in range(golden.steps):
         if golden.first[step]:
             rollout.reset()
         logits, _ = rollout.step(golden.prepared(step))
-        logit_difference = max(logit_difference, _difference(logits, expected[step].reshape(-1)))
+        logit_difference = max(logit_difference, _difference(logits, expected[step].reshape(logits.shape)))
         for tensor in manifest.outputs_of(ANSWERS):
             scores = np.array(list(rollout.answers.values()))
             logit_difference = max(logit_difference, _difference(scores, golden.outputs[tensor.name][step].reshape(-1)))
-        same += int(logits.argmax() == golden.action[step])
+        same += int(answer.role != LOGITS or logits.argmax() == golden.action[step])
         rollout.acted(int(golden.action[step]))
     state_difference = max(
         (_difference(rollout.state[name], array) for name, array in golden.states.items()), default=0.0
@@ -227,7 +225,7 @@ def check(manifest: Manifest, golden: Golden, network: Network) -> Agreement:
     found, rule = replay(manifest, golden, network), manifest.golden
     for what, difference, limit in (
         ("preprocessed inputs", found.input_difference, rule.input_atol),
-        ("logits", found.logit_difference, rule.logit_atol),
+        (manifest.answer.role, found.logit_difference, rule.logit_atol),
         ("recurrent states", found.state_difference, rule.state_atol),
     ):
         if not difference <= limit:
@@ -248,7 +246,10 @@ def check(manifest: Manifest, golden: Golden, network: Network) -> Agreement:
 def _remedy(manifest: Manifest, golden: Golden, network: Network, found: Agreement) -> str:
     if repr(replay(manifest, golden, network)) != repr(found):
         return "it is not deterministic: export it in evaluation mode (`model.eval()`), without dropout or noise"
-    return "this machine computes another policy than was trained: compare library versions with the manifest"
+    return (
+        "this machine computes another policy than was trained: compare library versions with the manifest; a network "
+        "that is quantized for writing needs a tolerance of its own, golden.logit_atol"
+    )
 
 
 def _groups(golden: Golden) -> dict[str, Mapping[str, Array]]:
@@ -262,11 +263,9 @@ def _arrays(manifest: Manifest, data: bytes) -> dict[str, Array]:
         raise _bad(manifest, str(error)) from error
 
 
-def _typed(arrays: Mapping[str, Array], name: str, dtype: str, shape: tuple[int, ...]) -> Array:
-    array = arrays[name]
-    if array.dtype != np.dtype(dtype) or array.shape != shape:
-        raise ValueError(f"{name} is {array.dtype} {list(array.shape)}, not {dtype} {list(shape)}")
-    return array
+def _typed(arrays: Mapping[str, Array], name: str, dtype: str, shape: tuple[int | None, ...]) -> Array:
+    check_array(name, arrays[name], dtype, shape)
+    return arrays[name]
 
 
 def _difference(a: Array, b: Array) -> float:

@@ -1,7 +1,5 @@
 """Policy of a package: preprocessing, network, choice of the action."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,14 +7,13 @@ from typing import Any, get_args
 
 from typing_extensions import override
 
-from robot_runtime.actions.discrete import Action
 from robot_runtime.actions.timed import Decision
 from robot_runtime.errors import ConfigError, PolicyError, PolicyMismatch
 from robot_runtime.policies.package import golden
 from robot_runtime.policies.package.compatibility import check_task
 from robot_runtime.policies.package.files import PackageFiles, read_package
 from robot_runtime.policies.package.formats.network import Execution, Network, open_network
-from robot_runtime.policies.package.manifest import Manifest, Mode, Selection
+from robot_runtime.policies.package.manifest import PREVIOUS_ACTION, Manifest, Mode, Selection
 from robot_runtime.policies.package.rollout import Rollout, prepare
 from robot_runtime.policies.package.selection import Selector
 from robot_runtime.policy import Answer, Observation, Policy, World
@@ -49,7 +46,7 @@ def open_package(files: PackageFiles, execution: Execution | None = None) -> Pac
     """:func:`load_package` of files that were read already."""
     manifest = files.manifest
     recorded = golden.read(manifest, files.golden)
-    network = open_network(manifest, files.model, execution)
+    network = open_network(manifest, files.model, execution, files.data)
     try:
         return Package(files.path, manifest, network, golden.check(manifest, recorded, network))
     except PolicyError:
@@ -95,7 +92,7 @@ class PackagePolicy(Policy):
             PolicyMismatch: the task is not one that the policy was trained for.
         """
         self.check(task)
-        self._rollout.reset()
+        self._rollout.reset(self.manifest.selection.seed, seed)
         self._selector = Selector(self.manifest.selection, seed)
         selection = self.manifest.selection
         self._about = {
@@ -103,18 +100,21 @@ class PackagePolicy(Policy):
             "selection": {"mode": selection.mode, "temperature": selection.temperature, "seed": [selection.seed, seed]},
         }
 
-    def act(self, observation: Observation) -> Action:
+    def act(self, observation: Observation) -> Decision:
         """The next action.
 
         Raises:
             PolicyOutputError: the network gave NaN, infinity or an array that it did not declare.
             PolicyError: a sensor is missing or of another shape, or the network failed.
         """
-        logits, value = self._rollout.step(prepare(self.manifest, observation))
-        chosen = self._selector.choose(logits)
+        answer, value = self._rollout.step(prepare(self.manifest, observation))
+        self._info, self._about = {**self._about, self.manifest.answer.role: answer.tolist(), "value": value}, {}
+        if self.manifest.timing is not None:
+            from robot_runtime.policies.package.motions import motion_of
+
+            return motion_of(self.manifest.answer.role, answer, self.manifest.timing)
+        chosen = self._selector.choose(answer)
         self._rollout.acted(chosen)
-        self._info = {**self._about, "logits": [float(logit) for logit in logits], "value": value}
-        self._about = {}
         return self.manifest.task.actions[chosen]
 
     @override
@@ -126,7 +126,7 @@ class PackagePolicy(Policy):
         actions = self.manifest.task.actions
         if decision in actions:
             self._rollout.acted(actions.index(decision))
-        elif self.manifest.previous_action is not None:
+        elif self.manifest.inputs_of(PREVIOUS_ACTION):
             raise PolicyMismatch(
                 f"policy {self.name!r} needs the previous action as an id, and has none for {decision}",
                 "show it logs of a policy with its own actions",
@@ -152,8 +152,12 @@ def load_package_policy(path: Path, /, **arguments: Any) -> PackagePolicy:
         ConfigError: there is no such argument, or its value is invalid.
         RuntimeFault: those of :func:`load_package`.
     """
+    return package_policy(read_package(path), arguments)
+
+
+def package_policy(files: PackageFiles, arguments: Mapping[str, Any]) -> PackagePolicy:
+    """:func:`load_package_policy` of files that were read already."""
     execution, selection_fields = _execution(arguments)
-    files = read_package(path)
     selection = _selection(files.manifest.selection, selection_fields)
     return PackagePolicy(open_package(files, execution), selection)
 

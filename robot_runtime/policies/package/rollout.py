@@ -1,25 +1,27 @@
-"""Recurrent loop around a network, with its state, previous action and mask."""
+"""Recurrent loop around a network, with all that it remembers: states, previous action, mask, past observations."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from robot_runtime.errors import PolicyError, PolicyOutputError
-from robot_runtime.imaging.preprocess import preprocess
-from robot_runtime.policies.package.formats.network import Network, check_tensor
+from robot_runtime.imaging.preprocess import Operation, preprocess
+from robot_runtime.policies.package.formats.network import Network, check_array
 from robot_runtime.policies.package.manifest import (
     ANSWERS,
-    LOGITS,
+    EXPOSURE,
     MASK,
+    NOISE,
     PREVIOUS_ACTION,
     QUESTION,
     RECURRENT,
+    TRAJECTORY,
     VALUE,
     Manifest,
+    Need,
     Tensor,
 )
 from robot_runtime.policies.package.vocabulary import question_tokens
@@ -29,41 +31,52 @@ Array = NDArray[Any]
 
 
 def prepare(manifest: Manifest, observation: Mapping[str, Array]) -> dict[str, Array]:
-    """An observation of the task as the network's inputs from sensors, by their names.
+    """An observation of the task as the network's inputs from sensors, by their names, each of one observation.
 
-    Leading sides of one (batch, time) are added where the manifest has them.
+    Leading sides of one (batch, time) are added where the manifest has them. A history by time adds ``exposure``.
 
     Raises:
         PolicyError: a sensor is missing, or its preprocessed array has another type or shape than the manifest's.
     """
-    expected = [tensor for tensor in manifest.inputs if has_sensor(manifest.task, tensor.role)]
-    missing = [tensor.role for tensor in expected if tensor.role not in observation]
+    missing = [role for role in manifest.needs if role not in observation]
     if missing:
         raise PolicyError(
             f"policy {manifest.name!r} needs {', '.join(missing)}, which the observation does not have",
             "add the sensor to the task (--sensor)",
         )
-    shown = preprocess({key: observation[key] for key in manifest.needs}, manifest.preprocess)
-    for tensor in manifest.inputs_of(QUESTION):
-        assert manifest.vocabulary is not None
-        shown[QUESTION] = question_tokens(str(observation[QUESTION]), manifest.vocabulary.words, tensor.shape[1])
     inputs = {}
-    for tensor in expected:
-        array = shown[tensor.role]
-        array = array.reshape((1,) * (len(tensor.shape) - array.ndim) + array.shape)
+    for need in manifest.inputs:
+        if not has_sensor(manifest.task, need.role):
+            continue
+        if need.role == QUESTION:
+            assert manifest.vocabulary is not None
+            array = question_tokens(str(observation[QUESTION]), manifest.vocabulary.words, need.sides[1])
+        else:
+            array = formed(need, observation[need.role], manifest.preprocess)
+        array = array.reshape((1,) * (len(need.one) - array.ndim) + array.shape)
+        if need.dtype == "float16" and array.dtype == np.float32:
+            array = array.astype(np.float16)
         try:
-            check_tensor(tensor, array)
+            check_array(need.name, array, need.dtype, need.one)
         except ValueError as error:
             raise PolicyError(
                 f"policy {manifest.name!r}, after preprocessing: {error}",
                 "correct 'preprocess' or 'inputs' in policy.yaml, or run it in the task that it was made for",
             ) from error
-        inputs[tensor.name] = np.ascontiguousarray(array)
+        inputs[need.name] = np.ascontiguousarray(array)
+    if EXPOSURE in manifest.needs:
+        inputs[EXPOSURE] = observation[EXPOSURE]
     return inputs
 
 
+def formed(need: Need, array: Array, operations: Sequence[Operation]) -> Array:
+    """A sensor's array after the operations that name the sensor, or the input itself. Raises ``PolicyError``."""
+    own = [replace(one, keys=(need.name,)) for one in operations if {need.name, need.role} & set(one.keys)]
+    return preprocess({need.name: array}, own)[need.name]
+
+
 class Rollout:
-    """One network with its recurrent state.
+    """One network with what it remembers of an episode.
 
     Args:
         manifest: manifest of the package.
@@ -74,54 +87,85 @@ class Rollout:
         self._manifest = manifest
         self._network = network
         self._states = list(zip(manifest.inputs_of(RECURRENT), manifest.outputs_of(RECURRENT), strict=True))
-        self._logits = manifest.outputs_of(LOGITS)[0]
         self._value, self._answers = (next(iter(manifest.outputs_of(role)), None) for role in (VALUE, ANSWERS))
+        self._histories = [need for need in manifest.inputs if need.count > 1]
         self.reset()
 
-    def reset(self) -> None:
-        """Start an episode: state zero, no previous action, mask false at the next step."""
+    def reset(self, *seed: int) -> None:
+        """Start an episode: state zero, no previous action, mask false at the next step, noise of ``seed``."""
         self._first = True
         self._previous: int | None = None
-        self.state = {tensor.name: np.zeros(tensor.shape, tensor.dtype) for tensor, _ in self._states}
+        self._random = np.random.default_rng(seed)
+        self._seen: list[tuple[int, Mapping[str, Array]]] = []
+        self.state = {need.name: np.zeros([side or 0 for side in need.shape], need.dtype) for need, _ in self._states}
         """The recurrent state by input name, as it goes into the next step."""
         self.answers: dict[str, float] = {}
         """Scores of the answers after the last step, of a network that answers questions."""
 
     def step(self, prepared: Mapping[str, Array]) -> tuple[NDArray[np.float32], float | None]:
-        """The logits (actions,), and the value where the network has one; the state moves on.
+        """The answer, and the value where the network has one; the state moves on.
 
         Args:
             prepared: see :func:`prepare`.
+
+        Returns:
+            Logits (actions,), a velocity (2,), a waypoint (3,) or a trajectory (points, columns), float32.
 
         Raises:
             PolicyOutputError: the network gave NaN or infinity, or another shape or type than it declared.
             PolicyError: the network failed.
         """
-        outputs = self._network.run({**prepared, **self.state, **self._context()})
+        shown = {name: array for name, array in prepared.items() if name != EXPOSURE}
+        outputs = self._network.run({**shown, **self._past(prepared), **self.state, **self._context()})
         for tensor in self._manifest.outputs:
             self._check(tensor, outputs)
-        for tensor, output in self._states:
-            self.state[tensor.name] = outputs[output.name]
+        for need, output in self._states:
+            self.state[need.name] = outputs[output.name]
+            if None in need.shape and outputs[output.name].shape[need.shape.index(None)] > need.most:
+                raise PolicyError(
+                    f"policy {self._manifest.name!r}: its memory {need.name!r} grew past {need.most} steps",
+                    "use a task of fewer steps, or a network with a longer memory: 'most' in policy.yaml",
+                )
         self._first = False
         if self._answers is not None and self._manifest.vocabulary is not None:
             scores = outputs[self._answers.name].reshape(-1).tolist()
             self.answers = dict(zip(self._manifest.vocabulary.answers, scores, strict=True))
         value = None if self._value is None else float(outputs[self._value.name].reshape(()))
-        return outputs[self._logits.name].reshape(-1), value
+        answer = self._manifest.answer
+        columns = (answer.sides[-1],) if answer.role == TRAJECTORY else ()
+        return outputs[answer.name].reshape(-1, *columns).astype(np.float32), value
 
     def acted(self, action_id: int) -> None:
         """Set the previous action of the next step."""
         self._previous = action_id
 
+    def _past(self, prepared: Mapping[str, Array]) -> dict[str, Array]:
+        """The inputs with a history. Of equally near exposures the older one counts."""
+        if not self._histories:
+            return {}
+        now_ns = int(prepared[EXPOSURE][0]) if EXPOSURE in prepared else 0
+        self._seen.append((now_ns, prepared))
+        past, kept = {}, max(need.count for need in self._histories)
+        for need in self._histories:
+            chosen = []
+            for back in range(need.count - 1, -1, -1):
+                wanted_ns = now_ns - round(1e9 * need.period_s * back)
+                by_time = min(range(len(self._seen)), key=lambda k: abs(self._seen[k][0] - wanted_ns))
+                chosen.append(by_time if need.period_s else max(len(self._seen) - 1 - back, 0))
+            past[need.name] = np.stack([self._seen[k][1][need.name] for k in chosen]).reshape(need.sides)
+            kept = max(kept, len(self._seen) - chosen[0])
+        self._seen = self._seen[-kept:]
+        return past
+
     def _context(self) -> dict[str, Array]:
         context: dict[str, Array] = {}
-        rule = self._manifest.previous_action
-        for tensor in self._manifest.inputs_of(PREVIOUS_ACTION):
-            assert rule is not None
-            number = rule.first if self._previous is None else self._previous + rule.offset
-            context[tensor.name] = np.full(tensor.shape, number, tensor.dtype)
-        for tensor in self._manifest.inputs_of(MASK):
-            context[tensor.name] = np.full(tensor.shape, not self._first, tensor.dtype)
+        for need in self._manifest.inputs_of(PREVIOUS_ACTION):
+            number = need.first if self._previous is None else self._previous + need.offset
+            context[need.name] = np.full(need.sides, number, need.dtype)
+        for need in self._manifest.inputs_of(MASK):
+            context[need.name] = np.full(need.sides, not self._first, need.dtype)
+        for need in self._manifest.inputs_of(NOISE):
+            context[need.name] = self._random.standard_normal(need.sides, np.float32).astype(need.dtype)
         return context
 
     def _check(self, tensor: Tensor, outputs: Mapping[str, Array]) -> None:
@@ -130,7 +174,7 @@ class Rollout:
         if array is None:
             raise PolicyOutputError(f"{what} {tensor.name!r} is not there", "correct 'outputs' in policy.yaml")
         try:
-            check_tensor(tensor, array)
+            check_array(tensor.name, array, tensor.dtype, tensor.shape)
         except ValueError as error:
             raise PolicyOutputError(f"{what} {error}", "correct 'outputs' in policy.yaml") from error
         if array.dtype.kind == "f" and not np.isfinite(array).all():

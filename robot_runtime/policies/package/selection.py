@@ -1,7 +1,5 @@
 """Choice of an action's id from logits."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -1,7 +1,5 @@
 """Timing of a package's decisions: from the camera's frame, from the observation, and of the network alone."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -12,14 +10,13 @@ from robot_runtime.common.geometry import SE2
 from robot_runtime.hal import RgbdFrame
 from robot_runtime.imaging.preprocess import preprocess
 from robot_runtime.policies.package.formats.network import Array, Network
-from robot_runtime.policies.package.manifest import QUESTION, Manifest
+from robot_runtime.policies.package.manifest import Manifest
+from robot_runtime.policies.package.observations import patchwork
 from robot_runtime.policies.package.policy import Package, PackagePolicy
 from robot_runtime.policies.package.rollout import Rollout, prepare
 from robot_runtime.sensors import ObservationBuilder
-from robot_runtime.tasks.registry import kind_of, sensor_of
+from robot_runtime.tasks.registry import kind_of
 
-_FAR = 10.0
-_MAX_INTEGER = 1 << 15
 _OBSERVATIONS = 4
 
 
@@ -44,7 +41,7 @@ class Times:
 def time_package(package: Package, steps: int, seed: int = 0) -> Times:
     """Time all parts in every step, so that other load on the machine affects them equally."""
     manifest = package.manifest
-    observations = [random_observation(manifest, seed + number) for number in range(_OBSERVATIONS)]
+    observations = [patchwork(manifest, seed + number) for number in range(_OBSERVATIONS)]
     inputs = fixed_inputs(package, seed)
     timed = _TimedNetwork(package.network)
     policy = PackagePolicy(replace(package, network=timed))
@@ -75,29 +72,9 @@ def fixed_inputs(package: Package, seed: int) -> dict[str, Array]:
     timed = _TimedNetwork(package.network)
     rollout = Rollout(package.manifest, timed)
     for step in range(2):
-        rollout.step(prepare(package.manifest, random_observation(package.manifest, seed + step)))
+        rollout.step(prepare(package.manifest, patchwork(package.manifest, seed + step)))
         rollout.acted(0)
     return timed.inputs
-
-
-def random_observation(manifest: Manifest, seed: int) -> dict[str, Array]:
-    """Noise in the shapes, types and bounds of the task's sensors that the policy takes."""
-    random = np.random.default_rng(seed)
-    observation: dict[str, Array] = {}
-    for name in manifest.needs:
-        sensor = sensor_of(manifest.task, name)
-        low, high = sensor.bounds(manifest.task)
-        shape = sensor.shape(manifest.task)
-        if name == QUESTION:
-            assert manifest.vocabulary is not None
-            observation[name] = np.array(" ".join(random.choice(manifest.vocabulary.words, 6)))
-        elif np.dtype(sensor.dtype).kind == "f":
-            lowest, highest = np.maximum(low, -_FAR), np.minimum(high, _FAR)
-            observation[name] = (lowest + (highest - lowest) * random.random(shape)).astype(sensor.dtype)
-        else:
-            numbers = random.integers(np.asarray(low, np.int64), np.minimum(high, _MAX_INTEGER), shape, endpoint=True)
-            observation[name] = numbers.astype(sensor.dtype)
-    return observation
 
 
 def _builder(manifest: Manifest) -> ObservationBuilder | None:

@@ -1,7 +1,5 @@
 """Words of questions and answers, as networks number them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

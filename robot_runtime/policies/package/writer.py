@@ -1,9 +1,8 @@
 """Writer of policy packages, for converters and training scripts; it proves what it writes."""
 
-from __future__ import annotations
-
 import hashlib
 import zipfile
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -30,7 +29,9 @@ UNPROVEN = Proof("nothing yet", steps=1, same_actions=0, max_logit_difference=0.
 _EARLIEST = (1980, 1, 1, 0, 0, 0)
 
 
-def write_package(path: Path, manifest: Manifest, model: bytes, golden: Golden) -> Manifest:
+def write_package(
+    path: Path, manifest: Manifest, model: bytes, golden: Golden, weights: Mapping[str, bytes] | None = None
+) -> Manifest:
     """Check a network against its golden rollout, write both as a package, and read it back.
 
     The same arguments give the same bytes. A network that does not repeat the rollout is not written.
@@ -40,6 +41,7 @@ def write_package(path: Path, manifest: Manifest, model: bytes, golden: Golden) 
         manifest: its hashes, ``golden.steps`` and ``proof`` are computed here.
         model: content of the network's file.
         golden: the original network's rollout.
+        weights: content of the files with weights that the network's file names.
 
     Returns:
         The manifest as written.
@@ -51,22 +53,18 @@ def write_package(path: Path, manifest: Manifest, model: bytes, golden: Golden) 
         ConfigError: the manifest cannot be read back.
         OSError: the files cannot be written.
     """
-    golden_bytes = golden.to_bytes()
-    manifest = replace(
-        manifest,
-        model=replace(manifest.model, sha256=_sha256(model)),
-        golden=replace(manifest.golden, sha256=_sha256(golden_bytes), steps=golden.steps),
-    )
+    manifest, model, golden_bytes = sealed(manifest, model, golden, weights or {})
     recorded = rollouts.read(manifest, golden_bytes)
-    with closing(open_network(manifest, model, Execution(device="cpu"))) as network:
+    with closing(open_network(manifest, model, Execution(device="cpu"), weights)) as network:
         found = rollouts.check(manifest, recorded, network)
     manifest = replace(manifest, proof=found.proof(golden.original))
     files = {
         MANIFEST_FILE: manifest_yaml(manifest).encode(),
         manifest.model.file: model,
         manifest.golden.file: golden_bytes,
+        **(weights or {}),
     }
-    if len(files) < 3:
+    if len(files) < 3 + len(weights or ()):
         raise PackageError("manifest, model and golden rollout have names in common", "give each its own")
     with creating(path) as draft:
         if path.suffix == ".zip":
@@ -78,6 +76,20 @@ def write_package(path: Path, manifest: Manifest, model: bytes, golden: Golden) 
             for name, data in files.items():
                 (draft / name).write_bytes(data)
     return read_package(path).manifest
+
+
+def sealed(
+    manifest: Manifest, model: bytes, golden: Golden, weights: Mapping[str, bytes]
+) -> tuple[Manifest, bytes, bytes]:
+    """The manifest with the files' hashes, the network, and the rollout's content."""
+    rollout = golden.to_bytes()
+    data = {name: _sha256(content) for name, content in weights.items()}
+    manifest = replace(
+        manifest,
+        model=replace(manifest.model, sha256=_sha256(model), data=data),
+        golden=replace(manifest.golden, sha256=_sha256(rollout), steps=golden.steps),
+    )
+    return manifest, model, rollout
 
 
 def golden_file(name: str = "golden.npz") -> GoldenFile:

@@ -5,8 +5,6 @@ pressed bumper, whose zones reach 90 degrees to either side. So the way out lead
 the obstacle touches. No observation contains that place; but every refused heading leaves fewer possibilities.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -4,8 +4,6 @@ A plan of :mod:`robot_runtime.policies.planning.lattice` ends near a place, with
 to put it down exactly, position and heading must fit together: here every pose that a few moves lead to is scored.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Path following with a task's own moves, by a map and the true pose, for privileged agents."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 

@@ -78,7 +78,7 @@ def make_package(path: Path, seed: int) -> Network:
     from robot_runtime.policies.convert.networks.ddppo import DdppoConfig, DdppoPolicy
     from robot_runtime.policies.convert.networks.export import EagerNetwork, export
     from robot_runtime.policies.package.golden import record
-    from robot_runtime.policies.package.speed import random_observation
+    from robot_runtime.policies.package.observations import patchwork
     from robot_runtime.policies.package.writer import write_package
 
     network = DdppoConfig()
@@ -86,7 +86,7 @@ def make_package(path: Path, seed: int) -> Network:
     torch.manual_seed(seed)
     module = DdppoPolicy(network)
     eager = EagerNetwork(manifest, module)
-    golden = record(manifest, eager, [random_observation(manifest, seed + step) for step in range(5)])
+    golden = record(manifest, eager, [patchwork(manifest, seed + step) for step in range(5)])
     write_package(path, manifest, export(module, manifest, "onnx"), golden)
     return eager
 
@@ -108,18 +108,16 @@ def bench_manifest(network: object) -> Manifest:
         schema=m.SCHEMA,
         name="bench-resnet50-lstm",
         task=task,
-        native_actions=tuple(action.value for action in task.actions),
-        stop_id=0,
         sources=(m.Source("random weights", "MIT"),),
         converter=m.Converter("bench policy", VERSION),
         proof=UNPROVEN,
         model=m.Model("model.onnx", "onnx", UNKNOWN_SHA256, "1.20.1", OPSET),
         inputs=(
-            m.Tensor("depth", "depth", "float32", (1, network.height, network.width, 1)),
-            m.Tensor("pointgoal", "pointgoal_with_gps_compass", "float32", (1, 2)),
-            m.Tensor("state", m.RECURRENT, "float32", state),
-            m.Tensor("previous_action", m.PREVIOUS_ACTION, "int64", (1, 1)),
-            m.Tensor("mask", m.MASK, "bool", (1, 1)),
+            m.Need("depth", "depth", "float32", (1, network.height, network.width, 1)),
+            m.Need("pointgoal", "pointgoal_with_gps_compass", "float32", (1, 2)),
+            m.Need("state", m.RECURRENT, "float32", state),
+            m.Need("previous_action", m.PREVIOUS_ACTION, "int64", (1, 1)),
+            m.Need("mask", m.MASK, "bool", (1, 1)),
         ),
         outputs=(
             m.Tensor("logits", m.LOGITS, "float32", (1, network.actions)),
@@ -130,11 +128,8 @@ def bench_manifest(network: object) -> Manifest:
             ResizeShortestEdge(("depth",), network.height, "torch_area"),
             CenterCrop(("depth",), network.height, network.width),
         ),
-        goal=m.Goal("polar", "pointgoal_with_gps_compass", "left_positive"),
         selection=m.Selection("argmax"),
         golden=golden_file(),
-        recurrent=m.Recurrent("lstm", network.rnn_layers, network.hidden, "cat_h_c"),
-        previous_action=m.PreviousAction(),
     )
 
 

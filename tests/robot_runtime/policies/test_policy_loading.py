@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import textwrap
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,7 @@ from box_world import make_task
 from raising import raises_naming
 
 from robot_runtime.actions.discrete import Action
-from robot_runtime.cli.main import run_command
-from robot_runtime.errors import PackageError, PolicyError, UnknownAction
+from robot_runtime.errors import PolicyError, UnknownAction
 from robot_runtime.policies import AGENTS, load_policy
 from robot_runtime.policies.baselines.blind import GoalFollower
 from robot_runtime.policies.python_agent import HabitatAgent
@@ -72,27 +70,6 @@ def test_arguments_reach_the_constructor() -> None:
     policy = load_policy("goal-follower", stop_distance_m=0.3)
     assert isinstance(policy, GoalFollower)
     assert policy.stop_distance_m == 0.3
-
-
-@pytest.mark.parametrize(
-    ("file", "remedy"),
-    [
-        ("net.onnx", "docs/how-to/policies.md"),
-        ("net.pt2", "docs/how-to/policies.md"),
-        ("net.pt", "robot-runtime policy export"),
-        ("ckpt.pth", "robot-runtime policy export"),
-    ],
-)
-def test_a_bare_network_is_no_package(
-    tmp_path: Path, file: str, remedy: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / file
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("archive/data.pkl", b"")
-    with raises_naming(PackageError, path, "not a policy package", remedy):
-        load_policy(str(path))
-    assert run_command(["run", "--policy", str(path)]) == 9
-    assert remedy in capsys.readouterr().err
 
 
 def test_unknown_arguments_list_the_known_ones() -> None:

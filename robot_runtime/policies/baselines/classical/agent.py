@@ -1,7 +1,5 @@
 """The classical agent: the Habitat paper's SLAM row with GPS and compass in place of SLAM."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from typing_extensions import override

@@ -1,7 +1,5 @@
 """Frontiers to explore, the borders between known and unknown cells (Yamauchi 1997)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Occupancy grid of the floor, in the episode's start frame; it grows with the explored area."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

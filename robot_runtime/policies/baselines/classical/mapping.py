@@ -5,8 +5,6 @@ points on the floor, and the air between the camera and the nearest obstacle in 
 end of the training range is clipped or a hole, and counts neither as obstacle nor as floor.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

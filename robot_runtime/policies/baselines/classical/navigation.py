@@ -1,7 +1,5 @@
 """Navigation to a target through a map that changes at every step."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

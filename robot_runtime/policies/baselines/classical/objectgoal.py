@@ -1,7 +1,5 @@
 """ObjectNav for the classical agent: explore until the object is in view, go near it, face it, stop."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """PointNav for the classical agent: go where the point goal is, and stop there."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

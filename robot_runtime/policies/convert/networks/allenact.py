@@ -5,8 +5,6 @@ Weihs et al., "AllenAct", 2020; ``allenact_plugins/navigation_plugin/objectnav/m
 names; the backbone, which their checkpoints do not hold, is ``backbone`` here.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """Export of a torch module to a package's model file, in each format."""
 
-from __future__ import annotations
-
 import io
 import logging
 import warnings
@@ -23,10 +21,9 @@ def examples(manifest: Manifest) -> tuple[torch.Tensor, ...]:
     random = np.random.default_rng(0)
     arrays = []
     for tensor in manifest.inputs:
-        if tensor.dtype == "float32":
-            arrays.append(random.random(tensor.shape).astype(np.float32))
-        else:
-            arrays.append(np.ones(tensor.shape, tensor.dtype))
+        shape = [side or 1 for side in tensor.shape]
+        numbers = random.random(shape) if tensor.dtype == "float32" else np.ones(shape)
+        arrays.append(numbers.astype(tensor.dtype))
     return tuple(torch.from_numpy(array) for array in arrays)
 
 

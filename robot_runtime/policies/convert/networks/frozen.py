@@ -4,8 +4,6 @@ He et al., 2016 (torchvision ``models/resnet.py``), and Radford et al., 2021 (op
 ``ModifiedResNet``): the names of their parameters are those of the published weights.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """Output layers that the frameworks' policies share."""
 
-from __future__ import annotations
-
 from torch import Tensor, nn
 from typing_extensions import override
 

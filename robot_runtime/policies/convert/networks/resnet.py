@@ -4,8 +4,6 @@ Wijmans et al., "DD-PPO", ICLR 2020, section 4; habitat-baselines ``rl/ddppo/pol
 original (He et al., 2016): batches are small, hence group normalization, and width costs speed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal

@@ -1,9 +1,7 @@
 """Interface of networks, and the list of formats."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -12,7 +10,7 @@ from numpy.typing import NDArray
 
 from robot_runtime.common import config
 from robot_runtime.errors import ConfigError, PolicyError
-from robot_runtime.policies.package.manifest import Manifest, Tensor
+from robot_runtime.policies.package.manifest import Manifest
 
 Array = NDArray[Any]
 
@@ -66,8 +64,10 @@ class Network(ABC):
         """Release the network."""
 
 
-def open_network(manifest: Manifest, data: bytes, execution: Execution | None = None) -> Network:
-    """The network in a model file's bytes.
+def open_network(
+    manifest: Manifest, data: bytes, execution: Execution | None = None, weights: Mapping[str, bytes] | None = None
+) -> Network:
+    """The network in a model file's bytes, and those of the files with its weights by name.
 
     Raises:
         PackageError: the file is damaged, of another format, contradicts the manifest, or uses forbidden operations.
@@ -75,7 +75,8 @@ def open_network(manifest: Manifest, data: bytes, execution: Execution | None = 
         PolicyError: there is no CUDA.
     """
     opener = config.resolve(_OPENERS[manifest.model.format], f"format {manifest.model.format}")
-    network: Network = opener(manifest, data, execution or Execution())
+    more = (weights,) if weights else ()
+    network: Network = opener(manifest, data, execution or Execution(), *more)
     return network
 
 
@@ -96,12 +97,11 @@ def no_cuda(library: str) -> PolicyError:
     )
 
 
-def check_tensor(tensor: Tensor, array: Array) -> None:
-    """Check an array's type and shape against the manifest. Raises ``ValueError``."""
-    if array.dtype != np.dtype(tensor.dtype) or array.shape != tensor.shape:
-        raise ValueError(
-            f"{tensor.name!r} is {array.dtype} {list(array.shape)}, in the manifest {tensor.dtype} {list(tensor.shape)}"
-        )
+def check_array(name: str, array: Array, dtype: str, shape: Sequence[int | None]) -> None:
+    """Check an array's type, and its shape where it does not grow, against the manifest. Raises ``ValueError``."""
+    sides = zip(array.shape, shape, strict=False)
+    if array.dtype != np.dtype(dtype) or array.ndim != len(shape) or any(s not in (side, None) for side, s in sides):
+        raise ValueError(f"{name!r} is {array.dtype} {list(array.shape)}, in the manifest {dtype} {list(shape)}")
 
 
 def _version(text: str) -> tuple[int, ...]:

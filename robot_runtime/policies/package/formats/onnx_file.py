@@ -1,10 +1,8 @@
-"""Reader of an ONNX file's version, operator sets and external data, without the onnx package.
+"""Reader of an ONNX file's version, operator sets, operators and external data, without the onnx package.
 
 The file is a protocol buffer. A field consists of a number, a wire type and a value; a message is a field of bytes that
 holds fields. The numbers are those of ``onnx/onnx.proto``.
 """
-
-from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,7 +14,8 @@ _MODEL_IR, _MODEL_GRAPH, _MODEL_OPSET, _MODEL_FUNCTION = 1, 7, 8, 25
 _OPSET_DOMAIN, _OPSET_VERSION = 1, 2
 _FUNCTION_NODE = 7
 _GRAPH_NODE, _GRAPH_INITIALIZER, _GRAPH_SPARSE_INITIALIZER = 1, 5, 15
-_NODE_ATTRIBUTE = 5
+_NODE_OPERATOR, _NODE_ATTRIBUTE = 4, 5
+_ENTRY_KEY, _ENTRY_VALUE = 1, 2
 _ATTRIBUTE_TENSOR, _ATTRIBUTE_GRAPH, _ATTRIBUTE_TENSORS, _ATTRIBUTE_GRAPHS = 5, 6, 10, 11
 _ATTRIBUTE_SPARSE_TENSOR, _ATTRIBUTE_SPARSE_TENSORS = 22, 23
 _SPARSE_VALUES, _SPARSE_INDICES = 1, 2
@@ -30,17 +29,20 @@ class OnnxFile:
     Attributes:
         ir_version: version of the file format.
         opsets: version of each operator set by domain; '' is ONNX's own.
-        external_data: whether a tensor is in another file.
+        data: names of the files that hold weights.
+        operators: names of the operators.
     """
 
     ir_version: int
     opsets: dict[str, int]
-    external_data: bool
+    data: frozenset[str]
+    operators: frozenset[str]
 
 
 def read_onnx(data: bytes) -> OnnxFile:
     """Read the facts. Raises ``ValueError`` if ``data`` is no ONNX model."""
-    ir_version, opsets, external, graphs = 0, {}, False, 0
+    ir_version, opsets, graphs = 0, {}, 0
+    found: list[tuple[str, str]] = []
     view = memoryview(data)
     for number, value in _fields(view):
         if number == _MODEL_IR and isinstance(value, int):
@@ -55,12 +57,13 @@ def read_onnx(data: bytes) -> OnnxFile:
             opsets["" if domain == "ai.onnx" else domain] = version
         elif number == _MODEL_GRAPH and isinstance(value, memoryview):
             graphs += 1
-            external |= _refers_outside(value, _GRAPH, 0)
+            found += _named(value, _GRAPH, 0)
         elif number == _MODEL_FUNCTION and isinstance(value, memoryview):
-            external |= _refers_outside(value, _FUNCTION, 0)
+            found += _named(value, _FUNCTION, 0)
     if not ir_version or graphs != 1 or "" not in opsets:
         raise ValueError("it has no IR version, no operator set or no graph")
-    return OnnxFile(ir_version, opsets, external)
+    files, operators = (frozenset(name for kind, name in found if kind == wanted) for wanted in (_TENSOR, _NODE))
+    return OnnxFile(ir_version, opsets, files, operators)
 
 
 _GRAPH, _FUNCTION, _NODE, _ATTRIBUTE, _TENSOR, _SPARSE = "graph", "function", "node", "attribute", "tensor", "sparse"
@@ -82,19 +85,24 @@ _CHILDREN = {
 """The fields that may hold tensors, directly or nested: message -> field -> message."""
 
 
-def _refers_outside(message: memoryview, kind: str, depth: int) -> bool:
-    """Whether any tensor in a message is in another file."""
+def _named(message: memoryview, kind: str, depth: int) -> Iterator[tuple[str, str]]:
+    """Yield (node, operator) of each node in a message, and (tensor, file) of each tensor in another file."""
     if depth > _MAX_DEPTH:
         raise ValueError(f"graphs are nested more than {_MAX_DEPTH // 3} deep")
     for number, value in _fields(message):
         if kind == _TENSOR:
-            if number == _TENSOR_EXTERNAL_DATA or (number == _TENSOR_DATA_LOCATION and value != 0):
-                return True
+            if number == _TENSOR_EXTERNAL_DATA and isinstance(value, memoryview):
+                entry = {key: bytes(text) for key, text in _fields(value) if isinstance(text, memoryview)}
+                if entry.get(_ENTRY_KEY) == b"location":
+                    yield _TENSOR, entry.get(_ENTRY_VALUE, b"").decode("utf-8", errors="replace")
+            elif number == _TENSOR_DATA_LOCATION and value != 0:
+                yield _TENSOR, ""
             continue
+        if kind == _NODE and number == _NODE_OPERATOR and isinstance(value, memoryview):
+            yield _NODE, bytes(value).decode("utf-8", errors="replace")
         child = _CHILDREN[kind].get(number)
-        if child is not None and isinstance(value, memoryview) and _refers_outside(value, child, depth + 1):
-            return True
-    return False
+        if child is not None and isinstance(value, memoryview):
+            yield from _named(value, child, depth + 1)
 
 
 def _fields(message: memoryview) -> Iterator[tuple[int, int | memoryview]]:

@@ -8,8 +8,6 @@ Therefore each format lists the members that its archive may hold, and torch is 
 that two zip readers cannot disagree about the content.
 """
 
-from __future__ import annotations
-
 import io
 import zipfile
 import zlib

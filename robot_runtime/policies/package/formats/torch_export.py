@@ -1,7 +1,5 @@
 """``torch.export`` programs, ``.pt2``: a graph of torch's own operators, and tensors."""
 
-from __future__ import annotations
-
 import io
 import json
 import re
@@ -32,12 +30,17 @@ _CONTAINER = re.compile(r'"type":\s*(null|"builtins\.(?:tuple|list|dict)")')
 def open_torch_export(manifest: Manifest, data: bytes, execution: Execution) -> Network:
     """Open such a file; see :func:`robot_runtime.policies.package.formats.network.open_network`."""
     check_torch(manifest)
-    archive, device = checked_archive(data, manifest.model.file, _accept), device_of(execution)
+    device = device_of(execution)
+    return TorchNetwork(manifest, read_program(data, manifest.model.file).module().to(device), execution)
+
+
+def read_program(data: bytes, name: str) -> torch.export.ExportedProgram:
+    """The program in a file's content. Raises ``PackageError``."""
+    archive = checked_archive(data, name, _accept)
     try:
-        module = torch.export.load(archive).module().to(device)
+        return torch.export.load(archive)
     except Exception as error:  # its reader and operators raise many types
-        raise not_taken(manifest, error) from error
-    return TorchNetwork(manifest, module, execution)
+        raise not_taken(name, error) from error
 
 
 def _accept(path: str, read: Callable[[], bytes]) -> bool:

@@ -1,7 +1,5 @@
 """Network that calls a torch function of tensors; shared by the formats that torch runs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -63,9 +61,9 @@ class TorchNetwork(Network):
         return {name: output.cpu().numpy() for name, output in zip(self._outputs, outputs, strict=True)}
 
 
-def not_taken(manifest: Manifest, error: Exception) -> PackageError:
+def not_taken(name: str, error: Exception) -> PackageError:
     """The error for a file that torch refuses."""
     return PackageError(
-        f"{manifest.model.file}: torch {torch.__version__} does not take it: {error}",
+        f"{name}: torch {torch.__version__} does not take it: {error}",
         "check that the file is complete, and the version with which it was written",
     )

@@ -4,11 +4,10 @@ Its programs run in this process. Operators that read and write files are refuse
 TorchScript is a programming language: use such packages only from sources whose programs you would run.
 """
 
-from __future__ import annotations
-
 import re
 import warnings
 from collections.abc import Callable
+from typing import Any
 
 import torch
 
@@ -27,15 +26,20 @@ _FORBIDDEN = re.compile(r"\b(?:torch\.(?:from_file|save|load)\b|ops\.(?!prim\b)\
 def open_torchscript(manifest: Manifest, data: bytes, execution: Execution) -> Network:
     """Open such a file; see :func:`robot_runtime.policies.package.formats.network.open_network`."""
     check_torch(manifest)
-    archive, device = checked_archive(data, manifest.model.file, _accept), device_of(execution)
+    device = device_of(execution)
+    return TorchNetwork(manifest, read_script(data, manifest.model.file, device), execution)
+
+
+def read_script(data: bytes, name: str, device: torch.device | None = None) -> Any:
+    """The module in a file's content, in evaluation mode. Raises ``PackageError``."""
+    archive = checked_archive(data, name, _accept)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # see the module's docstring
-            module = torch.jit.load(archive, map_location=device)  # type: ignore[no-untyped-call]
-            module.eval()
+            module = torch.jit.load(archive, map_location=device or "cpu")  # type: ignore[no-untyped-call]
+            return module.eval()
     except Exception as error:  # mostly RuntimeError, and many types of its compiler
-        raise not_taken(manifest, error) from error
-    return TorchNetwork(manifest, module, execution)
+        raise not_taken(name, error) from error
 
 
 def _accept(path: str, read: Callable[[], bytes]) -> bool:

@@ -16,9 +16,9 @@ from raising import raises_naming
 from robot_runtime.cli.main import run_command
 from robot_runtime.errors import CheckpointError
 from robot_runtime.imaging.preprocess import Cast, CenterCrop, ResizeShortestEdge
-from robot_runtime.policies.convert.checkpoint import read_checkpoint
+from robot_runtime.policies.convert.checkpoint import family_of, read_checkpoint
 from robot_runtime.policies.convert.conversion import Conversion, Options
-from robot_runtime.policies.convert.export import export_checkpoint, family_of
+from robot_runtime.policies.convert.export import export_checkpoint
 from robot_runtime.policies.convert.habitat import convert_habitat
 from robot_runtime.policies.convert.networks.allenact import AllenactConfig, AllenactPolicy
 from robot_runtime.policies.convert.networks.ddppo import DdppoConfig, DdppoPolicy
@@ -88,7 +88,6 @@ def test_the_task_is_read_from_the_configuration(convert: Callable[..., Conversi
         CenterCrop(("depth",), 256, 256),
         ResizeShortestEdge(("depth",), SIDE, "torch_area"),
     ), "in the configuration's order"
-    assert manifest.native_actions == ("STOP", "MOVE_FORWARD", "TURN_LEFT", "TURN_RIGHT")
 
 
 def test_the_dialect_determines_the_order_of_channels(convert: Callable[..., Conversion]) -> None:
@@ -118,7 +117,7 @@ def test_the_given_task_only_fills_missing_facts(convert: Callable[..., Conversi
     network = replace(OBJECTNAV, images=("depth", "rgb"))
     conversion = convert(network, config, replace(OPTIONS, task=load_task("objectnav_hm3d2022")))
     assert conversion.manifest.task.camera.depth_max_m == 10.0
-    assert conversion.manifest.goal.vocabulary[:2] == ("chair", "bed")
+    assert [*conversion.manifest.task.categories][:2] == ["chair", "bed"]
     assert any("camera.depth_max_m 10.0, objectnav_hm3d2022 has 5.0" in note for note in conversion.notes)
     assert not any("embeds" in note for note in conversion.notes)
     for task, things in ((None, ("6", "--task")), ("objectnav_habitat2020", ("6", "objectnav_habitat2020", "21"))):
@@ -135,7 +134,6 @@ def test_the_baseline_of_2022_embeds_more_categories_than_its_task_uses(convert:
     )
     conversion = convert(network, None, options)
     assert conversion.manifest.task.categories == task.categories
-    assert conversion.manifest.goal.vocabulary == ("chair", "bed", "plant", "toilet", "tv_monitor", "sofa")
     assert conversion.original.settings["categories"] == 21
     (note,) = conversion.notes
     assert "embeds 21 categories" in note
@@ -205,10 +203,19 @@ def test_the_family_is_detected(tmp_path: Path, capsys: pytest.CaptureFixture[st
     torch.save({"weights": {"a": torch.zeros(1)}}, path)
     with raises_naming(CheckpointError, "weights", path):
         family_of(read_checkpoint(path))
+    with raises_naming(CheckpointError, "without the network's code", "torch.onnx.export"):
+        export_checkpoint(path, tmp_path / "out", OPTIONS)
+    torch.export.save(torch.export.export(torch.nn.Linear(2, 2), (torch.zeros(1, 2),)), path.with_suffix(".pt2"))
+    path = path.with_suffix(".pt2")
+    with raises_naming(CheckpointError, "is a network", f"robot-runtime policy package {path}"):
+        export_checkpoint(path, tmp_path / "out", OPTIONS)
+    path = tmp_path / "ckpt.pt"
     torch.save({"model_state_dict": {"a": torch.zeros(1)}}, path)
     arguments = ["policy", "export", str(path), "--out", str(tmp_path / "out"), "--license", "MIT"]
     assert run_command([*arguments, "--family", "habitat"]) == 9
     assert "is a checkpoint of AllenAct" in capsys.readouterr().err
+    assert run_command(["run", "--policy", str(path)]) == 9
+    assert f"robot-runtime policy export {path}" in capsys.readouterr().err
     assert run_command(arguments) == 9
     assert "do not hold the frozen backbone" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()

@@ -269,14 +269,14 @@ def test_a_false_mask_clears_state_and_previous_action(rnn: Any, layers: int):
 
 @pytest.mark.slow
 def test_an_onnx_export_repeats_eager_torch(tmp_path: Path):
-    from robot_runtime.policies.package.speed import random_observation
+    from robot_runtime.policies.package.observations import patchwork
     from tests.benchmarks.runtime.policy import bench_manifest
 
     config = DdppoConfig("resnet18", "LSTM", 1, 16, 64, 64)
     manifest = bench_manifest(config)
     torch.manual_seed(0)
     module = DdppoPolicy(config)
-    observations = [random_observation(manifest, seed) for seed in range(3)]
+    observations = [patchwork(manifest, seed) for seed in range(3)]
     golden = record(manifest, EagerNetwork(manifest, module), observations, keep_sensors=1)
     write_package(tmp_path / "small.zip", manifest, export(module, manifest, "onnx"), golden)
     assert load_package(tmp_path / "small.zip").agreement.logit_difference < 1e-4

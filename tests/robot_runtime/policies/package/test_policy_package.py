@@ -32,7 +32,7 @@ from robot_runtime.policies.package import golden
 from robot_runtime.policies.package.compatibility import check_task
 from robot_runtime.policies.package.files import is_package, read_manifest, read_package
 from robot_runtime.policies.package.formats.onnx_file import read_onnx
-from robot_runtime.policies.package.manifest import Manifest, Proof, Selection, Tensor
+from robot_runtime.policies.package.manifest import Manifest, Need, Proof, Selection
 from robot_runtime.policies.package.policy import PackagePolicy, load_package, load_package_policy
 from robot_runtime.policies.package.selection import Selector, probabilities
 from robot_runtime.policies.package.writer import manifest_yaml, write_package
@@ -305,10 +305,8 @@ def setter(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
 @pytest.mark.parametrize(
     ("path", "value", "said"),
     [
-        ("schema", 2, "has schema 2"),
+        ("schema", 3, "has schema 3"),
         ("name", "../../x", "name must be made of"),
-        ("stop_id", 1, "stop_id"),
-        ("native_actions", ["A"], "native_actions"),
         ("sources", [], "sources"),
         ("sources.0.sha256", "abc", "sha256"),
         ("model.file", "../model.onnx", "'../model.onnx'"),
@@ -325,12 +323,16 @@ def setter(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
         ("inputs.3.dtype", "float32", "float32"),
         ("inputs.1.name", "depth", "depth"),
         ("outputs.0.shape", [1, 5], "logits"),
-        ("outputs.1.role", "logits", "'logits'"),
-        ("recurrent", None, "'recurrent'"),
-        ("previous_action", None, "'previous_action'"),
-        ("goal.sensor", "gps", "goal.sensor"),
-        ("goal.sign", None, "sign"),
-        ("goal.vocabulary", ["chair"], "vocabulary"),
+        ("outputs.1.role", "logits", "one output"),
+        ("outputs.0.role", "velocity", "velocity is [forward, left turn]"),
+        ("outputs.0.role", "unused", "one output"),
+        ("timing", {"period_s": 0.25}, "'timing'"),
+        ("inputs.0.count", 5, "does not hold 5"),
+        ("inputs.0.count", 0, "count"),
+        ("inputs.0.period_s", 61.0, "period_s"),
+        ("inputs.0.shape", [1, None, 12, 1], "may grow"),
+        ("inputs.2.shape", [None, None], "may grow"),
+        ("inputs.3.offset", 2, "offset"),
         ("selection.temperature", 0.0, "temperature"),
         ("selection.mode", "best", "selection.mode"),
         ("golden.logit_atol", 1.0, "0.1"),
@@ -477,13 +479,14 @@ def test_weights_in_other_files_are_refused(tmp_path: Path):
     tensor.ClearField("raw_data")
     tensor.data_location = TensorProto.EXTERNAL
     tiny.write_unchecked(tmp_path, GOOD, model.SerializeToString(), tiny.golden())
-    with raises_naming(PackageError, "model.onnx", "external_data=False"):
+    with raises_naming(PackageError, "model.onnx", "/etc/passwd", "policy package"):
         load_package(tmp_path)
 
 
 def test_facts_of_an_onnx_file():
     facts = read_onnx(tiny.onnx_bytes())
-    assert (facts.ir_version, facts.opsets, facts.external_data) == (8, {"": tiny.OPSET}, False)
+    assert (facts.ir_version, facts.opsets, facts.data) == (8, {"": tiny.OPSET}, frozenset())
+    assert {"MatMul", "Tanh"} < facts.operators
 
 
 @given(st.binary(max_size=300) | st.integers(0, 3000).map(lambda size: tiny.onnx_bytes()[:size]))
@@ -501,11 +504,11 @@ def test_bytes_that_are_no_onnx_are_refused(data: bytes):
         ({"model": replace(GOOD.model, opset=18)}, ("opset", "17", "18")),
         ({"model": replace(GOOD.model, minimum_runtime="99.0")}, ("onnxruntime", "99.0")),
         (
-            {"inputs": (Tensor("deep", "depth", "float32", (1, 12, 12, 1)), *GOOD.inputs[1:])},
+            {"inputs": (Need("deep", "depth", "float32", (1, 12, 12, 1)), *GOOD.inputs[1:])},
             ("'inputs'", "deep", "depth"),
         ),
         (
-            {"inputs": (Tensor("depth", "depth", "float32", (1, 12, 12, 3)), *GOOD.inputs[1:])},
+            {"inputs": (Need("depth", "depth", "float32", (1, 12, 12, 3)), *GOOD.inputs[1:])},
             ("'depth'", "[1, 12, 12, 3]"),
         ),
     ],

@@ -1,13 +1,11 @@
-"""Synthetic observations for the proof of a conversion, different at each step and small when compressed."""
-
-from __future__ import annotations
+"""Synthetic observations of a task, different at each step and small when compressed."""
 
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from robot_runtime.policies.package.manifest import Manifest
+from robot_runtime.policies.package.manifest import QUESTION, Manifest
 from robot_runtime.tasks.registry import sensor_of
 
 _PATCH_PX = 16
@@ -25,6 +23,10 @@ def patchwork(manifest: Manifest, seed: int) -> dict[str, NDArray[Any]]:
     for name in manifest.needs:
         sensor = sensor_of(manifest.task, name)
         low, high = sensor.bounds(manifest.task)
+        if name == QUESTION:
+            assert manifest.vocabulary is not None
+            observation[name] = np.array(" ".join(random.choice(manifest.vocabulary.words, 6)))
+            continue
         values: NDArray[Any]
         shape = sensor.shape(manifest.task)
         if len(shape) == 3:

@@ -1,0 +1,51 @@
+"""``robot-runtime policy package``: a network's file becomes a package."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from robot_runtime.cli_options import completion
+from robot_runtime.cli_options.option_groups import grouped_options
+
+
+@grouped_options
+def package(
+    *,
+    network: Annotated[Path, typer.Argument(help=".onnx, .pt2 or TorchScript.")],
+    out: Annotated[
+        Path | None, typer.Option(help="The package: a zip if it ends in .zip, else a folder. Default: NETWORK.zip.")
+    ] = None,
+    task: Annotated[
+        str | None,
+        typer.Option(help="Task preset or YAML file. Default: what the inputs fit.", autocompletion=completion.tasks),
+    ] = None,
+    rgb: Annotated[
+        str | None, typer.Option(help="Color images of floats are raw (0..255), unit (0..1) or imagenet.")
+    ] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Field of the manifest, or of an input or output by name."),
+    ] = None,
+    about: Annotated[Path | None, typer.Option(help="YAML file with such fields.")] = None,
+) -> None:
+    """Make a package of a network: roles of inputs and outputs from names, preprocessing from shapes.
+
+    A rollout is recorded that every later load must repeat. What the file does not say is asked for.
+
+    Examples:
+        robot-runtime policy package model.onnx
+        robot-runtime policy package model.onnx --rgb imagenet --task objectnav_hm3d2022 --out objectnav.zip
+        robot-runtime policy package model.onnx --set x.role=depth --set timing.period_s=0.25
+    """
+    from robot_runtime.common.config import read_yaml
+    from robot_runtime.common.console import console
+    from robot_runtime.policies.convert.draft import draft, fields_of
+    from robot_runtime.policies.package.writer import write_package
+
+    target = out or network.with_suffix(".zip")
+    fields = fields_of(set_ or (), {} if about is None else read_yaml(about))
+    manifest, facts, golden = draft(network, fields, task, rgb)
+    written = write_package(target, manifest, facts.model, golden, facts.weights)
+    console.print(f"{target}: {written.name}, in task {written.task.name}", soft_wrap=True, markup=False)
+    console.print(f"next: robot-runtime run --policy {target}", soft_wrap=True, markup=False)

@@ -1,0 +1,142 @@
+"""A network's file becomes a package by one command, and asks for what the file does not say."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import zoo_networks as zoo
+from raising import raises_naming
+
+from robot_runtime.cli.main import run_command
+from robot_runtime.errors import CheckpointError, PolicyError, PolicyMismatch
+from robot_runtime.policies import load_policy
+from robot_runtime.policies.convert.draft import draft
+from robot_runtime.policies.package.formats.network import Network
+from robot_runtime.policies.package.observations import patchwork
+from robot_runtime.policies.package.policy import load_package
+from robot_runtime.policies.package.rollout import Rollout, prepare
+from robot_runtime.policies.package.writer import write_package
+
+
+@pytest.mark.parametrize("name", zoo.KINDS)
+def test_each_kind_of_network_becomes_a_package(tmp_path: Path, name: str) -> None:
+    kind = zoo.KINDS[name]
+    manifest, facts, golden = draft(kind.write(tmp_path / "net.onnx"), kind.about, kind.task, kind.rgb)
+    write_package(tmp_path / "net.zip", manifest, facts.model, golden, facts.weights)
+    package = load_package(tmp_path / "net.zip")
+    assert set(package.manifest.needs) == set(kind.needs)
+    assert package.manifest.answer.role == kind.answer
+    assert package.agreement.logit_difference == 0
+    policy = load_policy(str(tmp_path / "net.zip"))
+    policy.reset(manifest.task, 0)
+    for seed in range(3):
+        policy.act(patchwork(manifest, seed))
+    policy.close()
+
+
+def test_what_the_file_does_not_say_is_asked_for(tmp_path: Path) -> None:
+    image = zoo.KINDS["imagenet"].write(tmp_path / "image.onnx")
+    with raises_naming(PolicyError, image, "'image'", "--rgb"):
+        draft(image)
+    velocity = zoo.KINDS["velocity"].write(tmp_path / "velocity.onnx")
+    with raises_naming(PolicyError, "motions", "--set timing.period_s"):
+        draft(velocity)
+    objects = zoo.KINDS["semantic objectnav"].write(tmp_path / "objects.onnx")
+    with raises_naming(PolicyError, "task", "--task"):
+        draft(objects)
+    odd = replace(zoo.KINDS["rgbd"], inputs=[("x", "float32", (1, 7)), zoo.GOAL]).write(tmp_path / "odd.onnx")
+    with raises_naming(PolicyError, "'x'", "--set x.role=SENSOR"):
+        draft(odd)
+    six = replace(zoo.KINDS["rgbd"], outputs=[("logits", "float32", (1, 6))]).write(tmp_path / "six.onnx")
+    with raises_naming(PolicyError, "6 logits", "--task"):
+        draft(six)
+
+
+def test_the_remedy_of_a_refused_command_is_carried_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(zoo.KINDS["imagenet"].write(tmp_path / "net.onnx"))
+    assert run_command(["policy", "package", path]) == 9
+    assert "--rgb raw (0..255), unit (0..1) or imagenet" in capsys.readouterr().err
+    assert run_command(["policy", "package", path, "--rgb", "imagenet"]) == 0
+    assert load_package(tmp_path / "net.zip").manifest.preprocess[-2].op == "standardize"
+    (tmp_path / "about.yaml").write_text("name: renamed\nimage: {count: 1}\n")
+    options = [
+        "--about",
+        str(tmp_path / "about.yaml"),
+        "--set",
+        "selection.mode=sample",
+        "--out",
+        str(tmp_path / "other"),
+    ]
+    assert run_command(["policy", "package", path, "--rgb", "unit", *options]) == 0
+    manifest = load_package(tmp_path / "other").manifest
+    assert (manifest.name, manifest.selection.mode) == ("renamed", "sample")
+    assert run_command(["policy", "package", path, "--rgb", "gray"]) == 2
+    assert run_command(["policy", "package", path, "--rgb", "unit", "--set", "colour"]) == 2
+
+
+def test_a_networks_file_runs_without_a_package(tmp_path: Path) -> None:
+    path = zoo.KINDS["external data"].write(tmp_path / "net.onnx")
+    policy = load_policy(str(path), selection="sample", seed=3)
+    assert policy.task is not None
+    policy.reset(policy.task, 0)
+    image = zoo.KINDS["imagenet"].write(tmp_path / "image.onnx")
+    with raises_naming(PolicyError, "--rgb", f"policy package {image}"):
+        load_policy(str(image))
+    load_policy(str(image), rgb="unit")
+
+
+def test_weights_that_are_gone_are_named(tmp_path: Path) -> None:
+    path = zoo.KINDS["external data"].write(tmp_path / "net.onnx")
+    (tmp_path / "net.onnx.data").unlink()
+    with raises_naming(PolicyError, "net.onnx.data"):
+        draft(path)
+
+
+def test_a_checkpoint_with_code_in_it_is_not_run(tmp_path: Path) -> None:
+    class Code:
+        def __reduce__(self) -> tuple[object, ...]:
+            return (exec, (f"open({str(tmp_path / 'ran')!r}, 'w')",))
+
+    path = tmp_path / "net.pt"
+    path.write_bytes(pickle.dumps(Code()))
+    with raises_naming(CheckpointError, path):
+        load_policy(str(path))
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_history_is_of_exposures_and_longer_than_the_episode_at_first(tmp_path: Path) -> None:
+    kind = zoo.KINDS["history of images"]
+    manifest, _, _ = draft(kind.write(tmp_path / "net.onnx"), kind.about, kind.task, kind.rgb)
+    seen: list[np.ndarray] = []
+
+    class Spy(Network):
+        runtime = "spy"
+
+        def run(self, inputs):  # type: ignore[no-untyped-def]
+            seen.append(inputs["obs_img"].reshape(6, 3, 16, 16)[:, 0, 0, 0])
+            return {"dist_pred": np.zeros((1, 1), np.float32), "action_pred": np.zeros((1, 5, 4), np.float32)}
+
+    rollout = Rollout(manifest, Spy())
+    mean, std = 0.485, 0.229
+    for step in range(12):
+        shown = patchwork(manifest, 0) | {"exposure": np.array([step * 125_000_000])}
+        shown["rgb"] = np.full_like(shown["rgb"], step)
+        rollout.step(prepare(manifest, shown))
+    levels = [np.round((frames * std + mean) * 255).astype(int).tolist() for frames in seen]
+    assert levels[0] == [0] * 6
+    assert levels[4] == [0, 0, 0, 0, 2, 4]
+    assert levels[11] == [1, 3, 5, 7, 9, 11], "every second frame: 125 ms apart, 250 ms asked"
+
+
+def test_a_memory_that_is_shorter_than_the_task_is_refused(tmp_path: Path) -> None:
+    kind = zoo.KINDS["growing cache"]
+    path = kind.write(tmp_path / "net.onnx")
+    manifest, facts, golden = draft(path, {"cache": {"most": 20}})
+    write_package(tmp_path / "net", manifest, facts.model, golden)
+    policy = load_policy(str(tmp_path / "net"))
+    with raises_naming(PolicyMismatch, "memory", 20, 500):
+        policy.check(manifest.task)
