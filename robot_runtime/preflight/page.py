@@ -37,13 +37,11 @@ def deployment(needs: Sequence[str], trained: Task, task: Task, robot: Robot) ->
     yield Finding("images", period, f"{camera.rate_hz:g} Hz", "note" if slow else "ok", effect)
     latency_s = robot.camera.latency_s if isinstance(robot.camera, SourceCamera) else 0.0
     found = f"{1000 * latency_s:.0f} ms of the camera; the policy's own not measured"
-    if motion is None:
-        yield Finding("latency", "0 s", found, "ok", "the robot stands still until it has decided")
-    else:
+    effect, remedy = "the robot stands still until it has decided", ""
+    if motion is not None:
         effect = f"the robot is {motion.linear_m_s[1]:g} m farther for each second; decisions are placed at their image"
-        yield Finding(
-            "latency", "0 s", found, "note", effect, "drive an episode; `robot-runtime score` shows the latency"
-        )
+        remedy = "drive an episode; `robot-runtime score` shows the latency"
+    yield Finding("latency", "0 s", found, "note" if motion else "ok", effect, remedy)
     before, now = _rule(trained.success), _rule(task.success)
     differs = before != now
     effect = "scores do not compare with those of the training" if differs else ""
@@ -67,22 +65,11 @@ def _rule(success: Success) -> str:
 def write_page(path: Path, policy: str, trained: str, robot: str, rows: Sequence[Finding]) -> None:
     """Write the page (HTML, self-contained), what differs first. Raises ``RecordingError``."""
     order = ("refused", "note", "ok")
-    cells = [
-        (
-            row.status,
-            row.what,
-            row.trained,
-            row.found,
-            row.status,
-            row.effect,
-            row.source if row.effect else "",
-            row.remedy,
-        )
-        for row in sorted(rows, key=lambda row: order.index(row.status))
-    ]
-    lines = [
-        f"<tr class={status}>{''.join(f'<td>{escape(text)}</td>' for text in texts)}</tr>" for status, *texts in cells
-    ]
+    lines = []
+    for row in sorted(rows, key=lambda row: order.index(row.status)):
+        source = row.source if row.effect else ""
+        texts = (row.what, row.trained, row.found, row.status, row.effect, source, row.remedy)
+        lines.append(f"<tr class={row.status}>{''.join(f'<td>{escape(text)}</td>' for text in texts)}</tr>")
     counts = ", ".join(f"{sum(row.status == status for row in rows)} {status}" for status in order)
     title = f"{escape(policy)} on {escape(robot)}"
     head = "".join(f"<th>{text}</th>" for text in _HEADINGS)

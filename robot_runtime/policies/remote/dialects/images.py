@@ -55,7 +55,7 @@ def points_of(answer: Any, server: str) -> NDArray[np.float64]:
     """
     try:
         points = np.asarray(answer, np.float64)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         points = np.empty(0)
     if points.ndim != 2 or points.shape[1] not in (2, 3) or not 0 < len(points) <= _MOST_POINTS:
         found = f"of shape {points.shape}" if points.size else f"{answer!r:.100}"

@@ -8,10 +8,12 @@ to who trained the policy, and neither server says it.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from robot_runtime.actions.timed import Decision, trajectory, velocity
 from robot_runtime.common import config
@@ -23,6 +25,7 @@ from robot_runtime.policy import Observation
 from robot_runtime.tasks.task import Task
 
 MOST_ACTIONS = 1000
+_MOST_PIXELS = 4096
 _IMAGE = "observation/exterior_image_0_left"
 
 
@@ -93,7 +96,9 @@ def decisions(answer: object, meaning: Chunks, task: Task, server: str) -> tuple
     Raises:
         PolicyError: the meaning is not given or is another than the width allows, or a number is not finite.
     """
-    rows = np.asarray(answer if isinstance(answer, np.ndarray | list) else ())
+    rows: NDArray[Any] = np.empty(0)
+    with suppress(ValueError):  # rows of different lengths
+        rows = np.asarray(answer if isinstance(answer, np.ndarray | list) else ())
     shown = f"{server}: answered actions of shape {rows.shape}"
     if meaning.actions is None:
         raise PolicyError(
@@ -124,12 +129,14 @@ def decisions(answer: object, meaning: Chunks, task: Task, server: str) -> tuple
     return tuple(task.actions[int(number)] for number in ids)
 
 
-def _padded(rgb: np.ndarray[Any, np.dtype[np.uint8]], size: object) -> np.ndarray[Any, np.dtype[Any]]:
+def _padded(rgb: NDArray[np.uint8], size: object) -> NDArray[Any]:
     """The image at a size (height, width) with black borders, its proportions kept: openpi's ``resize_with_pad``."""
-    if not isinstance(size, list | tuple) or len(size) != 2:
+    if size is None:
         return rgb
+    if not isinstance(size, list) or len(size) != 2 or not all(type(n) is int and 0 < n <= _MOST_PIXELS for n in size):
+        raise PolicyError(f"the server asks for images of {size!r:.100} pixels", "correct its image_resolution")
     scale = max(rgb.shape[1] / size[1], rgb.shape[0] / size[0])
-    height, width = int(rgb.shape[0] / scale), int(rgb.shape[1] / scale)
+    height, width = max(int(rgb.shape[0] / scale), 1), max(int(rgb.shape[1] / scale), 1)
     top, left = (size[0] - height) // 2, (size[1] - width) // 2
     image = np.zeros((*size, 3), np.uint8)
     image[top : top + height, left : left + width] = pil_bilinear(rgb, height, width)

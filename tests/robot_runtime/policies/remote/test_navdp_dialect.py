@@ -228,6 +228,7 @@ def test_an_episode_is_driven_to_its_goal_and_stops_there() -> None:
         ([[1.0, 2.0], [3.0]], "not rows"),
         ([], "not rows"),
         ([["a", "b"]], "not rows"),
+        ([[10**400, 0]], "not rows"),
         ([[0.0, 0.0]] * 2000, "(2000, 2)"),
     ],
 )

@@ -117,6 +117,18 @@ def test_roboarena_names_endpoint_and_session_and_answers_a_reset_by_text() -> N
     assert image[12, 12].tolist() == [200, 90, 20]
 
 
+@pytest.mark.parametrize("size", [[0, 24], [24], [1 << 30, 1 << 30], ["24", "24"], 24])
+def test_an_image_size_that_is_none_is_refused(size: Any) -> None:
+    with raises_naming(PolicyError, "image_resolution", str(size)):
+        openpi.request(seen(), {**ROBOARENA, "image_resolution": size}, "s", Chunks())
+
+
+def test_a_narrow_image_size_and_none_are_taken() -> None:
+    for size, shape in (([1, 4000], (1, 4000, 3)), (None, (24, 32, 3))):
+        message = openpi.request(seen(), {**ROBOARENA, "image_resolution": size}, "s", Chunks())
+        assert message["observation/exterior_image_0_left"].shape == shape
+
+
 def test_a_reset_that_fails_by_text_is_an_error() -> None:
     with server(ROBOARENA, lambda _: "Traceback\nKeyError: 'session_id'") as (place, _):
         policy = load_policy(f"openpi://{place}", actions="ids")
@@ -173,6 +185,8 @@ def test_columns_choose_among_those_of_an_arm() -> None:
         (np.zeros((2000, 1)), Chunks("ids"), "(2000, 1)"),
         (np.array([["a"]]), Chunks("ids"), "<U1"),
         ("forward", Chunks("ids"), "(0,)"),
+        ([[1.0], [2.0, 3.0]], Chunks("ids"), "(0,)"),
+        ([[10**400]], Chunks("ids"), "object"),
         (np.array([[np.nan, 0.0]]), Chunks("velocities"), "not finite"),
         (np.array([[7]]), Chunks("ids"), "0 to 3"),
         (np.array([[0.5]]), Chunks("ids"), "0.5"),
