@@ -211,6 +211,24 @@ def _written(path: Path, text: str) -> Path:
     return path
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        *(f"{key}: gone.yaml" for key in ("odometry", "motors", "tilt_servo")),
+        *("options: {camera: {mount: gone.yaml}}", "options: {tags: gone.yaml}"),
+        "options: {camera: {depth_noise: {model: redwood, distortion: gone.yaml}}}",
+        "camera: {driver: drivers.replay.driver.make_camera, options: {log: gone.yaml}}",
+        "localizer: {driver: drivers.apriltag.driver.make_localizer, options: {tags: gone.yaml}}",
+    ],
+)
+def test_a_file_that_is_named_and_not_there_is_an_error_with_both_names(tmp_path: Path, line: str) -> None:
+    path = _written(tmp_path / "mine.yaml", f"name: mine\ndriver: sim_bridge.robot.driver.make_robot\n{line}\n")
+    fault = loading_fault(load_robot, str(path), context())
+    assert fault is not None
+    assert "gone.yaml" in fault.message
+    assert "mine.yaml" in fault.message
+
+
 def test_an_apriltag_file_is_converted_by_the_command_that_its_refusal_names(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

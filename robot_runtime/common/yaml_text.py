@@ -122,7 +122,7 @@ def read_yaml(path: Path) -> Any:
             data = file.read(MAX_YAML_BYTES + 1)
     except FileNotFoundError:
         raise ConfigError(
-            f"{path}: no such file", "check the path, or list presets with `robot-runtime info`"
+            f"{path}: no such file", "check the path; what has a name is listed by `robot-runtime info`"
         ) from None
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error}", "check that it is a readable UTF-8 text file") from error

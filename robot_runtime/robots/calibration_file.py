@@ -174,6 +174,9 @@ def read_calibration(
         ForeignCalibration: it belongs to another robot or device.
         ExpiredCalibration: it is too old.
     """
+    if not path.exists():
+        what = f"{path}: no such file, which is named as the {kind} calibration of robot {robot!r}"
+        raise CalibrationError(what, "check the path, or calibrate again: `robot-runtime calibrate --help`")
     file = open_calibration(path)
     check_stamp(file, kind, robot, device, now)
     return file

@@ -36,7 +36,7 @@ from typing import Any, Protocol, TypeVar
 from robot_runtime.actions.discrete import Action
 from robot_runtime.common import config
 from robot_runtime.common.quantities import Fraction
-from robot_runtime.errors import ConfigError
+from robot_runtime.errors import ConfigError, RecordingError
 from robot_runtime.hal import Base, Camera, Device, Head, Localizer, ObjectTracker, Robot
 from robot_runtime.hal.motion_profile import DEFAULT_PROFILE, MotionProfile
 from robot_runtime.hal.motors import KnownMotors
@@ -309,7 +309,7 @@ def build_robot(file: RobotFile, path: str, context: RobotContext, chosen: Devic
             f"{where}: {file.driver!r} is not a function", "name the driver's factory function, not one of its parts"
         )
     _check_takes(factory, file.driver, where, "context", "name", "options", "where")
-    with _naming_arguments("--robot-arg", chosen.robot_options if chosen is not None else ()):
+    with _naming_origin(path, "--robot-arg", chosen.robot_options if chosen is not None else ()):
         robot = factory(context, file.name, file.options, f"{path}: options")
     if not isinstance(robot, Robot):
         raise ConfigError(
@@ -320,13 +320,14 @@ def build_robot(file: RobotFile, path: str, context: RobotContext, chosen: Devic
         robot = _with_base(robot, make_device(file.base, Base, robot, context, f"{path}: base"))
     if file.head is not None:
         robot = replace(robot, head=make_device(file.head, Head, robot, context, f"{path}: head"))
-    if file.odometry is not None:
-        robot = calibrated(robot, load_odometry(Path(file.odometry), file.name))
-    if file.motors is not None:
-        robot.base.motors = KnownMotors(load_motors(Path(file.motors), file.name).model, calibrated=True)
-    if file.tilt_servo is not None:
-        servo = load_tilt_servo(Path(file.tilt_servo), file.name)
-        robot = replace(robot, head=CorrectedHead(robot.head, servo))
+    with _naming_origin(path):
+        if file.odometry is not None:
+            robot = calibrated(robot, load_odometry(Path(file.odometry), file.name))
+        if file.motors is not None:
+            robot.base.motors = KnownMotors(load_motors(Path(file.motors), file.name).model, calibrated=True)
+        if file.tilt_servo is not None:
+            servo = load_tilt_servo(Path(file.tilt_servo), file.name)
+            robot = replace(robot, head=CorrectedHead(robot.head, servo))
     chosen_paths = _chosen_paths(chosen or DeviceOverrides())
     for role, kind in _DEVICE_TYPES.items():
         device: DeviceConfig | None = getattr(file, role)
@@ -334,7 +335,7 @@ def build_robot(file: RobotFile, path: str, context: RobotContext, chosen: Devic
             at = str(chosen_paths.get(role, f"{path}: {role}"))
             # One source for both is one device: a port opens once.
             shared = role == "referee" and device == file.localizer
-            with _naming_arguments("--camera-arg", chosen.camera_options if chosen and role == "camera" else ()):
+            with _naming_origin(at, "--camera-arg", chosen.camera_options if chosen and role == "camera" else ()):
                 made: dict[str, Any] = {
                     role: robot.localizer if shared else make_device(device, kind, robot, context, at)
                 }
@@ -354,13 +355,11 @@ def build_robot(file: RobotFile, path: str, context: RobotContext, chosen: Devic
 
 
 @contextmanager
-def _naming_arguments(option: str, changes: Sequence[str]) -> Iterator[None]:
-    """Errors of fields that the command line gave name it in place of the preset's file, and others name both."""
+def _naming_origin(where: str, option: str = "", changes: Sequence[str] = ()) -> Iterator[None]:
+    """Errors of fields that the command line gave name it, not the preset; others also say where they come from."""
     try:
         yield
-    except ConfigError as error:
-        if not changes:
-            raise
+    except (ConfigError, RecordingError) as error:
         if isinstance(error, config.FieldError):
             field = ".".join(map(str, error.place))
             given = [change for change in changes if _overlap(change.partition("=")[0], field)]
@@ -368,8 +367,10 @@ def _naming_arguments(option: str, changes: Sequence[str]) -> Iterator[None]:
                 raise
             arguments = " ".join(f"{option} {change}" for change in given)
             raise ConfigError(f"{arguments}: field {field!r}: {error.problem}", error.remedy) from error
-        arguments = " ".join(f"{option} {change}" for change in changes)
-        raise type(error)(f"{error.message} (with {arguments})", error.remedy) from error
+        if not changes and where in error.message:
+            raise
+        origin = "with " + " ".join(f"{option} {change}" for change in changes) if changes else f"named in {where}"
+        raise type(error)(f"{error.message} ({origin})", error.remedy) from error
 
 
 def _overlap(one: str, other: str) -> bool:
