@@ -152,8 +152,9 @@ def held_out_gain(camera: CameraFit, replayed: ReplayedCamera, logs: Sequence[st
         if not others or not held_out:
             return None
         ours = pooled(others)
-        found = ours.tilt_deg, ours.roll_deg, ours.height_m, ours.pan_deg, ours.forward_m
-        by_replays = np.array([0.0 if interval is None else interval.mean for interval in found])
+        # Replays that were held out cannot tell a forward offset from a bias of depth, either.
+        seen = [_pooled([offset for _, offset in others], name, factor) for name, factor in COMPONENTS.items()]
+        by_replays = np.array([0.0 if interval is None else interval.mean for interval in seen])
         alone = np.nan_to_num(np.median([f for n, f in floors.items() if n % 2 != half] or [np.zeros(5)], axis=0))
         shown = by_replays + np.append(np.divide(ours.bias, DEPTH_BIAS) @ np.array(camera.biased), [0.0, 0.0])
         for floor in (floor for number, floor in floors.items() if number % 2 == half):
@@ -171,11 +172,6 @@ def _spread(offsets: Sequence[Offset], name: str) -> float:
     values = np.array([estimate["value"] for estimate in known])
     between = 1.4826 * float(np.median(np.abs(values - np.median(values))))
     return COMPONENTS[name] * max(between, float(np.median([estimate["error"] for estimate in known])))
-
-
-def _intervals(replayed: ReplayedCamera) -> tuple[Interval | None, ...]:
-    """Return the errors in the order of ``COMPONENTS``."""
-    return replayed.tilt_deg, replayed.roll_deg, replayed.height_m, replayed.pan_deg, replayed.forward_m
 
 
 def _loss(values: Array, expected: Array, scale: Array) -> float:
