@@ -34,6 +34,15 @@ LAID_OUT = """(() => {
     return r.top >= 0 && r.bottom <= innerHeight && r.height >= 60 && r.width >= 0.9 * (innerWidth - 60)
         && document.documentElement.scrollWidth <= innerWidth;
 })()"""
+BOTH_VISIBLE = """(() => {
+    const above = document.querySelector("footer").getBoundingClientRect().top;
+    return ["color-img", "pad"].every((id) => {
+        const r = document.getElementById(id).getBoundingClientRect();
+        return r.height > 0 && r.top >= 0 && r.bottom <= above;
+    });
+})()"""
+"""Whether a person who drives sees picture and keypad at once, without scrolling."""
+
 PICTURES = os.environ.get("CONSOLE_PICTURES")
 """Folder for pictures of the page, to be looked at."""
 
@@ -143,6 +152,7 @@ def test_a_campaign_is_operated_from_a_phone_as_the_tutorial_says(tmp_path: Path
             tab.until("state.waits && state.alerts.length && !document.getElementById('alerts').hidden")
             act(tab, "#resume", "state.steers && !$('placement').hidden")
             picture(tab, "placing")
+            assert tab.run(BOTH_VISIBLE)
             bring_to_start(tab)
             tab.until("state.base && Math.abs(state.base.speed[0]) + Math.abs(state.base.speed[1]) > 0.1")
             tab.pointer("mousePressed", "#stop")  # and not released: it acts when it is pressed
@@ -167,6 +177,7 @@ def test_a_campaign_is_operated_from_a_phone_as_the_tutorial_says(tmp_path: Path
             tab.until("state.asks && !held.length")
             assert tab.run("state.action") == "turn_left"
             picture(tab, "taken-over")
+            assert tab.run(BOTH_VISIBLE)
             act(tab, "#handback", "!state.taken_over")
             tab.until("state.base.speed.some(Boolean)")
             assert tab.faults == []
