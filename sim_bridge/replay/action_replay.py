@@ -92,7 +92,7 @@ def replay_actions(
         previous = made
         try:
             _require_next(before, record)
-            made = simulator.act(decision_of(record))
+            made = simulator.act(decision_of(record), record.phase_s.get("infer", 0.0))
         except RuntimeFault as error:
             notes.append(Note(PART, f"replayed up to step {before.index}: {error.message}", error.remedy))
             break

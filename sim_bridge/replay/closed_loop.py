@@ -314,7 +314,7 @@ class _Episode:
             decision, info = decide(policy, observation, self._index + 1, header.task)
             decision = self._allowed(decision)
             inferred_s, before = timer.elapsed_s(), step
-            step = self._simulator.act(decision)
+            step = self._simulator.act(decision, inferred_s)
             self._index += 1
             result = _result(decision, header, before, step)
             observation = self._record(observe, step, decision, result, info, inferred_s)

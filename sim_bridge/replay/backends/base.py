@@ -95,8 +95,12 @@ class SimulatorBackend(ABC):
         raise UnsupportedBySimulator(f"{self.name}: does not support episodes with two phases", "replay it into sim")
 
     @abstractmethod
-    def act(self, decision: Decision) -> SimulatedStep:
+    def act(self, decision: Decision, infer_s: float = 0.0) -> SimulatedStep:
         """Execute one action as the task defines it.
+
+        Args:
+            decision: the action.
+            infer_s: host seconds that the decision took, during which a robot may go on with the one before.
 
         Raises:
             UnsupportedBySimulator: the simulator has no such action, or the episode is over.

@@ -92,7 +92,7 @@ class ExternalBackend(SimulatorBackend):
         self._begun = True
         return self._step(None)
 
-    def act(self, decision: Decision) -> SimulatedStep:
+    def act(self, decision: Decision, infer_s: float = 0.0) -> SimulatedStep:
         if not self._begun:
             raise UnsupportedBySimulator(f"{self.name}: no episode has begun", "call begin() first")
         return self._step(self._execute(decision))

@@ -131,7 +131,7 @@ class MujocoBackend(SimulatorBackend):
     def next_phase_at(self, start: SE2) -> None:
         self._placer.override = start
 
-    def act(self, decision: Decision) -> SimulatedStep:
+    def act(self, decision: Decision, infer_s: float = 0.0) -> SimulatedStep:
         env = self._current_env()
         if env.episode_over:
             end = env.end
@@ -141,7 +141,7 @@ class MujocoBackend(SimulatorBackend):
                 "replay it into a robot without errors: sim",
             )
         try:
-            env.step(decision)
+            env.step(decision, infer_s=infer_s)
         except DeviceFault as error:
             raise UnsupportedBySimulator(f"{self.name}: {error.message}", error.remedy) from error
         return self._step(env.record)

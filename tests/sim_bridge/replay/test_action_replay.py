@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scripted import DOWN, INTO_A_WALL, TASK, UP, F, L, R, record, replayed, steps_of
+from scripted import DOWN, INTO_A_WALL, TASK, UP, F, L, R, Script, record, replayed, steps_of
 
 from robot_runtime.actions import timed
+from robot_runtime.actions.timed import Control, Decision, TrajectoryControl
 from robot_runtime.common.geometry import SE2
+from robot_runtime.policy import Observation
 from robot_runtime.scenes.scene import Scene
 from robot_runtime.tasks.task import load_task
 from sim_bridge.replay.action_replay import displacement_difference
@@ -108,6 +111,27 @@ def test_continuous_commands_are_replayed(images: bool, room: Scene, tmp_path: P
     (replay,) = replayed(record(tmp_path, room, [script], task), images=images)
     assert_repeats(replay, images)
     assert [step.command for step in action_of(replay).steps[1:5]] == script
+
+
+@pytest.mark.slow
+def test_actions_in_motion_are_replayed_with_their_ages(
+    room: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The decisions' own times count: no latency is given."""
+    decided = Script.act
+
+    def slowly(self: Script, observation: Observation) -> Decision:
+        time.sleep(0.03 * (len(self._left) % 3))
+        return decided(self, observation)
+
+    monkeypatch.setattr(Script, "act", slowly)
+    task = replace(TASK, control=Control((-0.5, 0.5), trajectory=TrajectoryControl()))
+    arc = timed.trajectory([(0.05 * k, 0.001 * k * k) for k in range(1, 9)], 0.25)
+    script: list[Decision] = [arc] * 6 + [timed.velocity(0.2, -0.4, settle=False)] * 4 + [F, arc, arc]
+    (log,) = record(tmp_path, room, [script], task)
+    assert len({step.phase_s["age"] for step in steps_of(log) if "age" in step.phase_s}) > 1
+    (replay,) = replayed([log])
+    assert_repeats(replay, images=False)
 
 
 @pytest.mark.slow

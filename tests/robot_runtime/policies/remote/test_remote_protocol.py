@@ -12,6 +12,7 @@ from raising import raises_naming
 from robot_runtime.actions import timed
 from robot_runtime.actions.discrete import Action
 from robot_runtime.actions.timed import Decision
+from robot_runtime.errors import RuntimeFault
 from robot_runtime.policies.remote.protocol import (
     ProtocolError,
     decision_to_message,
@@ -85,3 +86,37 @@ def test_decisions_round_trip(decision: Decision) -> None:
     message = unpack(pack(decision_to_message(decision, task)))
     assert decisions_from_message(message, task, "p") == (decision,)
     assert message["actions"].ndim == 2
+
+
+@pytest.mark.parametrize(
+    ("answer", "decisions"),
+    [
+        (
+            {"trajectory": np.array([[0.1, 0.0, 0.0], [0.2, 0.1, 0.4]]), "period_s": 0.1, "exposure_ns": 5, "info": {}},
+            (timed.trajectory([(0.1, 0.0, 0.0), (0.2, 0.1, 0.4)], 0.1, 5),),
+        ),
+        ({"linear_m_s": 0.2, "angular_rad_s": 0.0, "settle": False}, (timed.velocity(0.2, 0.0, settle=False),)),
+        ({"chunk": [1, {"action": "turn_left"}, 0], "carry_out": 2}, (Action.MOVE_FORWARD, Action.TURN_LEFT)),
+        ({"action": 2, "period_s": 3}, (Action.TURN_LEFT,)),
+    ],
+)
+def test_a_foreign_server_may_answer_every_form(answer: dict[str, Any], decisions: tuple[Decision, ...]) -> None:
+    message = unpack(pack(answer | {"server_timing": {"infer_ms": 1.0}}))
+    assert decisions_from_message(message, load_task("objectnav_hm3d2023"), "p") == decisions
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"trajectory": [[0.1]], "period_s": 0.1},
+        {"trajectory": [["x", 0.0]], "period_s": 0.1},
+        {"chunk": []},
+        {"command": {"linear_m_s": 0.1, "angular_rad_s": 0.0}, "action": "waypoint_control"},
+        {"command": {"speed": 1.0}, "action": "velocity_control"},
+        {"actions": [[1.0]]},
+    ],
+)
+def test_what_is_no_decision_is_refused(answer: dict[str, Any]) -> None:
+    with pytest.raises(RuntimeFault) as caught:
+        decisions_from_message(unpack(pack(answer)), load_task("objectnav_hm3d2023"), "p")
+    assert caught.value.remedy
