@@ -119,7 +119,10 @@ def read_tags(path: Path, at: Matrix) -> tuple[TagMap, list[str]]:
     tags, axes = [], transform((0.0, 0.0, 0.0), TAG_AXES)
     for number, item in enumerate(layout):
         try:
-            turn = Rotation.from_quat([float(item.get(name, 0.0)) for name in ("qx", "qy", "qz")] + [item["qw"]])
+            quaternion = [float(item.get(name, 0.0)) for name in ("qx", "qy", "qz")] + [float(item["qw"])]
+            if abs((length := math.hypot(*quaternion)) - 1) > 0.01:
+                raise ValueError(f"qw, qx, qy, qz are no rotation: their length is {length:.3g}, not 1")
+            turn = Rotation.from_quat(quaternion)
             theirs = transform((float(item["x"]), float(item["y"]), float(item["z"])), turn.as_matrix())
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ConfigError(f"{path}: layout {number}: {error}", "write id, size, x, y, z, qw, qx, qy, qz") from error

@@ -207,6 +207,7 @@ def test_a_bundle_of_apriltag_ros_becomes_a_tag_map(tmp_path: Path, capsys: pyte
     [
         {"standalone_tags": [{"id": 1, "size": 0.1}]},
         {"tag_bundles": [{"layout": [{"id": 0, "size": 5, "x": 0, "y": 0, "z": 0, "qw": 1}]}]},
+        {"tag_bundles": [{"layout": [{"id": 0, "size": 0.1, "x": 0, "y": 0, "z": 0, "qw": 0.9, "qz": 0.1}]}]},
         {"tag_bundles": [{"layout": [{"id": "a"}]}]},
         {"tag_bundles": [{"layout": [3]}]},
         {"tag_bundles": [{"layout": 3}]},
