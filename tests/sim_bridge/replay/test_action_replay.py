@@ -127,7 +127,8 @@ def test_actions_in_motion_are_replayed_with_their_ages(
     monkeypatch.setattr(Script, "act", slowly)
     task = replace(TASK, control=Control((-0.5, 0.5), trajectory=TrajectoryControl()))
     arc = timed.trajectory([(0.05 * k, 0.001 * k * k) for k in range(1, 9)], 0.25)
-    script: list[Decision] = [arc] * 6 + [timed.velocity(0.2, -0.4, settle=False)] * 4 + [F, arc, arc]
+    turn = timed.velocity(0.2, -0.4, settle=False)
+    script: list[Decision] = [*[arc] * 6, *[turn] * 4, F, arc, arc]
     (log,) = record(tmp_path, room, [script], task)
     assert len({step.phase_s["age"] for step in steps_of(log) if "age" in step.phase_s}) > 1
     (replay,) = replayed([log])
