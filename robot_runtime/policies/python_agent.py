@@ -75,7 +75,7 @@ class HabitatAgent(ChunkedPolicy):
             raise PolicyError(f"agent {self.name!r} has no episode", "call reset() first")
         try:
             # The runtime's arrays are read-only; agents written for a simulator may write into them.
-            returned = self._agent.act({name: array.copy() for name, array in observation.items()})
+            returned = self._agent.act({n: a.copy() for n, a in observation.items() if n in (self.needs or (n,))})
         except (Exception, SystemExit) as error:
             raise _raised(self.name, "act()", error) from error
         decisions, self._answer = self._interface.decisions(returned, self._task)

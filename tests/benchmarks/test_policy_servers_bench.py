@@ -1,16 +1,16 @@
-"""The zoo of policy servers: each sort drives an episode by one command."""
+"""The zoo of network files and policy servers: each sort drives an episode by one command."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.benchmarks.runtime.policy_servers import SERVERS, overhead_row, run_kinds
+from tests.benchmarks.runtime.policy_servers import FILES, SERVERS, overhead_row, run_kinds
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SERVERS)
-def test_a_server_drives_an_episode_by_one_command(name: str) -> None:
-    assert run_kinds({name: SERVERS[name]}) == {}
+@pytest.mark.parametrize("name", [*FILES, *SERVERS])
+def test_a_kind_drives_an_episode_by_one_command(name: str) -> None:
+    assert run_kinds({name: {**FILES, **SERVERS}[name]}) == {}
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from robot_runtime.actions.timed import Decision
 from robot_runtime.errors import UnknownAction
-from robot_runtime.policies.agents.interface import Interface
+from robot_runtime.policies.agents.interface import Interface, single
 from robot_runtime.policy import Answer
 from robot_runtime.tasks.task import Task
 
@@ -22,9 +22,7 @@ class GymInterface(Interface):
 
     @override
     def decision(self, returned: Any, task: Task) -> tuple[Decision, Answer | None]:
-        value = returned
-        if isinstance(value, list) and len(value) == 1:
-            value = value[0]
+        value = single(returned)
         if isinstance(value, bool) or not isinstance(value, int):
             raise self.invalid_answer(returned, "return one integer, as spaces.Discrete has it")
         if not 0 <= value < len(task.actions):

@@ -42,7 +42,7 @@ from robot_runtime.actions.discrete import (
 )
 from robot_runtime.actions.timed import Control, Decision, Range, TimedAction, scaled, velocity, waypoint
 from robot_runtime.errors import PolicyError, UnknownAction
-from robot_runtime.policies.agents.interface import Interface
+from robot_runtime.policies.agents.interface import Interface, single
 from robot_runtime.policy import Answer, Observation
 from robot_runtime.tasks.registry import kind_of
 from robot_runtime.tasks.task import Task
@@ -68,11 +68,6 @@ class HabitatInterface(Interface):
     kind = "habitat"
     ids: ClassVar[Dialect] = HABITAT
 
-    @property
-    def needs(self) -> tuple[str, ...]:
-        """The agent's attribute ``needs``, if it has one; the Habitat interface has no such list."""
-        return tuple(self.about.get("needs", ()))
-
     @override
     def decision(self, returned: Any, task: Task) -> tuple[Decision, Answer | None]:
         value: Any = returned
@@ -81,10 +76,7 @@ class HabitatInterface(Interface):
             value, arguments = returned.get("action"), returned.get("action_args") or {}
             if not isinstance(arguments, Mapping):
                 raise self.invalid_answer(returned, _REMEDY)
-        if isinstance(value, np.ndarray):
-            value = value.tolist()
-        if isinstance(value, Sequence) and not isinstance(value, str) and len(value) == 1:
-            value = value[0]
+        value = single(value)
         if isinstance(value, str) and value == "answer" and kind_of(task).answer_due(task, Action.STOP, 0):
             return Action.STOP, self._answer(returned, arguments)
         names = tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else (value,)
@@ -154,10 +146,7 @@ class HabitatInterface(Interface):
         return self._finite(arguments[name], name)
 
     def _finite(self, value: Any, name: str) -> float:
-        if isinstance(value, np.ndarray):
-            value = value.tolist()
-        if isinstance(value, Sequence) and not isinstance(value, str) and len(value) == 1:
-            value = value[0]
+        value = single(value)
         if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not math.isfinite(value):
             raise self.invalid_answer({name: value}, f"give {name!r} one finite number")
         return float(value)

@@ -31,12 +31,13 @@ class Interface(ABC):
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """Sensors without which the agent cannot decide."""
-        return ()
+        """Sensors without which the agent cannot decide: those that it declares."""
+        return tuple(self.about.get("needs", ()))
 
     def agent_observation(self, observation: Observation, task: Task) -> dict[str, Any]:
-        """The observation in the agent's format: arrays, text, None."""
-        return {name: str(array) if array.dtype.kind == "U" else array for name, array in observation.items()}
+        """The observation in the agent's format: arrays, text, None; if it declares what it needs, that and no more."""
+        shown = self.about.get("needs") or observation
+        return {n: str(array) if array.dtype.kind == "U" else array for n, array in observation.items() if n in shown}
 
     @abstractmethod
     def decision(self, returned: Any, task: Task) -> tuple[Decision, Answer | None]:
@@ -77,3 +78,11 @@ class Interface(ABC):
     def invalid_answer(self, returned: object, remedy: str) -> PolicyError:
         """The error for a return value that is not an action."""
         return PolicyError(f"agent {self.name!r} returned {returned!r:.300}, which is not an action", remedy)
+
+
+def single(value: Any) -> Any:
+    """The one number or name in an array, or in sequences of one; else the value."""
+    value = value.tolist() if hasattr(value, "tolist") else value
+    while isinstance(value, list | tuple) and len(value) == 1:
+        value = value[0]
+    return value

@@ -136,7 +136,8 @@ class Gym:
             raise TypeError(f"{type(self.policy).__name__} has neither predict() nor act()")
         self.decide = getattr(self.policy, names[0])
         self.takes = set(inspect.signature(self.decide).parameters)
-        self.about: dict[str, Any] = {}
+        spaces = getattr(getattr(self.policy, "observation_space", None), "spaces", None)
+        self.about: dict[str, Any] = {"needs": list(spaces) if isinstance(spaces, dict) else []}
 
     def reset(self) -> None:
         """Start an episode."""

@@ -186,7 +186,7 @@ def _task(name: str | None, roles: set[str], asked: dict[str, str]) -> Task:
         return load_task(name)
     unsaid = {role: task for role, task in _NAMES["asked"].items() if role in roles}
     asked |= {f"which task its {role} is of": f"--task {task}, or another" for role, task in unsaid.items()}
-    moves = {m.TRAJECTORY, m.VELOCITY} & roles
+    moves = {m.TRAJECTORY, m.VELOCITY, m.WAYPOINT} & roles
     return load_task(next(iter(unsaid.values()), "pointnav_trajectory" if moves else "pointnav_gps_compass"))
 
 

@@ -27,7 +27,7 @@ def motion_of(role: str, answer: NDArray[np.float32], timing: Timing) -> Decisio
         return velocity(float(forward_m_s), float(turn_rad_s), 0.0, timing.period_s, timing.settle)
     yaw = np.arctan2(rows[:, 3], rows[:, 2]) if rows.shape[1] == 4 else rows[:, 2:3].sum(1) * timing.turn_scale
     points = np.column_stack((rows[:, :2] * timing.scale, yaw))
-    if role == WAYPOINT:
+    if role == WAYPOINT and timing.settle:
         x_m, y_m, yaw_rad = map(float, points[0])
         return waypoint(x_m, y_m, yaw_rad, max_duration_s=timing.period_s)
     if timing.deltas:

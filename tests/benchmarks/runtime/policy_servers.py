@@ -23,6 +23,7 @@ import numpy as np
 from robot_runtime.common.clock import Stopwatch
 from robot_runtime.common.config import find_preset
 from tests.benchmarks.report import Row
+from tests.benchmarks.runtime.policy_files import FILES
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "support"))
 from navigator_servers import STILL, STRAIGHT, TURN_LEFT_NAVDP, Emulator, emulated
@@ -212,12 +213,13 @@ def run_kinds(kinds: Mapping[str, Kind], limit_s: float = 120.0) -> dict[str, st
 
 def zoo_row() -> Row:
     """Row of the kinds that run by one command."""
-    timer, failed = Stopwatch(), run_kinds(SERVERS)
+    timer, kinds = Stopwatch(), {**FILES, **SERVERS}
+    failed = run_kinds(kinds)
     return Row(
         "zoo_one_command",
-        "sorts of policy servers that `run` takes by one command, an episode each",
-        len(SERVERS) - len(failed),
-        f"of {len(SERVERS)}",
-        len(SERVERS),
+        "sorts of network files and policy servers that `run` takes by one command, an episode each",
+        len(kinds) - len(failed),
+        f"of {len(kinds)}",
+        len(kinds),
         note="; ".join(f"{name}: {why}" for name, why in failed.items()) or f"all in {timer.elapsed_s():.0f} s",
     )

@@ -151,6 +151,8 @@ def test_a_file_that_fails_on_import_says_why(tmp_path: Path, source: str, messa
         (1, Action.MOVE_FORWARD),
         (np.int64(2), Action.TURN_LEFT),
         (np.array([3]), Action.TURN_RIGHT),
+        ([[1]], Action.MOVE_FORWARD),
+        (np.array([[1]]), Action.MOVE_FORWARD),
         ("turn_right", Action.TURN_RIGHT),
         (np.str_("stop"), Action.STOP),
         ({"action": 1}, Action.MOVE_FORWARD),
@@ -173,7 +175,7 @@ def test_actions_that_habitat_or_the_task_lack_are_refused(answer: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "answer", [None, 1.0, True, np.array([1, 2]), {}, {"action": ("velocity_control", "velocity_stop")}]
+    "answer", [None, 1.0, True, np.array([1, 2]), [[1, 2]], {}, {"action": ("velocity_control", "velocity_stop")}]
 )
 def test_answers_that_are_no_discrete_action_are_refused(answer: Any) -> None:
     with raises_naming(PolicyError, "'mine'"):
