@@ -92,7 +92,7 @@ def test_a_start_or_goal_off_the_map_is_refused_before_anything_moves(tmp_path: 
     read = load_plan(write_plan(tmp_path, 1))
     starts = tmp_path / "starts.yaml"
     (episode,) = load_episodes(starts)
-    far = {"start": SE2(900.0, 2.0, 0.0)} if name == "start" else {"goals": (replace(episode.goals[0], x_m=900.0),)}
+    far = {"start": SE2(90.0, 2.0, 0.0)} if name == "start" else {"goals": (replace(episode.goals[0], x_m=90.0),)}
     native_yaml.save(starts, [replace(episode, **far)])
     with pytest.raises(EpisodeError, match="arena"):
         check_plan(read)
