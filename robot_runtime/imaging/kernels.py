@@ -52,10 +52,22 @@ def pil_bilinear(image: Array, height: int, width: int) -> Array:
     Returns:
         (height, width, C), of the same type.
     """
+    return _pil(image, height, width, "BILINEAR")
+
+
+def pil_bicubic(image: Array, height: int, width: int) -> Array:
+    """``PIL.Image.resize((width, height))`` of Pillow, whose default is bicubic, as GNM, ViNT and NoMaD use it.
+
+    Arguments and result are those of :func:`pil_bilinear`.
+    """
+    return _pil(image, height, width, "BICUBIC")
+
+
+def _pil(image: Array, height: int, width: int, kernel: str) -> Array:
     from PIL import Image
 
     plane = image if image.shape[2] == 3 else image[:, :, 0]
-    resized = Image.fromarray(np.ascontiguousarray(plane)).resize((width, height), Image.Resampling.BILINEAR)
+    resized = Image.fromarray(np.ascontiguousarray(plane)).resize((width, height), Image.Resampling[kernel])
     return np.asarray(resized, image.dtype).reshape(height, width, image.shape[2])
 
 

@@ -17,16 +17,21 @@ from typing_extensions import override
 
 from robot_runtime.common import config
 from robot_runtime.errors import PolicyError
-from robot_runtime.imaging.kernels import pil_bilinear, torch_area, torch_nearest
+from robot_runtime.imaging.kernels import pil_bicubic, pil_bilinear, torch_area, torch_nearest
 
 Array = NDArray[Any]
 
-Kernel = Literal["torch_area", "pil_bilinear", "torch_nearest"]
+Kernel = Literal["torch_area", "pil_bilinear", "pil_bicubic", "torch_nearest"]
 
 MAX_SIDE = 4096
 """Pixels; a manifest with larger sizes is damaged or malicious."""
 
-_KERNELS = {"torch_area": torch_area, "pil_bilinear": pil_bilinear, "torch_nearest": torch_nearest}
+_KERNELS = {
+    "torch_area": torch_area,
+    "pil_bilinear": pil_bilinear,
+    "pil_bicubic": pil_bicubic,
+    "torch_nearest": torch_nearest,
+}
 
 
 @dataclass(frozen=True)
@@ -287,8 +292,11 @@ def _image(array: Array, kernel: Kernel | None = None) -> Array:
         raise ValueError(f"takes an image (H, W, C), got an array of shape {array.shape}")
     if kernel == "torch_area" and array.dtype not in (np.uint8, np.float32):
         raise ValueError(f"torch_area averages uint8 or float32, got {array.dtype}")
-    if kernel == "pil_bilinear" and (array.dtype.name, array.shape[2]) not in (("uint8", 3), ("float32", 1)):
-        raise ValueError(f"pil_bilinear takes uint8 (H, W, 3) or float32 (H, W, 1), got {array.dtype} {array.shape}")
+    if kernel in ("pil_bilinear", "pil_bicubic") and (array.dtype.name, array.shape[2]) not in (
+        ("uint8", 3),
+        ("float32", 1),
+    ):
+        raise ValueError(f"{kernel} takes uint8 (H, W, 3) or float32 (H, W, 1), got {array.dtype} {array.shape}")
     return array
 
 

@@ -81,6 +81,13 @@ def test_bilinear_is_pillows():
     np.testing.assert_array_equal(pil_bilinear(depth, 7, 11)[:, :, 0], expected)
 
 
+def test_pillows_default_is_bicubic_and_not_bilinear() -> None:
+    color = np.random.default_rng(1).integers(0, 256, (120, 160, 3), np.uint8)
+    expected = np.asarray(Image.fromarray(color).resize((85, 64)))
+    np.testing.assert_array_equal(Resize(("rgb",), 64, 85, "pil_bicubic").apply(color), expected)
+    assert np.abs(expected.astype(int) - pil_bilinear(color, 64, 85)).max() > 3
+
+
 def test_the_shortest_edge_is_cut_off_not_rounded():
     # 256 / 480 * 640 = 341.33; 99 / 200 * 401 = 198.495
     assert ResizeShortestEdge(("x",), 256, "torch_area").apply(image(0, 480, 640, "uint8")).shape == (256, 341, 3)
