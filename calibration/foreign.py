@@ -8,8 +8,6 @@ Sources: ROS ``sensor_msgs/CameraInfo`` and ``camera_calibration_parsers``; Kali
 apriltag_ros (x right, y up, z out of its face) were not checked against a real file.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Mapping, Sequence

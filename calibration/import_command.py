@@ -1,7 +1,5 @@
 """``robot-runtime calibrate import``: calibrations and tag maps of other programs."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Annotated

@@ -3,8 +3,6 @@
 A simulated robot needs no operator: the calibration moves boards, tags and robot itself.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

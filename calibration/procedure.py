@@ -3,8 +3,6 @@
 Each calibration is a :class:`Procedure`, executed by :func:`calibrate`.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Start poses of a simulated robot for calibrations, with room ahead or around."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -4,8 +4,6 @@ The public names below are imported from their modules when they are first used:
 no other package.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 

@@ -12,8 +12,6 @@ makes robot, scene and episodes by name; :class:`NavigationEnv` wraps an :class:
 * ``info`` has ``episode_key``, and ``metrics`` without those that are not finite; ``episode`` is left to wrappers.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -156,7 +156,7 @@ _BLOCK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
-class PolicySource:
+class PolicySource(config.Strict):
     """Origin of a policy, as on a command line.
 
     Attributes:
@@ -172,8 +172,6 @@ class PolicySource:
     python: str | None = None
     timeout_s: float | None = None
     digest: str | None = None
-
-    __pydantic_config__ = config.STRICT
 
     def public(self) -> PolicySource:
         """Return the source without secrets, which must not be logged: the token of a policy server."""

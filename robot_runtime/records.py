@@ -1,7 +1,5 @@
 """Records of an episode: header, steps, end. Subscribers receive them; the recorder writes them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack

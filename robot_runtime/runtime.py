@@ -5,8 +5,6 @@ ensures it for its own errors, this module for the policy's and for Ctrl-C, whic
 makes of SIGTERM and of a closed terminal.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 

@@ -20,7 +20,7 @@ EpisodeVerdict = Literal["success", "fail", "invalid"]
 
 
 @dataclass(frozen=True)
-class Judge:
+class Judge(config.Strict):
     """An automatic judge: its thresholds, and its errors as counted on episodes of known truth.
 
     Attributes:
@@ -39,8 +39,6 @@ class Judge:
     negatives: int
     true_negatives: int
 
-    __pydantic_config__ = config.STRICT
-
     def __post_init__(self) -> None:
         if not 0 <= self.low <= self.high <= 1:
             raise ValueError(f"a judge needs 0 <= low <= high <= 1, got {self.low} and {self.high}")
@@ -53,7 +51,7 @@ class Judge:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Verdict(config.Strict):
     """Verdict of one person or automatic judge on one run.
 
     Attributes:
@@ -78,8 +76,6 @@ class Verdict:
     intervention: bool | None = None
     judge: Judge | None = None
 
-    __pydantic_config__ = config.STRICT
-
     def __post_init__(self) -> None:
         if not self.who.strip():
             raise ValueError("a verdict needs the name of its author")
@@ -94,15 +90,13 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class RunIdentity:
+class RunIdentity(config.Strict):
     """Identity of a run."""
 
     episode: str
     seed: int
     start_ns: int
     created: str
-
-    __pydantic_config__ = config.STRICT
 
     @classmethod
     def of(cls, header: EpisodeHeader) -> RunIdentity:
@@ -112,7 +106,7 @@ class RunIdentity:
 
 
 @dataclass(frozen=True)
-class Verdicts:
+class Verdicts(config.Strict):
     """All verdicts on a run, in the order in which they were given.
 
     Attributes:
@@ -124,8 +118,6 @@ class Verdicts:
     schema: Literal[1]
     run: RunIdentity
     statements: tuple[Verdict, ...] = ()
-
-    __pydantic_config__ = config.STRICT
 
     @property
     def on_visibility(self) -> Verdict | None:

@@ -1,7 +1,5 @@
 """Checks of a computer for simulated robots: ``robot-runtime doctor sim``."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from robot_runtime.common.host_checks import Finding, Status

@@ -24,6 +24,7 @@ def test_no_file_is_longer_than_450_lines() -> None:
     assert {name: length for name, length in lengths.items() if length > 450} == {}
 
 
+@pytest.mark.slow
 def test_module_docstrings_open_with_a_noun_phrase() -> None:
     docstrings = {path: ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "" for path in FILES}
     assert [str(path.relative_to(ROOT)) for path, text in docstrings.items() if RELATIVE.match(text)] == []

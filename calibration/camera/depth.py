@@ -5,8 +5,6 @@ tags to see them from near and far; a line through all samples is the correction
 focal length that is 1 % off makes every tag 1 % too far.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 

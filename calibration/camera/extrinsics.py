@@ -4,8 +4,6 @@ Both write a mount (``robot_runtime.robots.camera_mount``), which defines the ro
 observation and the simulated camera.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """Figures of a calibration: detections, coverage, residuals."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import cv2

@@ -6,8 +6,6 @@ with most points near its described pose (RANSAC, Fischler and Bolles 1981), ref
 1 % is a height error of 1 %: see ``calibrate depth``.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

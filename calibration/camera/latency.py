@@ -7,8 +7,6 @@ The last of several sweeps is held out. The latency of odometry's own stamps is 
 images agree.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

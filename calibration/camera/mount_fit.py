@@ -12,8 +12,6 @@ The method is bundle adjustment (Triggs et al. 2000) with a robust loss, because
 pixel.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

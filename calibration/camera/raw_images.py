@@ -1,7 +1,5 @@
 """Raw images with their calibration, from any camera."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """AprilTags in raw images: corners refined through the lens, and the pose of a single tag."""
 
-from __future__ import annotations
-
 import cv2
 import numpy as np
 from numpy.typing import NDArray

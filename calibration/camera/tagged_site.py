@@ -3,8 +3,6 @@
 A person lays out the tags on a real site; this module places them in a simulated one.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

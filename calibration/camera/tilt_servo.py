@@ -5,8 +5,6 @@ of both is the servo's error, linear in its angle; half their difference is the 
 not measure. The mount's pitch would be part of the zero: calibrate the mount first.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

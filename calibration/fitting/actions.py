@@ -5,8 +5,6 @@ contact, or so near to an obstacle on the map that a bumper may have missed it; 
 outliers.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence

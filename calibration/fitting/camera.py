@@ -4,8 +4,6 @@ The floor cannot distinguish a tilt of the mount, of the camera in it, and of th
 the heading.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """``robot-runtime fit``: simulated robot fitted to the logs of a robot."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

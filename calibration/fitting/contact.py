@@ -7,8 +7,6 @@ ratios of the two densities decides. Head-on contacts are excluded, because both
 another end are counted once, so that a corner missing in the map is not counted at every attempt.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

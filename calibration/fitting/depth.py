@@ -6,8 +6,6 @@ two. A constant bias or hole cannot be observed this way; pose replays in a simu
 replay``).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field

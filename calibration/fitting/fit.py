@@ -1,7 +1,5 @@
 """Fit of a simulated robot to logs: actions, contact, camera, depth, latency, validation."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence

@@ -5,8 +5,6 @@ latency from above, the next pose from below; over many steps the bounds converg
 where the observation waited for the image and not for a pose.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

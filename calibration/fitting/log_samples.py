@@ -4,8 +4,6 @@ The referee's pose of a step is the mean of its raw poses while the robot was st
 their scatter gives its covariance. :mod:`calibration.fitting.actions` selects the actions to fit.
 """
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Distances between a robot and obstacles on the map, interpolated between cells."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -9,8 +9,6 @@ included:
 Ranks and counts need no distribution of the errors. The tests assume that errors of different actions are independent.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

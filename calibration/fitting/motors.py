@@ -1,7 +1,5 @@
 """Dead time, lag, thresholds and gains of motors, from the commands and the odometry in logs."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Output files of a fit: ``actuation.yaml``, ``motors.yaml``, ``robot.yaml``, ``fit.json``."""
 
-from __future__ import annotations
-
 import base64
 import json
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Figures of a fit: ends of actions and models, contacts, camera, depth, likelihood."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from pathlib import Path

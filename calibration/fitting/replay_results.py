@@ -4,8 +4,6 @@ The scene's walls also determine pan and forward position of the camera, which t
 error of the referee is part of both.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Mapping, Sequence

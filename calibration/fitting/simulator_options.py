@@ -1,7 +1,5 @@
 """Options of a simulated robot from a fit: the list behind the robot's file, the table and the page."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Tables of a fit in the terminal."""
 
-from __future__ import annotations
-
 import math
 
 from rich.console import Console, RenderableType

@@ -5,8 +5,6 @@ actions, in nats per action; differences between models are paired by action, wi
 All models, the ideal one included, contain ``robot_runtime.robots.action_errors.ARRIVAL`` and the referee's noise.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

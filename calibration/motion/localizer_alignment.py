@@ -7,8 +7,6 @@ A scale error of odometry of 1 % is 2 cm at the end of the drive and half of tha
 With ``--points`` the robot is placed on surveyed points instead, independent of its odometry.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -40,23 +38,19 @@ WINDOW_S = 3.0
 
 
 @dataclass(frozen=True)
-class SurveyedPoint:
+class SurveyedPoint(config.Strict):
     """Surveyed pose of base_link in map."""
 
     x_m: MapCoordinate
     y_m: MapCoordinate
     yaw_deg: float = 0.0
 
-    __pydantic_config__ = config.STRICT
-
 
 @dataclass(frozen=True)
-class SurveyedPoints:
+class SurveyedPoints(config.Strict):
     """A YAML file: ``points: [{x_m: 1.0, y_m: 2.0, yaw_deg: 90.0}, ...]``."""
 
     points: tuple[SurveyedPoint, ...]
-
-    __pydantic_config__ = config.STRICT
 
 
 class LocalizationCalibration(Procedure[AlignmentSample, Alignment]):

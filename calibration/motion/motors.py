@@ -5,8 +5,6 @@ both wheels turn, then moves forward, back and on the spot, and others to verify
 takes its heading from) is all that is measured.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar

@@ -8,8 +8,6 @@ The result is the two scales that ``robot_runtime.robots.corrected_odometry`` co
 separation (or gyro scale) that correspond to them.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

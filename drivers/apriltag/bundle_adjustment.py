@@ -7,8 +7,6 @@ stops after 200 evaluations with larger errors (10.6 mm against 4.2 mm for 300 i
 errors in twice the time, and nine times for 100 images. The residuals agree to 0.0001 pixels in all cases.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Tags that contradict the others: moved since they were surveyed, or not of the map's size."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Localizer by tags on the walls and the robot's own camera: ``driver: drivers.apriltag.driver.make_localizer``."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,7 +25,7 @@ from robot_runtime.scenes.tag_map import find_tag_map, load_tag_map
 
 
 @dataclass(frozen=True)
-class AprilTagOptions:
+class AprilTagOptions(config.Strict):
     """The ``options`` of the localizer.
 
     Attributes:
@@ -45,8 +43,6 @@ class AprilTagOptions:
     detector: DetectorOptions = field(default_factory=DetectorOptions)
     accuracy: Accuracy = field(default_factory=Accuracy)
     noise: dict[str, Any] = field(default_factory=lambda: {"model": "sensor"})
-
-    __pydantic_config__ = config.STRICT
 
     def __post_init__(self) -> None:
         if not 0 < self.rate_hz <= 60:

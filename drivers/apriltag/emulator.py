@@ -1,7 +1,5 @@
 """Emulated camera in a simulated room."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from drivers.apriltag.image_sources import ImageSource, Receiver

@@ -3,8 +3,6 @@
 A source passes every image to one receiver: periodically, and on request for an image of a certain instant.
 """
 
-from __future__ import annotations
-
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable

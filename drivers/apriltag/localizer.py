@@ -1,7 +1,5 @@
 """Localizer by tags: from images to poses, and to events that explain missing poses."""
 
-from __future__ import annotations
-
 import math
 import threading
 from collections.abc import Callable, Mapping
@@ -34,7 +32,7 @@ CAPTURE_S = 0.3
 
 
 @dataclass(frozen=True)
-class Accuracy:
+class Accuracy(config.Strict):
     """Standard deviations of the inputs of a pose.
 
     Attributes:
@@ -48,8 +46,6 @@ class Accuracy:
     map_sd_m: Spread = 0.002
     stamp_sd_s: Latency = 0.005
     stance: FloorPrior = field(default_factory=FloorPrior)
-
-    __pydantic_config__ = config.STRICT
 
     def __post_init__(self) -> None:
         if not (self.corner_sd_px > 0 and self.map_sd_m >= 0 and self.stamp_sd_s >= 0):

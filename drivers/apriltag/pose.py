@@ -44,7 +44,7 @@ _CONVERGED = 1e-7
 
 
 @dataclass(frozen=True)
-class FloorPrior:
+class FloorPrior(config.Strict):
     """Standard deviations of the robot's attitude and height on the floor.
 
     Attributes:
@@ -54,8 +54,6 @@ class FloorPrior:
 
     tilt_sd_deg: AngleSpread = 0.5
     height_sd_m: Spread = 0.01
-
-    __pydantic_config__ = config.STRICT
 
     def __post_init__(self) -> None:
         if not (self.tilt_sd_deg > 0 and self.height_sd_m > 0):

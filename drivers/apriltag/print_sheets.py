@@ -1,7 +1,5 @@
 """Printable sheets of tags in true size, with a ruler that reveals scaling by the printer."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator, Sequence
 from pathlib import Path

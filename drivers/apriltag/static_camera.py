@@ -3,8 +3,6 @@
 A referee independent of the policy's sensors: it uses neither the robot's camera nor its odometry.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -30,7 +28,7 @@ from robot_runtime.scenes.tag_map import Tag
 
 
 @dataclass(frozen=True)
-class StaticCameraOptions:
+class StaticCameraOptions(config.Strict):
     """The ``options`` of the localizer.
 
     Attributes:
@@ -58,8 +56,6 @@ class StaticCameraOptions:
     detector: DetectorOptions = field(default_factory=DetectorOptions)
     accuracy: Accuracy = field(default_factory=lambda: Accuracy(stance=FloorPrior(tilt_sd_deg=1.0)))
     noise: dict[str, Any] = field(default_factory=lambda: {"model": "sensor"})
-
-    __pydantic_config__ = config.STRICT
 
     def __post_init__(self) -> None:
         if not 0 < self.rate_hz <= 60:

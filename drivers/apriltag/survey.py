@@ -5,8 +5,6 @@ images constrain them. The frame ``map`` is defined by separately surveyed tags 
 positions of several), or by the logged poses.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

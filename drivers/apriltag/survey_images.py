@@ -8,8 +8,6 @@ A folder has ``frames.yaml`` next to its images::
     - {image: 0001.png, x_m: 1.0, y_m: 2.0, yaw_deg: 90.0, pan_deg: 0.0, tilt_deg: -10.0}
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -35,7 +33,7 @@ FRAMES_FILE = "frames.yaml"
 
 
 @dataclass(frozen=True)
-class Frame:
+class Frame(config.Strict):
     """One image and the approximate pose of the robot; pan left and tilt up are positive."""
 
     image: str
@@ -45,18 +43,14 @@ class Frame:
     pan_deg: float = 0.0
     tilt_deg: float = 0.0
 
-    __pydantic_config__ = config.STRICT
-
 
 @dataclass(frozen=True)
-class Frames:
+class Frames(config.Strict):
     """The content of ``frames.yaml``."""
 
     lens: Lens
     camera: Offset
     frames: tuple[Frame, ...] = field(default_factory=tuple)
-
-    __pydantic_config__ = config.STRICT
 
 
 def views_from_log(path: Path, run: int, detector: TagDetector, mount: CameraMount | None) -> Iterator[TagView]:

@@ -1,7 +1,5 @@
 """A device's factory calibration in the project's terms."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Interface of a device as in the SDK's C API, and the real device behind libk4a."""
 
-from __future__ import annotations
-
 import ctypes
 from abc import ABC, abstractmethod
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Checks of a computer for an Azure Kinect: ``robot-runtime doctor azure-kinect``."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 from collections.abc import Sequence

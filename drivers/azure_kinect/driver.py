@@ -3,8 +3,6 @@
 ``driver: drivers.azure_kinect.driver.make_camera``, or ``drivers.azure_kinect.driver.make_playback``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,7 +25,7 @@ from robot_runtime.robots.loader import RobotContext
 
 
 @dataclass(frozen=True)
-class KinectOptions:
+class KinectOptions(config.Strict):
     """The ``options`` of an Azure Kinect in a robot's YAML file.
 
     Attributes:
@@ -58,11 +56,9 @@ class KinectOptions:
     imaging: ImagingOptions = field(default_factory=ImagingOptions)
     emulated: EmulatedOptions = field(default_factory=EmulatedOptions)
 
-    __pydantic_config__ = config.STRICT
-
 
 @dataclass(frozen=True)
-class PlaybackOptions:
+class PlaybackOptions(config.Strict):
     """The ``options`` of a recording.
 
     Attributes:
@@ -74,8 +70,6 @@ class PlaybackOptions:
     path: str
     real_time: bool = True
     imaging: ImagingOptions = field(default_factory=ImagingOptions)
-
-    __pydantic_config__ = config.STRICT
 
 
 def make_camera(robot: Robot, context: RobotContext, options: Mapping[str, Any], where: str) -> Camera:

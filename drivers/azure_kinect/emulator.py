@@ -4,8 +4,6 @@ libk4arecord writes every capture to a file and reads it back, so the driver pro
 in 16 bits, time stamps, calibration.
 """
 
-from __future__ import annotations
-
 import math
 import tempfile
 from dataclasses import dataclass, field
@@ -39,7 +37,7 @@ COUNTS = np.iinfo(np.uint16).max
 
 
 @dataclass(frozen=True)
-class EmulatedOptions:
+class EmulatedOptions(config.Strict):
     """Behavior of the emulated device.
 
     Attributes:
@@ -61,8 +59,6 @@ class EmulatedOptions:
     jitter_s: Latency = 0.002
     drift_ppm: Annotated[float, Field(ge=-200, le=200)] = 20.0
     unplugged_after_s: Annotated[float, Field(ge=0)] | None = None
-
-    __pydantic_config__ = config.STRICT
 
 
 class EmulatedKinect(KinectDevice):

@@ -4,8 +4,6 @@ A file is a sequence of elements: id, size, content (RFC 8794, RFC 9559). The el
 traversed without their content.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import BinaryIO
 

@@ -1,7 +1,5 @@
 """Recordings in the Kinect SDK's own format, written and read by the SDK itself."""
 
-from __future__ import annotations
-
 import ctypes
 from dataclasses import dataclass
 from pathlib import Path

@@ -4,8 +4,6 @@ Sizes, rates and rated ranges: Microsoft's "Azure Kinect DK hardware specificati
 the color camera's operating modes.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from drivers.azure_kinect.sdk_types import ColorResolution, DepthMode, Fps

@@ -5,8 +5,6 @@ those of the data sheet ("hardware specifications": fields of view, the color ca
 which points 6 degrees further down), not of a real unit.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from typing import Any

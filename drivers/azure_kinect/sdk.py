@@ -4,8 +4,6 @@ The package's Python module does not support numpy 2; only its shared libraries 
 own their memory.
 """
 
-from __future__ import annotations
-
 import ctypes
 import ctypes.util
 import functools

@@ -6,8 +6,6 @@ It needs an X screen with OpenGL 4.4, as live depth does.
 ``reason``.
 """
 
-from __future__ import annotations
-
 import ctypes
 import json
 import os

@@ -1,7 +1,5 @@
 """Structures and constants of the Azure Kinect SDK's C API 1.4 (``k4atypes.h``, ``record/types.h``)."""
 
-from __future__ import annotations
-
 import ctypes
 from ctypes import POINTER, Structure, c_bool, c_float, c_int, c_int32, c_uint32, c_uint64
 from enum import IntEnum

@@ -1,7 +1,5 @@
 """Source of raw pairs from an Azure Kinect, live or recorded."""
 
-from __future__ import annotations
-
 import math
 from collections import deque
 from pathlib import Path

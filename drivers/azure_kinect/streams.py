@@ -1,7 +1,5 @@
 """Streams of captures from a device or a recording."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Create 2 base: ``driver: drivers.create2.driver.make_base``."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Emulated Create 2: its stream and commands, from a simulated body."""
 
-from __future__ import annotations
-
 import logging
 import math
 

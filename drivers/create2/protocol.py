@@ -9,8 +9,6 @@ A command is one opcode and its data; the base waits for missing data for ever. 
 every 15 ms; numbers have the most significant byte first. Source: iRobot, "Create 2 Open Interface (OI) Specification".
 """
 
-from __future__ import annotations
-
 import math
 import struct
 from collections.abc import Iterable, Mapping, Sequence

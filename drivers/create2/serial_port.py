@@ -1,7 +1,5 @@
 """Serial port of a Create 2."""
 
-from __future__ import annotations
-
 from drivers.serial_wire.port import Attachment
 
 CREATE_2 = Attachment(

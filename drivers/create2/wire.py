@@ -5,8 +5,6 @@ a count is that of the motor's model under the commands, and counts for which th
 believed.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections import deque

@@ -9,8 +9,6 @@ The library has traps that this module avoids:
   whose length is checked, and the line is silent again before an instruction is repeated.
 """
 
-from __future__ import annotations
-
 import termios
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar

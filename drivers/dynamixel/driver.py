@@ -1,7 +1,5 @@
 """The pan-tilt: two servos, read at 50 Hz, that stop by themselves when this program falls silent."""
 
-from __future__ import annotations
-
 import logging
 import math
 import threading

@@ -1,7 +1,5 @@
 """Emulated servos at the other end of the wire: protocol 2.0 on bytes, control tables, and profiles of motion."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,7 +17,7 @@ from drivers.serial_wire.framing import FrameScanner
 from drivers.serial_wire.port import Port
 from drivers.serial_wire.pty_emulation import EmulatedDevice, PacedLine, Pty, read_exactly
 from robot_runtime.common.clock import ns_to_seconds, seconds_to_ns
-from robot_runtime.common.config import STRICT
+from robot_runtime.common.config import Strict
 from robot_runtime.common.quantities import Latency
 from robot_runtime.hal.fault_schedule import Script
 
@@ -57,7 +55,7 @@ BULK_BYTES = 5
 
 
 @dataclass(frozen=True)
-class EmulatorOptions:
+class EmulatorOptions(Strict):
     """Behavior of the emulated servos.
 
     Attributes:
@@ -67,8 +65,6 @@ class EmulatorOptions:
 
     latency_s: Latency = 0.0
     faults: tuple[Fault, ...] = ()
-
-    __pydantic_config__ = STRICT
 
 
 class EmulatedServo:

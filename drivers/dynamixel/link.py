@@ -1,7 +1,5 @@
 """Connection to the servos: a thread on a real port, or emulated servos in lockstep with simulated time."""
 
-from __future__ import annotations
-
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence

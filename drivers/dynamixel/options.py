@@ -1,21 +1,19 @@
 """The ``options`` of a pan-tilt of Dynamixel servos in a robot's YAML file."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field, replace
 
 from drivers.dynamixel.emulator import EmulatorOptions
 from drivers.dynamixel.protocol import PROFILE_RAD_S
 from drivers.dynamixel.variants import VARIANTS, PanTiltVariant, VariantName
-from robot_runtime.common.config import STRICT, Positive
+from robot_runtime.common.config import Positive, Strict
 from robot_runtime.common.quantities import AngleTolerance, Period, Rate, ShortTime
 
 MAX_WATCHDOG_S = 2.54
 
 
 @dataclass(frozen=True)
-class DynamixelOptions:
+class DynamixelOptions(Strict):
     """The options.
 
     Attributes:
@@ -59,8 +57,6 @@ class DynamixelOptions:
     reboot: bool = False
     release: bool = False
     emulator: EmulatorOptions = field(default_factory=EmulatorOptions)
-
-    __pydantic_config__ = STRICT
 
     def __post_init__(self) -> None:
         if self.watchdog_s > MAX_WATCHDOG_S or self.watchdog_s * self.rate_hz < 2:

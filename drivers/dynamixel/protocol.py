@@ -12,8 +12,6 @@ parameter. The error byte's lowest seven bits say whether the instruction failed
 that a hardware error is latched, whatever became of the instruction.
 """
 
-from __future__ import annotations
-
 import math
 import struct
 from collections.abc import Mapping

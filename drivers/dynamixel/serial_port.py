@@ -1,7 +1,5 @@
 """Serial port of the servos: a USB adapter to their bus."""
 
-from __future__ import annotations
-
 from drivers.serial_wire.port import Attachment
 
 SERVOS = Attachment(

@@ -3,8 +3,6 @@
 Sources: PyRobot's ``dynamixels.yaml`` and ``locobot_config.py``, Interbotix' ``modes_all.yaml`` and ``locobot_*.yaml``.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

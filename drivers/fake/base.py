@@ -1,7 +1,5 @@
 """The fake base: exact kinematics behind the real Guard."""
 
-from __future__ import annotations
-
 from drivers.fake.device import FakeDevice
 from drivers.fake.faults import Cliff, SilentBase, StuckBumper, WheelDrop, zones
 from drivers.fake.ground_truth import GroundTruth

@@ -1,7 +1,5 @@
 """The fake camera: a checkered floor and an optional wall, rendered by exact ray casting."""
 
-from __future__ import annotations
-
 import math
 from collections import deque
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Base class of the fake robot's devices: connection, and its refusal by a fault."""
 
-from __future__ import annotations
-
 from drivers.fake.faults import RefusedConnection
 from robot_runtime.common.clock import SimulatedClock
 from robot_runtime.errors import DeviceFault, NotConnected

@@ -1,7 +1,5 @@
 """A robot without physics: exact kinematics, a synthetic camera, and faults by script. See README.md."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -34,7 +32,7 @@ from robot_runtime.robots.loader import RobotContext
 
 
 @dataclass(frozen=True)
-class FakeOptions:
+class FakeOptions(config.Strict):
     """The YAML's ``options``. Limits and speeds default to a Kobuki's and a LoCoBot's pan-tilt.
 
     Attributes:
@@ -73,8 +71,6 @@ class FakeOptions:
     motors: MotorOptions = field(default_factory=MotorOptions)
     objects: dict[str, tuple[float, float, float]] = field(default_factory=dict)
     faults: tuple[Fault, ...] = ()
-
-    __pydantic_config__ = config.STRICT
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():

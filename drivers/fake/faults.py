@@ -1,7 +1,5 @@
 """Faults of the fake robot, each during a window of its own time."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, Literal

@@ -1,7 +1,5 @@
 """True state of the fake robot, and its exact kinematics."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The fake pan-tilt: constant speed to the goal, then a settling time."""
 
-from __future__ import annotations
-
 import math
 
 from drivers.fake.device import FakeDevice

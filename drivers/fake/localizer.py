@@ -1,7 +1,5 @@
 """The fake robot's localizers: exact poses, with the latency and the losses of the faults."""
 
-from __future__ import annotations
-
 from drivers.fake.device import FakeDevice
 from drivers.fake.faults import DroppedPoses, LatePoses, LostTracking
 from drivers.fake.ground_truth import GroundTruth

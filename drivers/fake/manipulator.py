@@ -1,7 +1,5 @@
 """The fake robot's hand and object tracker: objects are points that can be grabbed, carried and released."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 

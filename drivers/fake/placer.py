@@ -1,7 +1,5 @@
 """Placer of the fake robot."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from drivers.fake.base import FakeBase

@@ -1,7 +1,5 @@
 """``robot-runtime hardware``: ports, udev rules and live readings."""
 
-from __future__ import annotations
-
 from itertools import islice
 from pathlib import Path
 from typing import Annotated

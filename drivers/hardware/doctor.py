@@ -1,7 +1,5 @@
 """Checks of serial ports and udev rules: ``robot-runtime doctor hardware``."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Sequence
 

@@ -1,7 +1,5 @@
 """Live readings of a device on a serial port, one line each; nothing is switched on or moved."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass

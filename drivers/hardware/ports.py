@@ -1,7 +1,5 @@
 """Serial ports of this computer, and what may be connected to them."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The bundled udev rules, and their installer."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Kobuki base: ``driver: drivers.kobuki.driver.make_base``."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

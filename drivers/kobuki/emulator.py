@@ -1,7 +1,5 @@
 """Emulated Kobuki: its frames and commands, from a simulated body."""
 
-from __future__ import annotations
-
 import math
 
 from drivers.kobuki.kinematics import wheel_speeds

@@ -1,7 +1,5 @@
 """A Kobuki's velocities as the speed and radius of its command, and back. Pure."""
 
-from __future__ import annotations
-
 from drivers.kobuki.protocol import SEPARATION_M, BaseControl
 
 _INT16 = 2**15 - 1

@@ -10,8 +10,6 @@ and a sub-payload ``identifier | n | n bytes``. The base sends one frame of seve
 Source: kobuki_core (kobuki-base/kobuki_core e2f0fea), where its documentation differs from it the code.
 """
 
-from __future__ import annotations
-
 import struct
 from functools import reduce
 from operator import xor

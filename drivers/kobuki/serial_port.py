@@ -1,7 +1,5 @@
 """Serial port of a Kobuki."""
 
-from __future__ import annotations
-
 from drivers.serial_wire.port import Attachment
 
 KOBUKI = Attachment(

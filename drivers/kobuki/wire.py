@@ -1,7 +1,5 @@
 """Kobuki behind the guard process: readings from its frames, commands for its wheels, lights and sounds."""
 
-from __future__ import annotations
-
 import math
 
 from drivers.kobuki.kinematics import base_control

@@ -3,8 +3,6 @@
 Its file names ``base`` and ``camera``, and mostly ``localizer`` and ``referee``; without those, poses are odometry.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -24,7 +22,7 @@ RATE_HZ = 50.0
 
 
 @dataclass(frozen=True)
-class LocobotOptions:
+class LocobotOptions(config.Strict):
     """The ``options`` of a real LoCoBot.
 
     Attributes:
@@ -36,8 +34,6 @@ class LocobotOptions:
     placer: Literal["operator", "drive"] = "operator"
     tolerance: Tolerance = field(default_factory=Tolerance)
     tilt_deg: float = 0.0
-
-    __pydantic_config__ = config.STRICT
 
 
 def make_robot(context: RobotContext, name: str, options: Mapping[str, Any], where: str) -> Robot:

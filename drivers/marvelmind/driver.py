@@ -4,8 +4,6 @@ Bytes come from a reader thread, or from the emulated hedgehog of a simulated ro
 becomes a pose, stamped with the instant of its ultrasound. A packet without a fix becomes an event and no pose.
 """
 
-from __future__ import annotations
-
 import math
 import threading
 from collections.abc import Mapping

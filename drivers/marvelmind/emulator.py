@@ -4,8 +4,6 @@ The kernel delivers bytes of a pty with a delay. For reproducible runs the reade
 simulated time advances.
 """
 
-from __future__ import annotations
-
 import math
 from collections import deque
 from collections.abc import Callable
@@ -43,7 +41,7 @@ from drivers.serial_wire.port import Port
 from drivers.serial_wire.pty_emulation import Pty, read_exactly
 from drivers.serial_wire.reader import Link
 from robot_runtime.common.clock import ns_to_seconds, seconds_to_ns
-from robot_runtime.common.config import STRICT
+from robot_runtime.common.config import Strict
 from robot_runtime.common.quantities import CameraHeight, Latency, ShortTime, Spread
 from robot_runtime.errors import DeviceFault
 from robot_runtime.hal.fault_schedule import Script
@@ -60,7 +58,7 @@ MIN_OUTLIER_M = 0.2
 
 
 @dataclass(frozen=True)
-class EmulatorOptions:
+class EmulatorOptions(Strict):
     """Behavior of the emulated hedgehog on a simulated robot.
 
     Attributes:
@@ -88,8 +86,6 @@ class EmulatorOptions:
     chatter: bool = True
     mounting: Mounting | None = None
     faults: tuple[Fault, ...] = ()
-
-    __pydantic_config__ = STRICT
 
     def __post_init__(self) -> None:
         for name in ("latency_s", "noise_m", "dropout_s"):

@@ -1,7 +1,5 @@
 """Faults of the emulated hedgehog, each during a window of the robot's clock."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated, Literal
 

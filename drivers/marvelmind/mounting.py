@@ -1,18 +1,16 @@
 """Geometry between a hedgehog's coordinates and the robot's pose: lever arm, and beacons in map. Pure."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 
-from robot_runtime.common.config import STRICT
+from robot_runtime.common.config import Strict
 from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.common.quantities import PartOffset
 from robot_runtime.localization.alignment import Alignment
 
 
 @dataclass(frozen=True)
-class Pair:
+class Pair(Strict):
     """Two hedgehogs that together measure a heading.
 
     Attributes:
@@ -25,8 +23,6 @@ class Pair:
     base_m: PartOffset = 0.25
     yaw_offset_deg: float = 0.0
     clockwise: bool = False
-
-    __pydantic_config__ = STRICT
 
     def __post_init__(self) -> None:
         if not self.base_m > 0:

@@ -1,7 +1,5 @@
 """The ``options`` of Marvelmind beacons in a localizer's YAML file."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,14 +14,12 @@ from robot_runtime.localization.alignment import load_alignment
 
 
 @dataclass(frozen=True)
-class Placement:
+class Placement(config.Strict):
     """Pose of the beacons' frame in ``map``."""
 
     x_m: MapCoordinate
     y_m: MapCoordinate
     yaw_deg: float
-
-    __pydantic_config__ = config.STRICT
 
     @property
     def pose(self) -> SE2:
@@ -31,7 +27,7 @@ class Placement:
 
 
 @dataclass(frozen=True)
-class MarvelmindOptions:
+class MarvelmindOptions(config.Strict):
     """The ``options`` of a localizer on Marvelmind beacons.
 
     Attributes:
@@ -61,8 +57,6 @@ class MarvelmindOptions:
     lever_m: tuple[PartOffset, PartOffset] = (0.0, 0.0)
     pair: Pair | None = None
     emulator: EmulatorOptions = field(default_factory=EmulatorOptions)
-
-    __pydantic_config__ = config.STRICT
 
     def __post_init__(self) -> None:
         if not (self.rate_hz > 0 and self.noise_m > 0 and self.latency_s >= 0):

@@ -10,8 +10,6 @@ Positions come as 0x0081 (millimeters, Unix time; the default from firmware 7.20
 (centimeters). Packets without a fix have a flag, and their coordinates are invalid.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import struct

@@ -1,7 +1,5 @@
 """Serial port of a hedgehog."""
 
-from __future__ import annotations
-
 from drivers.serial_wire.port import Attachment
 
 HEDGEHOG = Attachment(

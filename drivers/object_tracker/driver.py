@@ -1,7 +1,5 @@
 """Tracker of object poses received over UDP: ``driver: drivers.object_tracker.driver.make_tracker``."""
 
-from __future__ import annotations
-
 import difflib
 import socket
 import threading
@@ -24,7 +22,7 @@ POLL_S = 0.1
 
 
 @dataclass(frozen=True)
-class TrackerOptions:
+class TrackerOptions(config.Strict):
     """The ``options`` of a tracker in a robot's YAML file.
 
     Attributes:
@@ -38,8 +36,6 @@ class TrackerOptions:
     port: int = 7420
     objects: tuple[str, ...] = ()
     rate_hz: Rate = 30.0
-
-    __pydantic_config__ = config.STRICT
 
     def __post_init__(self) -> None:
         if not 0 <= self.port <= 65535:

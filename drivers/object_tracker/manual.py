@@ -1,7 +1,5 @@
 """Operator as the source of object poses: ``driver: drivers.object_tracker.manual.make_tracker``."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -43,10 +41,8 @@ class OperatorTracker(ObjectTracker):
 
 
 @dataclass(frozen=True)
-class OperatorOptions:
+class OperatorOptions(config.Strict):
     """The ``options`` of the operator's tracker: there are none."""
-
-    __pydantic_config__ = config.STRICT
 
 
 def make_tracker(robot: Robot, context: RobotContext, options: Mapping[str, Any], where: str) -> ObjectTracker:

@@ -8,8 +8,6 @@
 need not be synchronized. ``frame`` is ``map`` (default) or one of the scene's ``frames``.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import dataclass
@@ -24,7 +22,7 @@ MAX_DATAGRAM = 65_507
 
 
 @dataclass(frozen=True)
-class Sighting:
+class Sighting(config.Strict):
     """One measured pose of an object.
 
     Attributes:
@@ -40,8 +38,6 @@ class Sighting:
     quaternion: Quaternion = (1.0, 0.0, 0.0, 0.0)
     age_s: float = 0.0
     frame: str = "map"
-
-    __pydantic_config__ = config.STRICT
 
     @property
     def pose(self) -> ObjectPose:

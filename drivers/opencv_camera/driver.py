@@ -1,7 +1,5 @@
 """A webcam as the camera of a robot: ``driver: drivers.opencv_camera.driver.make_camera``."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Emulated webcam on a simulated robot: an ideal lens at the robot's camera, one image per period."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -4,8 +4,6 @@ A webcam's driver queues a few images, so occasional reads would get old ones. T
 queue and decodes it only on request.
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The ``options`` of a webcam in a robot's or camera's YAML file."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Annotated
 
@@ -13,7 +11,7 @@ from robot_runtime.imaging.camera import ImagingOptions
 
 
 @dataclass(frozen=True)
-class OpenCvOptions:
+class OpenCvOptions(config.Strict):
     """Device and mode.
 
     Attributes:
@@ -44,5 +42,3 @@ class OpenCvOptions:
     latency_s: Latency = 0.0
     start_timeout_s: Timeout = 5.0
     imaging: ImagingOptions = field(default_factory=ImagingOptions)
-
-    __pydantic_config__ = config.STRICT

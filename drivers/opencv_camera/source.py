@@ -1,7 +1,5 @@
 """Source of a webcam's images, as raw pairs without depth."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Connection of a camera: the computer's USB ports, or an emulated device."""
 
-from __future__ import annotations
-
 import functools
 from typing import Any, Protocol
 

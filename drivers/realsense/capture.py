@@ -7,8 +7,6 @@ Properties of the SDK (2.59.1) handled here:
 * The stamp is that of the readout. The device's metadata holds the interval from the middle of the exposure to it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Checks of a computer for a RealSense: ``robot-runtime doctor realsense``."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """A RealSense as the camera of a robot: ``driver: drivers.realsense.driver.make_camera``."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,7 +17,7 @@ from robot_runtime.robots.loader import RobotContext
 
 
 @dataclass(frozen=True)
-class RealSenseOptions(StreamOptions):
+class RealSenseOptions(StreamOptions, config.Strict):
     """The ``options`` of the camera's YAML file.
 
     Attributes:
@@ -29,8 +27,6 @@ class RealSenseOptions(StreamOptions):
 
     imaging: ImagingOptions = field(default_factory=ImagingOptions)
     emulated: EmulatedOptions = field(default_factory=EmulatedOptions)
-
-    __pydantic_config__ = config.STRICT
 
 
 def make_camera(robot: Robot, context: RobotContext, options: Mapping[str, Any], where: str) -> SourceCamera:

@@ -26,7 +26,7 @@ from robot_runtime.hal.simulation import Simulation
 
 
 @dataclass(frozen=True)
-class EmulatedOptions:
+class EmulatedOptions(config.Strict):
     """Behavior of the emulated device.
 
     Attributes:
@@ -42,8 +42,6 @@ class EmulatedOptions:
     depth_noise: dict[str, Any] = field(default_factory=lambda: {"model": "d435"})
     color_noise: dict[str, Any] = field(default_factory=lambda: {"model": "sensor"})
     faults: tuple[Fault, ...] = ()
-
-    __pydantic_config__ = config.STRICT
 
 
 class EmulatedD435(Bus):

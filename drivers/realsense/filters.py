@@ -4,8 +4,6 @@ All filters are off by default, because they alter measurements. A hole filled b
 of another filter, is a guess that a policy cannot distinguish from a measurement.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -16,13 +14,11 @@ from robot_runtime.common import config
 
 
 @dataclass(frozen=True)
-class Threshold:
+class Threshold(config.Strict):
     """Range of depth; values outside become holes."""
 
     min_m: Annotated[float, Field(ge=0, le=16)]
     max_m: Annotated[float, Field(ge=0, le=16)]
-
-    __pydantic_config__ = config.STRICT
 
     def __post_init__(self) -> None:
         if not self.min_m < self.max_m:
@@ -30,7 +26,7 @@ class Threshold:
 
 
 @dataclass(frozen=True)
-class Spatial:
+class Spatial(config.Strict):
     """Edge-preserving smoothing along rows and columns (Gastal and Oliveira 2011).
 
     Attributes:
@@ -45,11 +41,9 @@ class Spatial:
     smooth_delta: Annotated[int, Field(ge=1, le=50)] = 20
     holes_fill: Annotated[int, Field(ge=0, le=5)] = 0
 
-    __pydantic_config__ = config.STRICT
-
 
 @dataclass(frozen=True)
-class Temporal:
+class Temporal(config.Strict):
     """Smoothing over consecutive frames of a reading, all exposed after the robot came to rest.
 
     Attributes:
@@ -64,11 +58,9 @@ class Temporal:
     smooth_delta: Annotated[int, Field(ge=1, le=100)] = 20
     persistency: Annotated[int, Field(ge=0, le=8)] = 0
 
-    __pydantic_config__ = config.STRICT
-
 
 @dataclass(frozen=True)
-class FilterOptions:
+class FilterOptions(config.Strict):
     """Selected filters; None leaves one out.
 
     Attributes:
@@ -86,8 +78,6 @@ class FilterOptions:
     spatial: Spatial | None = None
     temporal: Temporal | None = None
     hole_filling: Annotated[int, Field(ge=0, le=2)] | None = None
-
-    __pydantic_config__ = config.STRICT
 
     @property
     def frames(self) -> int:

@@ -1,7 +1,5 @@
 """Source of pairs from a connected device, real or emulated."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Modes of a camera and their lenses: nominal before it is connected, the device's own afterwards."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable

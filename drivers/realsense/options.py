@@ -1,7 +1,5 @@
 """The ``options`` of a RealSense camera in a robot's YAML file, and the settings of its sensors."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
@@ -21,7 +19,7 @@ COLOR_EXPOSURE_US = 100.0
 
 
 @dataclass(frozen=True)
-class ColorOptions:
+class ColorOptions(config.Strict):
     """Settings of the color sensor; None keeps the device's default, automatic control.
 
     Attributes:
@@ -33,8 +31,6 @@ class ColorOptions:
     exposure_us: Annotated[float, Field(gt=0)] | None = None
     gain: Annotated[float, Field(ge=0)] | None = None
     white_balance_k: Annotated[float, Field(gt=0)] | None = None
-
-    __pydantic_config__ = config.STRICT
 
     def settings(self) -> tuple[tuple[str, str, float], ...]:
         """(field, the SDK's option, its value), in the order in which they must be set."""
@@ -52,7 +48,7 @@ class ColorOptions:
 
 
 @dataclass(frozen=True)
-class DepthOptions:
+class DepthOptions(config.Strict):
     """Settings of the stereo module; None keeps the device's default.
 
     Attributes:
@@ -68,8 +64,6 @@ class DepthOptions:
     laser_power_mw: Annotated[float, Field(ge=0)] | None = None
     exposure_us: Annotated[float, Field(gt=0)] | None = None
     gain: Annotated[float, Field(ge=0)] | None = None
-
-    __pydantic_config__ = config.STRICT
 
     def settings(self) -> tuple[tuple[str, str, float], ...]:
         """(field, the SDK's option, its value), in the order in which they must be set."""
@@ -91,7 +85,7 @@ class DepthOptions:
 
 
 @dataclass(frozen=True)
-class StreamOptions:
+class StreamOptions(config.Strict):
     """Streams of the camera, and the filters applied to them.
 
     Attributes:
@@ -125,8 +119,6 @@ class StreamOptions:
     filters: FilterOptions = field(default_factory=FilterOptions)
     latency_s: Latency = 0.0
     start_timeout_s: Timeout = 5.0
-
-    __pydantic_config__ = config.STRICT
 
     def __post_init__(self) -> None:
         for name in (self.color, self.depth):

@@ -8,8 +8,6 @@ The SDK waits forever for a topic that a damaged ``.db3`` lacks. Such a recordin
 then its counterpart ``…/description``.
 """
 
-from __future__ import annotations
-
 import re
 import sqlite3
 import subprocess

@@ -1,7 +1,5 @@
 """Source of pairs from a recording, at the pace of the robot's clock."""
 
-from __future__ import annotations
-
 import dataclasses
 import threading
 from contextlib import suppress

@@ -4,8 +4,6 @@
 ``libusb-package`` contains it; loaded globally before the SDK, it satisfies the link.
 """
 
-from __future__ import annotations
-
 import ctypes
 from typing import Any
 

@@ -6,8 +6,6 @@ Requirements of the SDK (2.59.1):
 * A frame without ``actual_fps`` is never paired, because the syncer assumes a rate of 1 to 3 Hz.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

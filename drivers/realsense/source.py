@@ -1,7 +1,5 @@
 """Source of raw pairs from the SDK's pipeline, shared by live devices and recordings."""
 
-from __future__ import annotations
-
 import dataclasses
 from abc import abstractmethod
 from typing import Any

@@ -1,7 +1,5 @@
 """Camera that replays the frames of a log: ``driver: drivers.replay.driver.make_camera``."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -21,7 +19,7 @@ MIN_DEPTH_M, MAX_DEPTH_M = 0.01, 100.0
 
 
 @dataclass(frozen=True)
-class ReplayOptions:
+class ReplayOptions(config.Strict):
     """The ``options`` of the camera's YAML file.
 
     Attributes:
@@ -33,8 +31,6 @@ class ReplayOptions:
     log: str
     repeat: bool = False
     rate_hz: Rate = 30.0
-
-    __pydantic_config__ = config.STRICT
 
 
 def make_camera(robot: Robot, context: RobotContext, options: Mapping[str, Any], where: str) -> Camera:

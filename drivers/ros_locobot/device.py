@@ -1,7 +1,5 @@
 """The common part of all devices of a ROS robot: the session, the connection state and the subscriptions."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Checks of a computer for robots behind ROS 1: ``robot-runtime doctor ros``."""
 
-from __future__ import annotations
-
 import os
 import socket
 from collections.abc import Sequence

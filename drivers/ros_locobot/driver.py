@@ -1,7 +1,5 @@
 """The driver of LoCoBots on ROS 1: ``driver: drivers.ros_locobot.driver.make_robot``. See README.md."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

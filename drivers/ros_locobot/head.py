@@ -4,8 +4,6 @@ In both stacks a positive tilt of the joint looks down (its axis is +y); ``hal``
 JointState on one topic, wheels apart from the head: messages without both joints of the head are ignored.
 """
 
-from __future__ import annotations
-
 import math
 import threading
 from typing import Any

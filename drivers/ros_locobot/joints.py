@@ -1,7 +1,5 @@
 """The head's angles in sensor_msgs/JointState, for the driver and for bags. Pure."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

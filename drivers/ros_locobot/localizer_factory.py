@@ -4,8 +4,6 @@ For presets in ``launch/localizers/`` and the sections ``localizer`` and ``refer
 AMCL, SLAM. Options are :class:`~drivers.ros_locobot.options.LocalizerOptions`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The ``options`` of a ROS LoCoBot's YAML file. Defaults of each variant are in ``robot_variants.py``."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field, fields
 from typing import Annotated, Literal
@@ -34,7 +32,7 @@ RAW_DEPTH = ("/depth/image_raw", "/depth/image_rect_raw")
 
 
 @dataclass(frozen=True)
-class MasterOptions:
+class MasterOptions(config.Strict):
     """The ROS master and time limits.
 
     Attributes:
@@ -52,15 +50,13 @@ class MasterOptions:
     patience_s: Timeout = 10.0
     monitor_period_s: Period = 0.5
 
-    __pydantic_config__ = config.STRICT
-
     def __post_init__(self) -> None:
         if self.uri is not None and not self.uri.startswith("http://"):
             raise ValueError(f"uri must look like http://locobot:11311, got {self.uri!r}")
 
 
 @dataclass(frozen=True)
-class ClockOptions:
+class ClockOptions(config.Strict):
     """Limits of the difference between the robot's stamps and this computer's time.
 
     Attributes:
@@ -72,11 +68,9 @@ class ClockOptions:
     max_skew_s: Latency = 0.05
     stall_s: Timeout = 5.0
 
-    __pydantic_config__ = config.STRICT
-
 
 @dataclass(frozen=True)
-class Topics(BaseTopicNames):
+class Topics(BaseTopicNames, config.Strict):
     """Full names of topics, the base's included; an empty one means the variant's (``topics.py``).
 
     Attributes:
@@ -103,8 +97,6 @@ class Topics(BaseTopicNames):
     color_info: str = ""
     depth: str = ""
 
-    __pydantic_config__ = config.STRICT
-
     def __post_init__(self) -> None:
         for item in fields(self):
             check_topic(item.name, getattr(self, item.name))
@@ -116,7 +108,7 @@ class Topics(BaseTopicNames):
 
 
 @dataclass(frozen=True)
-class BaseOptions:
+class BaseOptions(config.Strict):
     """The base. Limits that are None are the variant's.
 
     Attributes:
@@ -139,11 +131,9 @@ class BaseOptions:
     max_angular_accel_rad_s2: Positive | None = None
     empty_v: NotNegative | None = None
 
-    __pydantic_config__ = config.STRICT
-
 
 @dataclass(frozen=True)
-class HeadOptions:
+class HeadOptions(config.Strict):
     """The pan-tilt. None means the variant's; angles as in ``hal``: left and up positive.
 
     Attributes:
@@ -164,11 +154,9 @@ class HeadOptions:
     tolerance_deg: AngleTolerance = 0.8
     settle_s: ShortTime = 0.2
 
-    __pydantic_config__ = config.STRICT
-
 
 @dataclass(frozen=True)
-class CameraOptions:
+class CameraOptions(config.Strict):
     """The camera.
 
     Attributes:
@@ -187,15 +175,13 @@ class CameraOptions:
     depth_max_m: FarDepth = 10.0
     rate_hz: Rate = 30.0
 
-    __pydantic_config__ = config.STRICT
-
     def __post_init__(self) -> None:
         if not self.depth_min_m < self.depth_max_m:
             raise ValueError(f"need depth_min_m < depth_max_m, got {self.depth_min_m} and {self.depth_max_m}")
 
 
 @dataclass(frozen=True)
-class LocalizerOptions:
+class LocalizerOptions(config.Strict):
     """A source of poses.
 
     Attributes:
@@ -231,8 +217,6 @@ class LocalizerOptions:
     max_jump_deg: Positive = 20.0
     recover_s: Timeout = 5.0
 
-    __pydantic_config__ = config.STRICT
-
     @property
     def limits(self) -> PoseLimits:
         """The limits beyond which the robot counts as lost."""
@@ -247,7 +231,7 @@ class LocalizerOptions:
 
 
 @dataclass(frozen=True)
-class PlacerOptions:
+class PlacerOptions(config.Strict):
     """Placement of the robot at an episode's start.
 
     Attributes:
@@ -265,8 +249,6 @@ class PlacerOptions:
     within_deg: Positive = Tolerance.within_deg
     timeout_s: Timeout = Tolerance.timeout_s
 
-    __pydantic_config__ = config.STRICT
-
     @property
     def tolerance(self) -> Tolerance:
         """The tolerance of a placement by a person or by driving."""
@@ -277,7 +259,7 @@ _TF = LocalizerOptions("tf")
 
 
 @dataclass(frozen=True)
-class RosOptions:
+class RosOptions(config.Strict):
     """All options.
 
     Attributes:
@@ -305,8 +287,6 @@ class RosOptions:
     localizer: LocalizerOptions = _TF
     referee: LocalizerOptions = _TF
     placer: PlacerOptions = field(default_factory=PlacerOptions)
-
-    __pydantic_config__ = config.STRICT
 
     def __post_init__(self) -> None:
         if self.referee.source == "odometry":

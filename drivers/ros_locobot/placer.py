@@ -1,7 +1,5 @@
 """Placement of the robot at an episode's start: by the simulated robot's service, by a person, or by its own wheels."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 The driver, the simulated robot and bags share it. Nothing here imports ROS.
 """
 
-from __future__ import annotations
-
 import math
 import sys
 from abc import ABC, abstractmethod

@@ -3,8 +3,6 @@
 Sources: PyRobot's ``locobot_config.py``, kobuki_core's ``battery.cpp``, Interbotix' ``modes_*.yaml``.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, fields, replace
 from typing import Literal, Protocol

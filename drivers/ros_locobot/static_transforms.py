@@ -7,8 +7,6 @@ For robots that publish a description of their own, and for frames that no descr
       - {parent: map, child: world, xyz_m: [1.2, 0.4, 0.0], rpy_deg: [0, 0, 90]}
 """
 
-from __future__ import annotations
-
 import math
 import sys
 from dataclasses import dataclass
@@ -35,7 +33,7 @@ CAMERA_LINKS = {"pyrobot-kobuki": "camera_link", "pyrobot-create": "camera_link"
 
 
 @dataclass(frozen=True)
-class StaticTransform:
+class StaticTransform(config.Strict):
     """``child`` in ``parent``; rotations about the fixed axes x, y, z, as in URDF. tf2 forbids a leading slash."""
 
     parent: Frame
@@ -43,20 +41,16 @@ class StaticTransform:
     xyz_m: Point3 = (0.0, 0.0, 0.0)
     rpy_deg: Point3 = (0.0, 0.0, 0.0)
 
-    __pydantic_config__ = config.STRICT
-
     def __post_init__(self) -> None:
         if self.parent == self.child:
             raise ValueError(f"{self.parent!r} cannot be its own parent")
 
 
 @dataclass(frozen=True)
-class TransformsFile:
+class TransformsFile(config.Strict):
     """The content of a file of transforms."""
 
     transforms: tuple[StaticTransform, ...]
-
-    __pydantic_config__ = config.STRICT
 
     def __post_init__(self) -> None:
         children = [transform.child for transform in self.transforms]

@@ -5,8 +5,6 @@
     describe family:=interbotix robot_name:=locobot mount:=interbotix
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import get_args

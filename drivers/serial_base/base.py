@@ -1,7 +1,5 @@
 """The runtime's side of a base whose connection a guard process owns."""
 
-from __future__ import annotations
-
 import logging
 import math
 import threading

@@ -1,7 +1,5 @@
 """Odometry of a differential drive from the travel of its wheels, with a gyro's heading where there is one."""
 
-from __future__ import annotations
-
 import math
 
 

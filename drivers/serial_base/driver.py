@@ -1,7 +1,5 @@
 """Construction of a base behind a guard process from the options in a robot's YAML file."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Annotated
 
@@ -19,7 +17,7 @@ from robot_runtime.hal.motors import KnownMotors, MotorModel
 
 
 @dataclass(frozen=True)
-class BaseOptions:
+class BaseOptions(config.Strict):
     """The ``options`` of a base; each kind of base has its own defaults.
 
     Attributes:
@@ -41,8 +39,6 @@ class BaseOptions:
     max_angular_accel_rad_s2: Positive
     stop_button: Annotated[int, Field(ge=0, le=7)] | None = 0
     emulator: EmulatorOptions = field(default_factory=EmulatorOptions)
-
-    __pydantic_config__ = config.STRICT
 
 
 @dataclass(frozen=True)

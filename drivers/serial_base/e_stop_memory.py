@@ -3,8 +3,6 @@
 Without it, whoever restarts the runtime after a crash would release a stop that somebody has engaged at the robot.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from urllib.parse import quote

@@ -1,7 +1,5 @@
 """Emulated bases: the firmware at the other end of the line, with a body that is simulated elsewhere."""
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from collections.abc import Callable
@@ -25,7 +23,7 @@ from drivers.serial_base.faults import (
 from drivers.serial_wire.faults import DroppedBytes, Noisy, Silent, Unplugged, noisy, thinned
 from drivers.serial_wire.pty_emulation import EmulatedDevice, PacedLine
 from robot_runtime.common.clock import ns_to_seconds, seconds_to_ns
-from robot_runtime.common.config import STRICT
+from robot_runtime.common.config import Strict
 from robot_runtime.common.quantities import Response
 from robot_runtime.hal import Velocity, Zone
 from robot_runtime.hal.fault_schedule import Script
@@ -34,7 +32,7 @@ from robot_runtime.safety.guard import STILL
 
 
 @dataclass(frozen=True)
-class EmulatorOptions:
+class EmulatorOptions(Strict):
     """Behavior of an emulated base.
 
     Attributes:
@@ -54,8 +52,6 @@ class EmulatorOptions:
     firmware: str = ""
     baud_rate: Literal[19_200, 115_200] | None = None
     faults: tuple[Fault, ...] = ()
-
-    __pydantic_config__ = STRICT
 
 
 class Sensed(NamedTuple):

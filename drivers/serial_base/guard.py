@@ -1,7 +1,5 @@
 """Decisions of the guard process: pure, without port, socket or clock."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from drivers.serial_base.messages import COMMAND, EMERGENCY_STOP, RELEASE, STEP, STOP, Answer, Request, State

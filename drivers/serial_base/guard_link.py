@@ -1,7 +1,5 @@
 """The runtime's end of the link to a guard process: starts it, exchanges messages, and stops the wheels if it dies."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

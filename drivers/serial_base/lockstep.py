@@ -4,8 +4,6 @@ At each step of the simulated robot's physics the emulated base sends what is du
 and answers, and the base reads exactly what the guard wrote. So an episode is reproducible, and as fast as it can be.
 """
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Exclusive ownership of a base: a lock that ends with its process, and the end of an owner that nobody controls."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import signal

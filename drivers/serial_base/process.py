@@ -5,8 +5,6 @@ connected to the runtime by one Unix socket; when the runtime dies, the socket e
 standard library it imports pyserial alone.
 """
 
-from __future__ import annotations
-
 import ctypes
 import gc
 import os

@@ -1,7 +1,5 @@
 """Transport over a socket: a base on the network, or behind a program of its vendor."""
 
-from __future__ import annotations
-
 import select
 import socket
 from contextlib import suppress

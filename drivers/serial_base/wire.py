@@ -1,7 +1,5 @@
 """Interface of a base's protocol to the guard process: bytes in, readings out; velocities in, bytes out."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from enum import IntEnum
 from typing import ClassVar, NamedTuple, Protocol

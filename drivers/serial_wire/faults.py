@@ -1,7 +1,5 @@
 """Faults that every emulated serial line has, each during a window of the robot's clock, and what they do to bytes."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated, Literal
 

@@ -1,7 +1,5 @@
 """Frames from a stream of bytes that may start anywhere, be split, or contain noise. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 FrameEnd = Callable[[bytearray, int], "int | None"]

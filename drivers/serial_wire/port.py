@@ -1,7 +1,5 @@
 """Serial port with an exclusive lock, with every failure as a ``DeviceFault``."""
 
-from __future__ import annotations
-
 import errno
 import os
 import select

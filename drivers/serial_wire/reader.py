@@ -1,7 +1,5 @@
 """Reader of a serial port: bytes at their arrival, from a thread or from an emulated device."""
 
-from __future__ import annotations
-
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable

@@ -4,8 +4,6 @@ Logs and files hold names, never ids: the ids of the published simulators change
 (habitat-lab v0.1.0: ``move_forward`` 0; later ``stop`` 0) and an id in habitat-lab is an index into a config.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -7,8 +7,6 @@ replaced, reached or too old (``robot_runtime.motion.pursuit``). Numbers are in 
 policy's -1 to 1 mean nothing without the task's ranges.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -173,7 +171,7 @@ def _check_ranges(owner: object, *names: str) -> None:
 
 
 @dataclass(frozen=True)
-class VelocityControl:
+class VelocityControl(config.Strict):
     """The ranges of ``velocity_control``, onto which a policy's -1 .. 1 are scaled, and its control period.
 
     Attributes:
@@ -189,8 +187,6 @@ class VelocityControl:
     stop_below_m_s: StillSpeed | None = None
     stop_below_rad_s: StillTurnRate | None = None
 
-    __pydantic_config__ = config.STRICT
-
     def __post_init__(self) -> None:
         _check_ranges(self, "linear_m_s", "angular_rad_s", "tilt_rad_s")
         config.check_positive(self, "time_step_s")
@@ -205,7 +201,7 @@ class VelocityControl:
 
 
 @dataclass(frozen=True)
-class WaypointControl:
+class WaypointControl(config.Strict):
     """The ranges of ``waypoint_control``, and the robot's speeds on the way to a waypoint.
 
     Attributes:
@@ -224,8 +220,6 @@ class WaypointControl:
     linear_accel_m_s2: float
     angular_accel_rad_s2: AngularAcceleration
 
-    __pydantic_config__ = config.STRICT
-
     def __post_init__(self) -> None:
         _check_ranges(self, "position_m", "yaw_rad", "tilt_rad", "duration_s")
         names = ("min_duration_s", "linear_m_s", "angular_rad_s", "linear_accel_m_s2", "angular_accel_rad_s2")
@@ -233,7 +227,7 @@ class WaypointControl:
 
 
 @dataclass(frozen=True)
-class TrajectoryControl:
+class TrajectoryControl(config.Strict):
     """Limits of what is carried out in motion: velocities and trajectories that do not settle.
 
     Attributes:
@@ -253,15 +247,13 @@ class TrajectoryControl:
     max_standing_s: ShortTime = 30.0
     latency_s: ShortTime | None = None
 
-    __pydantic_config__ = config.STRICT
-
     def __post_init__(self) -> None:
         _check_ranges(self, "linear_m_s")
         config.check_positive(self, "angular_rad_s", "period_s", "max_age_s", "max_standing_s")
 
 
 @dataclass(frozen=True)
-class Control:
+class Control(config.Strict):
     """The continuous actions of a task.
 
     Attributes:
@@ -272,8 +264,6 @@ class Control:
     velocity: VelocityControl | None = None
     waypoint: WaypointControl | None = None
     trajectory: TrajectoryControl | None = None
-
-    __pydantic_config__ = config.STRICT
 
     def __post_init__(self) -> None:
         _check_ranges(self, "tilt_range_rad")

@@ -1,7 +1,5 @@
 """Timed actions from plain values, and whether a task has them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

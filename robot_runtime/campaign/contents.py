@@ -4,8 +4,6 @@ A name says nothing about what stands behind it on the day of a run. The ledger'
 are printed for publication, and the verification compares each log's header with them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +27,7 @@ FIELD = "contents"
 
 
 @dataclass(frozen=True)
-class RobotContents:
+class RobotContents(config.Strict):
     """Contents of a robot of the plan.
 
     Attributes:
@@ -42,11 +40,9 @@ class RobotContents:
     name: str
     file: dict[str, Any]
 
-    __pydantic_config__ = config.STRICT
-
 
 @dataclass(frozen=True)
-class Contents:
+class Contents(config.Strict):
     """Contents of all that a plan names.
 
     Attributes:
@@ -66,8 +62,6 @@ class Contents:
     robots: tuple[RobotContents, ...]
     policies: dict[str, str]
     software: dict[str, Any]
-
-    __pydantic_config__ = config.STRICT
 
     def document(self) -> dict[str, Any]:
         """As JSON; :func:`parse_contents` is the inverse."""

@@ -1,7 +1,5 @@
 """Counting of runs: interventions and faults, their effect on a result, and what is compared by hash."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
@@ -71,13 +69,11 @@ _E_STOP = ("e_stop", "wheel_drop")
 
 
 @dataclass(frozen=True)
-class Counting:
+class Counting(config.Strict):
     """Exceptions from :data:`STRICT` and :data:`LENIENT`, by kind."""
 
     strict: dict[Kind, Counts] = field(default_factory=dict)
     lenient: dict[Kind, Counts] = field(default_factory=dict)
-
-    __pydantic_config__ = config.STRICT
 
     def rule(self, kind: Kind, view: Literal["strict", "lenient"]) -> Counts:
         """The effect of a kind."""

@@ -22,7 +22,7 @@ RULES = Rules(policy_faults="failure", verdicts="ignore")
 
 
 @dataclass(frozen=True)
-class Facts:
+class Facts(config.Strict):
     """Facts of a run.
 
     Attributes:
@@ -55,8 +55,6 @@ class Facts:
     map: str = ""
     duration_s: float = 0.0
     taken_over: tuple[int, ...] = ()
-
-    __pydantic_config__ = config.STRICT
 
     def document(self) -> dict[str, Any]:
         """As JSON."""

@@ -6,8 +6,6 @@ Each line holds its number ``n``, the time ``at`` (UTC), the seconds ``up_s`` si
 anyone can recompute it. Without the signer's private key, nobody can write another history.
 """
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import json

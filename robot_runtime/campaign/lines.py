@@ -3,8 +3,6 @@
 A line is read once, here, before anything believes it: the state, and so the runner, the status and the verification.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -31,7 +29,7 @@ Reason = Literal["decided", "undecided", "all_run"]
 
 
 @dataclass(frozen=True)
-class Envelope:
+class Envelope(config.Strict):
     """The fields of every line: number, time (UTC), seconds since the computer was started, and that start's id."""
 
     n: Number
@@ -42,15 +40,13 @@ class Envelope:
     chain: Sha256
     signature: Text = ""
 
-    __pydantic_config__ = config.STRICT
-
     def __post_init__(self) -> None:
         if datetime.fromisoformat(self.at).tzinfo is None:
             raise ValueError("the time has no time zone")
 
 
 @dataclass(frozen=True)
-class PlanLine:
+class PlanLine(config.Strict):
     """The first line."""
 
     plan: dict[str, Any]
@@ -61,20 +57,16 @@ class PlanLine:
     contents: dict[str, Any] | None = None
     rules: Annotated[int, Field(ge=1, le=RULES)] = 1
 
-    __pydantic_config__ = config.STRICT
-
 
 @dataclass(frozen=True)
-class SessionLine:
+class SessionLine(config.Strict):
     """The campaign's process begins."""
 
     provenance: dict[str, Any]
 
-    __pydantic_config__ = config.STRICT
-
 
 @dataclass(frozen=True)
-class BegunLine:
+class BegunLine(config.Strict):
     """A run begins."""
 
     attempt: AttemptName
@@ -84,11 +76,9 @@ class BegunLine:
     seed: Number
     episode: Text
 
-    __pydantic_config__ = config.STRICT
-
 
 @dataclass(frozen=True)
-class EndedLine:
+class EndedLine(config.Strict):
     """A run has ended. Without a log nothing is known of it: it was killed."""
 
     attempt: AttemptName
@@ -98,8 +88,6 @@ class EndedLine:
     recovered: bool
     refused: bool = False
     error: Text | None = None
-
-    __pydantic_config__ = config.STRICT
 
     def __post_init__(self) -> None:
         if (self.log is None) != (self.sha256 is None):
@@ -114,7 +102,7 @@ class EndedLine:
 
 
 @dataclass(frozen=True)
-class EventLine:
+class EventLine(config.Strict):
     """A person reports an intervention."""
 
     attempt: AttemptName
@@ -123,11 +111,9 @@ class EventLine:
     note: Text = ""
     message: Text = ""
 
-    __pydantic_config__ = config.STRICT
-
 
 @dataclass(frozen=True)
-class NoteLine:
+class NoteLine(config.Strict):
     """A person's remark on a run."""
 
     attempt: AttemptName
@@ -135,11 +121,9 @@ class NoteLine:
     note: Text
     message: Text = ""
 
-    __pydantic_config__ = config.STRICT
-
 
 @dataclass(frozen=True)
-class VerdictLine:
+class VerdictLine(config.Strict):
     """A person's verdict on a run, and the hash of the file that holds it."""
 
     attempt: AttemptName
@@ -151,99 +135,79 @@ class VerdictLine:
     note: Text = ""
     message: Text = ""
 
-    __pydantic_config__ = config.STRICT
-
 
 @dataclass(frozen=True)
-class AskedLine:
+class AskedLine(config.Strict):
     """A person is asked for something."""
 
     robot: Number
     text: Text
     what: Text
 
-    __pydantic_config__ = config.STRICT
-
 
 @dataclass(frozen=True)
-class AnsweredLine:
+class AnsweredLine(config.Strict):
     """What was asked for is done."""
 
     ask: Number
     by: Name
     message: Text = ""
 
-    __pydantic_config__ = config.STRICT
-
 
 @dataclass(frozen=True)
-class DecisionLine:
+class DecisionLine(config.Strict):
     """The answers after the starts that are finished."""
 
     strict: dict[str, Any]
     lenient: dict[str, Any]
     starts: Number
 
-    __pydantic_config__ = config.STRICT
-
 
 @dataclass(frozen=True)
-class PausedLine:
+class PausedLine(config.Strict):
     """A session ends; the campaign does not."""
 
     why: Text
 
-    __pydantic_config__ = config.STRICT
-
 
 @dataclass(frozen=True)
-class ClosedLine:
+class ClosedLine(config.Strict):
     """The campaign has ended."""
 
     reason: Reason
     answer: dict[str, Any]
 
-    __pydantic_config__ = config.STRICT
-
 
 @dataclass(frozen=True)
-class UnblindedLine:
+class UnblindedLine(config.Strict):
     """Who is who."""
 
     policies: dict[str, Any]
 
-    __pydantic_config__ = config.STRICT
-
 
 @dataclass(frozen=True)
-class RecoveredLine:
+class RecoveredLine(config.Strict):
     """A line that a power failure cut off was removed."""
 
     bytes: Number
     sha256: Sha256
 
-    __pydantic_config__ = config.STRICT
-
 
 @dataclass(frozen=True)
-class RefusedMessageLine:
+class RefusedMessageLine(config.Strict):
     """A message that did not fit."""
 
     message: Text
     why: Text
 
-    __pydantic_config__ = config.STRICT
-
 
 @dataclass(frozen=True)
-class EndLine:
+class EndLine(config.Strict):
     """A person ends the session."""
 
     by: Name
     note: Text = ""
     message: Text = ""
-
-    __pydantic_config__ = config.STRICT
 
 
 LINES: Mapping[str, type] = {

@@ -5,8 +5,6 @@ message in the campaign's inbox. The process that runs the campaign takes the me
 put them there.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import secrets
@@ -95,7 +93,7 @@ class Notifier:
 
 
 @dataclass(frozen=True)
-class VerdictMessage:
+class VerdictMessage(config.Strict):
     """A person's verdict on an attempt; ``None`` where the person does not say."""
 
     kind: Literal["verdict"]
@@ -106,15 +104,13 @@ class VerdictMessage:
     invalid: bool = False
     note: Text = ""
 
-    __pydantic_config__ = config.STRICT
-
     def __post_init__(self) -> None:
         if self.success is None and self.visible is None and not self.invalid:
             raise ValueError("a verdict says success or not, visible or not, or invalid")
 
 
 @dataclass(frozen=True)
-class EventMessage:
+class EventMessage(config.Strict):
     """An intervention during an attempt that the robot did not notice itself."""
 
     kind: Literal["event"]
@@ -123,11 +119,9 @@ class EventMessage:
     what: Kind
     note: Text = ""
 
-    __pydantic_config__ = config.STRICT
-
 
 @dataclass(frozen=True)
-class NoteMessage:
+class NoteMessage(config.Strict):
     """A remark on an attempt; it counts for nothing."""
 
     kind: Literal["note"]
@@ -135,29 +129,23 @@ class NoteMessage:
     by: Name
     note: Annotated[str, Field(min_length=1, max_length=2000)]
 
-    __pydantic_config__ = config.STRICT
-
 
 @dataclass(frozen=True)
-class AnswerMessage:
+class AnswerMessage(config.Strict):
     """An answer: the thing that was asked for is done."""
 
     kind: Literal["answer"]
     ask: int
     by: Name
 
-    __pydantic_config__ = config.STRICT
-
 
 @dataclass(frozen=True)
-class EndMessage:
+class EndMessage(config.Strict):
     """Stop after the running episodes; ``run`` resumes later."""
 
     kind: Literal["end"]
     by: Name
     note: Text = ""
-
-    __pydantic_config__ = config.STRICT
 
 
 Message = Union[VerdictMessage, EventMessage, NoteMessage, AnswerMessage, EndMessage]  # noqa: UP007 (pydantic)

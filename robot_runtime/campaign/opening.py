@@ -1,7 +1,5 @@
 """Opening of a campaign: its plan is checked and written into the ledger before anything moves, or compared with it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Outcome of each start: the value of every policy's run, strict and lenient, and the answer of the sequential test."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal

@@ -3,8 +3,6 @@
 The person sees the live image with a picture of the start of the run before in it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Plan of a campaign: what is run, how it is compared and counted, and when it ends."""
 
-from __future__ import annotations
-
 import json
 import re
 import statistics
@@ -32,7 +30,7 @@ JUDGES = 2
 
 
 @dataclass(frozen=True)
-class PlannedPolicy:
+class PlannedPolicy(config.Strict):
     """A policy by its source, or a sealed one by its commitment and the server that runs it.
 
     Attributes:
@@ -50,8 +48,6 @@ class PlannedPolicy:
     timeout_s: Timeout | None = None
     commitment: str = ""
     server: str = ""
-
-    __pydantic_config__ = config.STRICT
 
     def __post_init__(self) -> None:
         if bool(self.spec) == bool(self.commitment):
@@ -73,7 +69,7 @@ class PlannedPolicy:
 
 
 @dataclass(frozen=True)
-class PlannedRobot:
+class PlannedRobot(config.Strict):
     """A robot, as on the command line of ``run``, and its way to the next start.
 
     Attributes:
@@ -88,11 +84,9 @@ class PlannedRobot:
     placing: Literal["own", "drive", "person"] = "own"
     real_time: bool = False
 
-    __pydantic_config__ = config.STRICT
-
 
 @dataclass(frozen=True)
-class Limits:
+class Limits(config.Strict):
     """Limits of a run; None for the task's own.
 
     Attributes:
@@ -107,11 +101,9 @@ class Limits:
     contacts: Count | None = None
     tries: Count = 3
 
-    __pydantic_config__ = config.STRICT
-
 
 @dataclass(frozen=True)
-class Order:
+class Order(config.Strict):
     """Random order, as a function of the seed.
 
     Attributes:
@@ -125,11 +117,9 @@ class Order:
     by_scene: bool = False
     policies_per_start: Count | None = None
 
-    __pydantic_config__ = config.STRICT
-
 
 @dataclass(frozen=True)
-class Test:
+class Test(config.Strict):
     """Question and rule of its answer.
 
     Attributes:
@@ -147,13 +137,11 @@ class Test:
     sided: Literal["one", "two"] = "two"
     counts: Literal["strict", "lenient"] = "strict"
     least: Count = 1
-
-    __pydantic_config__ = config.STRICT
     __test__ = False
 
 
 @dataclass(frozen=True)
-class PairLimits:
+class PairLimits(config.Strict):
     """Conditions under which runs from one start are comparable; otherwise all of them are repeated.
 
     Attributes:
@@ -170,11 +158,9 @@ class PairLimits:
     apart_m: SmallMove = 0.15
     rounds: Count = 2
 
-    __pydantic_config__ = config.STRICT
-
 
 @dataclass(frozen=True)
-class Judging:
+class Judging(config.Strict):
     """People who judge each run's success, without knowing the policy.
 
     Attributes:
@@ -184,11 +170,9 @@ class Judging:
 
     judges: Annotated[int, Field(ge=0, le=JUDGES)] = 0
 
-    __pydantic_config__ = config.STRICT
-
 
 @dataclass(frozen=True)
-class Battery:
+class Battery(config.Strict):
     """Charges between which robots work; a robot that does not know its charge is not paused.
 
     Attributes:
@@ -200,8 +184,6 @@ class Battery:
     least: Fraction = 0.15
     resume: Fraction = 0.8
     first_run: Fraction = 0.1
-
-    __pydantic_config__ = config.STRICT
 
     def expected(self, taken: Sequence[float]) -> float:
         """Charge that a run takes at most, with a probability of about 0.98: mean and two standard deviations."""
@@ -225,7 +207,7 @@ class Battery:
 
 
 @dataclass(frozen=True)
-class Help:
+class Help(config.Strict):
     """Ways of asking for a person, besides the terminal and the console.
 
     Attributes:
@@ -238,15 +220,13 @@ class Help:
     hook: str | None = None
     patience_minutes: config.Positive = 600.0
 
-    __pydantic_config__ = config.STRICT
-
     def __post_init__(self) -> None:
         if self.hook is not None and not self.hook.startswith(("http://", "https://")):
             raise ValueError("the hook is not an http:// or https:// address")
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(config.Strict):
     """The plan; files are relative to the folder in which the command is given, as on every command line.
 
     Attributes:
@@ -286,8 +266,6 @@ class Plan:
     blind: bool = False
     show_scores: bool = True
     signer: str = ""
-
-    __pydantic_config__ = config.STRICT
 
     def __post_init__(self) -> None:
         for name in (self.name, *self.policies):

@@ -1,7 +1,5 @@
 """Rehearsal of a campaign in simulation: blind, killed and resumed on the way, verified from a copy, reported."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -1,7 +1,5 @@
 """Report of a campaign: one page for a reviewer, and the scores as files for other programs."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -55,7 +55,7 @@ LOCK_S = 60.0
 
 
 @dataclass(frozen=True)
-class RunRequest:
+class RunRequest(config.Strict):
     """One run.
 
     Attributes:
@@ -73,8 +73,6 @@ class RunRequest:
     policy: str
     seed: int
     reference: str | None = None
-
-    __pydantic_config__ = config.STRICT
 
 
 class Channel(Subscriber):

@@ -1,7 +1,5 @@
 """The campaign's side of a robot's process: start, requests, answers, and its end."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

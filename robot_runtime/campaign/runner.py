@@ -5,8 +5,6 @@ written down before the robot moves and again when its log is closed; a run with
 log when the next session begins: a log with an end counts, one without is a run that was killed.
 """
 
-from __future__ import annotations
-
 import selectors
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace

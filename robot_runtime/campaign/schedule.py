@@ -4,8 +4,6 @@ Places are drawn by SHA-256 of seed and name instead of a generator of random nu
 every version of every language.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

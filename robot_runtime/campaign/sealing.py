@@ -5,8 +5,6 @@ user or another computer, runs the policies behind servers which give only their
 sources and salts: anyone can then check the commitments.
 """
 
-from __future__ import annotations
-
 import os
 import secrets
 from collections.abc import Callable, Iterator, Mapping
@@ -104,7 +102,7 @@ PACE_S = 0.05
 
 
 @dataclass(frozen=True)
-class SealedPolicy:
+class SealedPolicy(config.Strict):
     """A sealed name in the key.
 
     Attributes:
@@ -119,8 +117,6 @@ class SealedPolicy:
     salt: str
     files: str | None = None
 
-    __pydantic_config__ = config.STRICT
-
     @property
     def commitment(self) -> str:
         """SHA-256 over all of it."""
@@ -128,7 +124,7 @@ class SealedPolicy:
 
 
 @dataclass(frozen=True)
-class Key:
+class Key(config.Strict):
     """Content of a key file.
 
     Attributes:
@@ -140,8 +136,6 @@ class Key:
     campaign: str
     task: str
     policies: dict[str, SealedPolicy]
-
-    __pydantic_config__ = config.STRICT
 
 
 def seal(plan: Plan, key_path: Path, host: str = "127.0.0.1", first_port: int = FIRST_PORT) -> Plan:

@@ -5,8 +5,6 @@ the robot moves and after its log is closed; one that was killed, interrupted, o
 the localization is run again. The log of such an episode is set aside under another name, and never deleted.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Status of a campaign, read from its ledger without a lock, also while it runs."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path

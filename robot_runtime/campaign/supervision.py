@@ -1,7 +1,5 @@
 """Supervision of a policy during a run: limits of the plan, sealed name, and errors that do not name it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from typing_extensions import override

@@ -6,8 +6,6 @@ history that was forged completely, logs included, is found by the signatures, o
 kept (the plan's hook posts them).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace

@@ -1,7 +1,5 @@
 """Verification of a campaign's logs and verdicts: each is evidence for one run, under the plan's conditions."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence

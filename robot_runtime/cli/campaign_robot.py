@@ -1,7 +1,5 @@
 """Process of a campaign's robot with a console; its argument is JSON of the console's options, and of all robots."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """Program ``robot-runtime``: ``stop`` at once, with the standard library alone; everything else by ``cli.main``."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 

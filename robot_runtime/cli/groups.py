@@ -1,7 +1,5 @@
 """Groups of commands, headings of the help texts, and present spellings of commands that moved."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any

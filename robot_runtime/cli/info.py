@@ -1,7 +1,5 @@
 """``robot-runtime info``: versions and names of presets, for users and for bug reports."""
 
-from __future__ import annotations
-
 import importlib.util
 import platform
 from importlib import metadata

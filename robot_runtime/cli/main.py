@@ -1,7 +1,5 @@
 """Entry point of ``robot-runtime``: collects the commands, and turns errors into messages and exit codes."""
 
-from __future__ import annotations
-
 import os
 import sys
 import traceback

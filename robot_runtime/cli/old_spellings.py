@@ -5,8 +5,6 @@ results, ``--count`` is how many, and an option that is a length, an angle or a 
 ``-deg``, ``-s``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 
 OLD_SPELLINGS: dict[str, tuple[str, ...]] = {

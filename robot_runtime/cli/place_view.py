@@ -1,7 +1,5 @@
 """Live picture in the terminal of a robot that is being placed: its start from above, and its distance from it."""
 
-from __future__ import annotations
-
 import math
 
 from rich.console import Console, Group

@@ -1,7 +1,5 @@
 """``robot-runtime logs recover``: repair of a log whose writer was killed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """``robot-runtime teleop``: episodes driven by a person."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
 from typing import Annotated

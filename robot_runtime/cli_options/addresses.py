@@ -1,7 +1,5 @@
 """Addresses and tokens of the servers that commands start."""
 
-from __future__ import annotations
-
 import ipaddress
 import socket
 

@@ -1,7 +1,5 @@
 """Shell completion of the values of options: names of presets, scenes, agents and sensors."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 
 

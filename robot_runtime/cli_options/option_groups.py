@@ -11,8 +11,6 @@ function, so that commands with the same options share one class and its methods
     def score(*, logs: Logs, parallel: WorkerOptions) -> None: ...   # robot-runtime score LOGS --workers 4
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import MISSING, fields, is_dataclass

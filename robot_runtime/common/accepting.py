@@ -6,8 +6,6 @@ many strangers, those that have been there longest make room, first those of the
 is served first, because in a flood the older ones are the flood's.
 """
 
-from __future__ import annotations
-
 import errno
 import math
 import os

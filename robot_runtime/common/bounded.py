@@ -4,8 +4,6 @@ A megabyte of zeros compresses to a kilobyte: the size of a file says nothing ab
 Every function here reads the size that the data state, or stops at the limit.
 """
 
-from __future__ import annotations
-
 import gzip
 import io
 import zipfile

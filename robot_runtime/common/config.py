@@ -27,8 +27,12 @@ T = TypeVar("T")
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
-STRICT = ConfigDict(extra="forbid", allow_inf_nan=False)
-"""Put ``__pydantic_config__ = STRICT`` in a dataclass so that a misspelled key, NaN or infinity is an error."""
+
+class Strict:
+    """Base of dataclasses that are read from files: a misspelled key, NaN or infinity is an error."""
+
+    __slots__ = ()
+    __pydantic_config__ = ConfigDict(extra="forbid", allow_inf_nan=False)
 
 
 def check_positive(owner: object, *names: str) -> None:

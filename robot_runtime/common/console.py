@@ -4,8 +4,6 @@ What they print can come from policies, servers and logs of unknown origin: no e
 terminal.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable
 from typing import Any

@@ -1,7 +1,5 @@
 """Output that is whole, or not there."""
 
-from __future__ import annotations
-
 import errno
 import os
 import tempfile

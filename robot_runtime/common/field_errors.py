@@ -1,7 +1,5 @@
 """The words of a refusal: which field, on which line, of which type, with an example that can be copied."""
 
-from __future__ import annotations
-
 import dataclasses
 import difflib
 import functools

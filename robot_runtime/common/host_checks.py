@@ -1,7 +1,5 @@
 """Checks of `robot-runtime doctor`: each package registers one for what it needs of the computer."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum

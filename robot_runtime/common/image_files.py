@@ -1,7 +1,5 @@
 """Decoding of PNG, JPEG and PNM images of unknown origin, whose size is read from the header first."""
 
-from __future__ import annotations
-
 import re
 import struct
 from collections.abc import Iterator

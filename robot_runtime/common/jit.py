@@ -4,8 +4,6 @@ Import this, and modules that use it, only where they are called: numba takes a 
 second or more to compile the first time that it runs on a machine.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 

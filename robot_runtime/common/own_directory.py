@@ -1,7 +1,5 @@
 """Working directory and exits of foreign code in the runtime's process."""
 
-from __future__ import annotations
-
 import os
 import threading
 from typing import NoReturn

@@ -8,8 +8,6 @@ A package offers an object by an entry point; this project's own objects are off
 An offer that cannot be used fails when it is asked for, and only then: nothing else stops working.
 """
 
-from __future__ import annotations
-
 import difflib
 import sys
 from collections.abc import Iterator, Sequence

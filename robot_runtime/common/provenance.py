@@ -1,7 +1,5 @@
 """Provenance of a run: the part of a log that differs between two otherwise identical runs."""
 
-from __future__ import annotations
-
 import getpass
 import platform
 import re

@@ -12,8 +12,6 @@ robot (:data:`BY_SUFFIX`). A field of a narrower quantity is declared with a typ
 and the likely slip: millimeters for meters, radians for degrees, milliseconds for seconds, percent for a fraction.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import math

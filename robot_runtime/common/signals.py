@@ -1,7 +1,5 @@
 """Signals that end a command: all of them end it as Ctrl-C does, so that every ``finally`` on the way out runs."""
 
-from __future__ import annotations
-
 import os
 import signal
 import threading

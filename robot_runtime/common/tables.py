@@ -1,7 +1,5 @@
 """Tables of the terminal: fitted to narrow ones, and of names with values."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 from rich.console import Console, ConsoleOptions

@@ -1,7 +1,5 @@
 """Names of the keys that a terminal reports, from a stream of bytes that may be divided anywhere."""
 
-from __future__ import annotations
-
 import re
 
 PASTING_ON, PASTING_OFF = b"\x1b[?2004h", b"\x1b[?2004l"

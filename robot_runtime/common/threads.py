@@ -1,7 +1,5 @@
 """Work in a thread for as long as a context lasts."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

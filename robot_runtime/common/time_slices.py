@@ -5,8 +5,6 @@ milliseconds, or as much as the shortest slice of the two; a thread may ask for 
 (``sched_setattr(2)``, field ``sched_runtime``). Older versions take the request and ignore it.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import platform

@@ -1,7 +1,5 @@
 """Rigid transforms in three dimensions, as URDF has them: fixed-axis rotations, quaternions, 4 x 4 matrices."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 
@@ -22,13 +20,11 @@ OPTICAL_RPY_RAD = (-math.pi / 2, 0.0, -math.pi / 2)
 
 
 @dataclass(frozen=True)
-class Offset:
+class Offset(config.Strict):
     """A fixed transform as in URDF: translation, and rotations about the fixed axes x, y, z in that order."""
 
     xyz_m: tuple[PartOffset, PartOffset, PartOffset] = (0.0, 0.0, 0.0)
     rpy_deg: Point3 = (0.0, 0.0, 0.0)
-
-    __pydantic_config__ = config.STRICT
 
     @property
     def matrix(self) -> Matrix:

@@ -1,7 +1,5 @@
 """WebSocket server with a thread per connection, within the limits of :mod:`robot_runtime.common.accepting`."""
 
-from __future__ import annotations
-
 import logging
 import socket
 import ssl

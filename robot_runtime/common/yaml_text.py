@@ -3,8 +3,6 @@
 ``robot_runtime.common.config`` turns them into typed dataclasses.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager

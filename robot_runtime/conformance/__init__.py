@@ -16,8 +16,6 @@ A test site with a wall adds :class:`ContactConformance`; one with an object to 
 so a simulated robot needs no real time. A check that fails names the rule that was broken.
 """
 
-from __future__ import annotations
-
 from robot_runtime.conformance.base import BaseConformance, ContactConformance
 from robot_runtime.conformance.camera import CameraConformance
 from robot_runtime.conformance.harness import EXPIRY_S, NOT_FINITE, Harness, check, refused

@@ -1,7 +1,5 @@
 """Conformance tests of a base, in the open and at a wall."""
 
-from __future__ import annotations
-
 import math
 import threading
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Conformance tests of a camera."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from robot_runtime.common.clock import NS_PER_S, ns_to_seconds

@@ -1,7 +1,5 @@
 """Shared part of the conformance tests: making a robot, driving it, and naming a broken rule."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Conformance tests of a head."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Conformance tests of a localizer."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

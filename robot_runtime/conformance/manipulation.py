@@ -8,8 +8,6 @@
         def make_robot(self) -> Robot: ...
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Conformance tests of a complete robot, in addition to those of its parts."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import replace

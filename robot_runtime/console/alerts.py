@@ -1,7 +1,5 @@
 """Conditions of a robot that need a person before they end the run, and linear depletion forecasts (battery, disk)."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Mapping
 from typing import Any

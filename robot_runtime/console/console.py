@@ -1,7 +1,5 @@
 """All parts of a run's console, as one context."""
 
-from __future__ import annotations
-
 import multiprocessing
 import secrets
 import socket

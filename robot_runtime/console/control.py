@@ -5,8 +5,6 @@ silence of ``SILENCE_S``, a closed connection or a page that says that it is hid
 token may stop it.
 """
 
-from __future__ import annotations
-
 import hmac
 import json
 import ssl

@@ -3,8 +3,6 @@
 The loop only leaves references behind. Whatever the thread has not sent when something newer comes is dropped.
 """
 
-from __future__ import annotations
-
 import math
 import shutil
 import threading

@@ -1,7 +1,5 @@
 """Pictures between the steps, for people: from the robot's camera, or from the simulation's ground truth."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

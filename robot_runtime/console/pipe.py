@@ -1,7 +1,5 @@
 """Messages with pictures over a pipe, without copies of the pictures that would hold up the sender's other threads."""
 
-from __future__ import annotations
-
 import pickle
 from multiprocessing.connection import Connection
 from typing import Any

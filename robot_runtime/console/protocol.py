@@ -1,7 +1,5 @@
 """Messages of the page to the robot: JSON objects, one per WebSocket message, none of it trusted."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from typing import Annotated, Literal, get_args
@@ -45,7 +43,7 @@ class BadMessage(RuntimeFault):
 
 
 @dataclass(frozen=True)
-class Message:
+class Message(config.Strict):
     """One message; which fields count depends on its kind.
 
     Attributes:
@@ -81,8 +79,6 @@ class Message:
     helped: bool = False
     note: Text = ""
     ask: int = 0
-
-    __pydantic_config__ = config.STRICT
 
 
 def parse_message(data: str | bytes) -> Message:

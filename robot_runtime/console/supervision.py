@@ -1,7 +1,5 @@
 """Pause, end, take over, drive to the start, in the robot's loop: a subscriber, a policy around the policy, a guide."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Server of the page and its pictures, in a process of its own: what it does cannot delay the robot."""
 
-from __future__ import annotations
-
 import asyncio
 import hmac
 import html

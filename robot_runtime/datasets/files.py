@@ -4,8 +4,6 @@ JSON formats are those of :mod:`robot_runtime.datasets.formats`; the runtime's o
 :mod:`robot_runtime.datasets.native_yaml`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence, Set
 from pathlib import Path
 

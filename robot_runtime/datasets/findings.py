@@ -6,8 +6,6 @@ A package offers them by an entry point of the kind's name, whose object is a su
     gatenav = "gatenav.findings:GateFindings"
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 

@@ -6,8 +6,6 @@ A package offers a format by an entry point whose object is an :class:`EpisodeFo
     gates = "gatenav.format:FORMAT"
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path

@@ -6,8 +6,6 @@ A package offers the generator of a kind of task by an entry point of that kind'
     gatenav = "gatenav.generate:generate"
 """
 
-from __future__ import annotations
-
 from typing import Protocol
 
 from robot_runtime.common.plugins import Registry

@@ -19,8 +19,6 @@ Source: habitat-lab, ``datasets/pointnav/pointnav_dataset.py``, ``datasets/objec
 ``tasks/nav/nav.py``.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Callable, Iterable, Mapping

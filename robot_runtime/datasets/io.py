@@ -1,7 +1,5 @@
 """Reading and validation of episode files; all errors become an ``EpisodeError`` that names the place."""
 
-from __future__ import annotations
-
 import functools
 import gzip
 import json

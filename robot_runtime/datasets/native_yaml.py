@@ -35,8 +35,6 @@
 Heights that are left out are on the floor. An object's rotation is ``yaw_deg`` or ``quaternion`` (w, x, y, z).
 """
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections.abc import Iterator, Mapping, Sequence

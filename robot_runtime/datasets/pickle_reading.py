@@ -3,8 +3,6 @@
 Nothing else in the runtime reads pickles of datasets; :mod:`robot_runtime.datasets.pickle_sandbox` has the limits.
 """
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess

@@ -9,8 +9,6 @@ with the standard library only. Three measures protect the machine:
 * depth, number and types of the values are checked before they are written.
 """
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

@@ -1,7 +1,5 @@
 """Random sampling of navigable places, for generators of episodes."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Names of dataset splits from paths."""
 
-from __future__ import annotations
-
 import re
 from pathlib import PurePath
 

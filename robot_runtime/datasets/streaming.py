@@ -1,7 +1,5 @@
 """Incremental reading of large files: a dataset's head first, then one episode at a time."""
 
-from __future__ import annotations
-
 import codecs
 import json
 import re

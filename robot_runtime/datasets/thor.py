@@ -1,7 +1,5 @@
 """Fields common to the data sets of AI2-THOR."""
 
-from __future__ import annotations
-
 from typing_extensions import TypedDict
 
 from robot_runtime.datasets.io import OPEN, Finite

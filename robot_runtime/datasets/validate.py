@@ -5,8 +5,6 @@ validation episodes start at their goal, and 2.4 % of an MP3D ObjectNav training
 They should be known before a score is trusted.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator, Set
 from dataclasses import dataclass, field, replace

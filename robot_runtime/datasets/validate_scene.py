@@ -1,7 +1,5 @@
 """Checks of episodes against a scene: start and goals lie in navigable space and are connected."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Requests to stop and release a robot, whichever way they come; the answer to a stop is the base's state."""
 
-from __future__ import annotations
-
 import threading
 from collections import deque
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Table with a row per step of one or more logs, as CSV or Parquet."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Iterable, Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """MP4 video of a log: color, depth and map of each step, with its action and result written below."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from fractions import Fraction

@@ -15,8 +15,6 @@ Rules that hold for every method:
 The names below are imported from their modules when they are first used: the guard process of a base needs few of them.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 

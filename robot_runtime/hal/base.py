@@ -1,7 +1,5 @@
 """Interface of the base: wheels, bumpers, battery."""
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from dataclasses import dataclass

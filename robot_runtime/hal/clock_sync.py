@@ -6,8 +6,6 @@ the edge of the arrivals' lower convex hull that spans their middle (Moon, Skell
 of clock skew from network delay measurements", INFOCOM 1999). One late message, or a hundred, change nothing.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """Interface of every part of a robot: connect, use, close."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 

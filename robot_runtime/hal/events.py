@@ -1,7 +1,5 @@
 """Events between the steps: a localizer that lost the robot, a clock that went back, a pause."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

@@ -1,23 +1,19 @@
 """Faults on schedule: what emulated and fake devices do wrong, each during a window of their own clock."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import TypeVar
 
 from robot_runtime.common.clock import seconds_to_ns
-from robot_runtime.common.config import STRICT
+from robot_runtime.common.config import Strict
 
 
 @dataclass(frozen=True)
-class Window:
+class Window(Strict):
     """Active while ``from_s`` <= t < ``to_s``, seconds of a clock that starts at 0. A fault derives from it."""
 
     from_s: float = 0.0
     to_s: float = math.inf
-
-    __pydantic_config__ = STRICT
 
     def active(self, now_ns: int) -> bool:
         """Whether it is happening now."""

@@ -1,7 +1,5 @@
 """The head: it tilts the camera."""
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from collections import deque

@@ -49,7 +49,7 @@ _RADII = 4096
 
 
 @dataclass(frozen=True)
-class Lens:
+class Lens(config.Strict):
     """One sensor's projection. Optical frame: x right, y down, z forward. Pixel (0, 0) is the top left one's center.
 
     Attributes:
@@ -71,8 +71,6 @@ class Lens:
     model: Model = "pinhole"
     coefficients: tuple[float, ...] = ()
     max_radius: float | None = None
-
-    __pydantic_config__ = config.STRICT
 
     def __post_init__(self) -> None:
         if self.model not in get_args(Model):

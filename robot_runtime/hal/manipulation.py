@@ -1,7 +1,5 @@
 """Additional parts of a robot that moves objects: a manipulator and a tracker of the objects."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from dataclasses import dataclass
 

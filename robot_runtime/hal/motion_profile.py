@@ -1,7 +1,5 @@
 """Speeds, tolerances and time limits of motions: the field ``motion`` of a robot's YAML file."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 
@@ -23,7 +21,7 @@ HALF_DEGREE_RAD = math.radians(0.5)
 
 
 @dataclass(frozen=True)
-class MotionProfile:
+class MotionProfile(config.Strict):
     """Parameters of motions. All positive; speeds and accelerations are limited to those of the base.
 
     Of the base's accelerations, 95 % is used.
@@ -65,8 +63,6 @@ class MotionProfile:
     timeout_margin_s: ShortTime = 1.0
     state_max_age_s: Latency = 0.15
     patience_s: Timeout = 2.0
-
-    __pydantic_config__ = config.STRICT
 
     def __post_init__(self) -> None:
         config.check_positive(self)

@@ -1,7 +1,5 @@
 """Model of a base's motors: the delay, lag, threshold, gain and resolution between a commanded and a driven speed."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -25,7 +23,7 @@ Threshold = Annotated[float, Field(ge=0, le=MAX_THRESHOLD_M_S)]
 
 
 @dataclass(frozen=True)
-class MotorModel:
+class MotorModel(config.Strict):
     """The response of both wheels to commands; the default is an ideal base.
 
     A wheel takes up a command ``dead_time_s`` later, rounded to ``speed_quantum_m_s`` and times ``gain``, with at most
@@ -48,8 +46,6 @@ class MotorModel:
     speed_quantum_m_s: Annotated[float, Field(ge=0, le=0.1)] = 0.0
     accel_m_s2: Positive | None = None
     separation_m: Positive = 0.23
-
-    __pydantic_config__ = config.STRICT
 
     @property
     def settling_s(self) -> float:

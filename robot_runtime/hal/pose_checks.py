@@ -4,8 +4,6 @@ A pose that fails a check gets the status ``lost``, with the reason as an event.
 :func:`implausible`; what only odometry and the map show is in ``hal.pose_health`` and ``hal.pose_jumps``.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

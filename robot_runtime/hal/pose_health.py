@@ -23,8 +23,6 @@ by aligning the measured path with odometry's, once as it is and once mirrored, 
 fit best, so that outliers do not matter.
 """
 
-from __future__ import annotations
-
 import cmath
 import math
 from collections import deque
@@ -98,7 +96,7 @@ class MeasuredPoint(NamedTuple):
 
 
 @dataclass(frozen=True)
-class HealthLimits:
+class HealthLimits(config.Strict):
     """Limits of the checks.
 
     Attributes:
@@ -114,8 +112,6 @@ class HealthLimits:
     late_s: ShortTime = 5.0
     ahead_s: ShortTime = 1.0
     margin_m: float = 3.0
-
-    __pydantic_config__ = config.STRICT
 
 
 class SourceHealth:

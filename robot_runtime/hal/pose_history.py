@@ -4,8 +4,6 @@ Measurements arrive late, out of order, twice, or not at all; a pose between two
 that they do not support is refused. Nothing is extrapolated.
 """
 
-from __future__ import annotations
-
 import threading
 from abc import abstractmethod
 from bisect import bisect_left

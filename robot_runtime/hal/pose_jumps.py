@@ -11,8 +11,6 @@ stopped following the robot differs little from its neighbor. Where a source did
 not), poses of a standing robot agree with each other and prove nothing: the robot must move as well.
 """
 
-from __future__ import annotations
-
 import math
 from collections import deque
 from dataclasses import dataclass

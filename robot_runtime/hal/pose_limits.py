@@ -1,7 +1,5 @@
 """Limits of the checks of a pose source."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ A renderer samples a texture as fast as it can; a calibration looks for hundredt
 mean of what its own area of the sheet shows, by ray casting, and the depth is the plane's own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Motors of simulated bases: what a base does with its commands, and how late it reports."""
 
-from __future__ import annotations
-
 import threading
 from collections import deque
 from dataclasses import dataclass, replace
@@ -18,7 +16,7 @@ MODEL_FIELDS = tuple(MotorModel.__dataclass_fields__)
 
 
 @dataclass(frozen=True)
-class MotorOptions:
+class MotorOptions(config.Strict):
     """Motors of a simulated base, in its YAML file: a type of base, and in what this one differs from it.
 
     :mod:`robot_runtime.hal.motors` has the nominal values and their sources, ``tests/benchmarks/motion/bases.py`` the
@@ -47,8 +45,6 @@ class MotorOptions:
     separation_m: float | None = None
     gain_loss: Annotated[float, Field(ge=0, lt=0.5)] = 0.0
     report_delay_s: Annotated[float, Field(ge=0, le=0.5)] = 0.0
-
-    __pydantic_config__ = config.STRICT
 
     def __post_init__(self) -> None:
         config.parse(vars(self.true), MotorModel, "motors")

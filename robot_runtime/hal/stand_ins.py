@@ -4,8 +4,6 @@ A head that does not move, a base and a camera to be named by the robot's file, 
 that another device fills.
 """
 
-from __future__ import annotations
-
 from typing_extensions import override
 
 from robot_runtime.common.clock import Clock

@@ -1,7 +1,5 @@
 """Emergency stops that are wired to the robot's computer: the field ``stop_inputs`` of a robot's YAML file."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -11,7 +9,7 @@ from robot_runtime.common import config
 
 
 @dataclass(frozen=True)
-class StopButton:
+class StopButton(config.Strict):
     """A button of an input device: a gamepad, a push button or pedal on USB, a keyboard.
 
     Attributes:
@@ -22,11 +20,9 @@ class StopButton:
     device: str
     code: int | None = None
 
-    __pydantic_config__ = config.STRICT
-
 
 @dataclass(frozen=True)
-class StopSwitch:
+class StopSwitch(config.Strict):
     """A wired switch behind a file, for instance ``/sys/class/gpio/gpio17/value``; one that cannot be read stops, too.
 
     Attributes:
@@ -37,11 +33,9 @@ class StopSwitch:
     path: str
     stop: str = "1"
 
-    __pydantic_config__ = config.STRICT
-
 
 @dataclass(frozen=True)
-class StopLine:
+class StopLine(config.Strict):
     """A switch between RTS and an input of a serial port; pressed, or with a broken wire, it is open.
 
     Attributes:
@@ -52,11 +46,9 @@ class StopLine:
     port: str
     line: Literal["cts", "dsr", "dcd", "ri"] = "cts"
 
-    __pydantic_config__ = config.STRICT
-
 
 @dataclass(frozen=True)
-class StopPin:
+class StopPin(config.Strict):
     """A switch between a pin of a computer's GPIO and ground; pressed, or with a broken wire, it is open.
 
     Attributes:
@@ -67,19 +59,15 @@ class StopPin:
     chip: str
     pin: Annotated[int, Field(ge=0)]
 
-    __pydantic_config__ = config.STRICT
-
 
 @dataclass(frozen=True)
-class StopInputs:
+class StopInputs(config.Strict):
     """All inputs of a robot. Each engages the emergency stop, which holds until the operator releases it."""
 
     buttons: tuple[StopButton, ...] = ()
     switches: tuple[StopSwitch, ...] = ()
     lines: tuple[StopLine, ...] = ()
     pins: tuple[StopPin, ...] = ()
-
-    __pydantic_config__ = config.STRICT
 
 
 NO_STOP_INPUTS = StopInputs()

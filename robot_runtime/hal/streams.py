@@ -1,7 +1,5 @@
 """Table of all streams: staleness checks, logger, console and tests read it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 

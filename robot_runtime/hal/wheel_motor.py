@@ -3,8 +3,6 @@
 Of the standard library alone, as everything that a base's guard process imports.
 """
 
-from __future__ import annotations
-
 import math
 
 STICKING_M_S = 0.003

@@ -55,7 +55,7 @@ MAX_RANGE_M = 65.0
 
 
 @dataclass(frozen=True)
-class ImagingOptions:
+class ImagingOptions(config.Strict):
     """The options of every camera's YAML under ``imaging``.
 
     Attributes:
@@ -85,8 +85,6 @@ class ImagingOptions:
     depth_min_m: NearDepth | None = None
     depth_max_m: FarDepth | None = None
     depth_unit_m: DepthUnit = 0.001
-
-    __pydantic_config__ = config.STRICT
 
     def __post_init__(self) -> None:
         if self.depth_min_m is not None and self.depth_max_m is not None:

@@ -1,7 +1,5 @@
 """Coverage of the training camera's image by a sensor, from geometry alone."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Depth observations as a simulator delivers them."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Depth discontinuities."""
 
-from __future__ import annotations
-
 import cv2
 import numpy as np
 from numpy.typing import NDArray

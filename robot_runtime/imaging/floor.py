@@ -1,7 +1,5 @@
 """Floor detection in a depth image: the pose of the camera relative to the visible floor."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

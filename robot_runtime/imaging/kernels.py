@@ -5,8 +5,6 @@ fractional pixels, Pillow's bilinear is a triangle whose width follows the reduc
 gray levels.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -6,8 +6,6 @@ The file is stamped (``robot_runtime.robots.calibration_file``), the camera's YA
     latency_s: SignedLatency
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,12 +18,10 @@ KIND = "latency"
 
 
 @dataclass(frozen=True)
-class CameraLatency:
+class CameraLatency(config.Strict):
     """The content of the file."""
 
     latency_s: SignedLatency
-
-    __pydantic_config__ = config.STRICT
 
 
 def load_latency(path: Path, robot: str) -> CameraLatency:

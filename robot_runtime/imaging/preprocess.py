@@ -4,8 +4,6 @@ The order is part of the policy: resize, then crop, is another image than crop, 
 keys that it changes and its arithmetic, so that two readers of a manifest compute the same bits.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
@@ -35,12 +33,10 @@ _KERNELS = {
 
 
 @dataclass(frozen=True)
-class _Operation:
+class _Operation(config.Strict):
     """Base class of the operations, with the keys that they change."""
 
     keys: tuple[str, ...]
-
-    __pydantic_config__ = config.STRICT
 
     def __post_init__(self) -> None:
         if not self.keys or len(set(self.keys)) < len(self.keys):

@@ -5,8 +5,6 @@ depth: it is looked up through precomputed maps, without gaps behind edges. Dept
 (:mod:`robot_runtime.imaging.raster`); pixels without a surface are holes.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

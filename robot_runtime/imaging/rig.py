@@ -116,7 +116,7 @@ def load_calibration(path: Path, robot: str, serial: str) -> RgbdCalibration:
 
 
 @dataclass(frozen=True)
-class _Document:
+class _Document(config.Strict):
     """The calibration in a file, with the matrix as rows."""
 
     color: Lens
@@ -126,5 +126,3 @@ class _Document:
     serial: str
     source: str
     depth_bias_m: DepthError = 0.0
-
-    __pydantic_config__ = config.STRICT

@@ -3,8 +3,6 @@
 The processing that is common to all cameras is in :mod:`robot_runtime.imaging.camera`.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Literal

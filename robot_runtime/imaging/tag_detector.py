@@ -4,8 +4,6 @@ Corner errors on 120 rendered images (16 cm tags, 0.5 to 4 m, up to 60 degrees, 
 against 0.10 of OpenCV's port of the same detector and 0.28 of OpenCV's subpixel corners.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass
 
@@ -21,7 +19,7 @@ PIXEL_CENTER = 0.5
 
 
 @dataclass(frozen=True)
-class DetectorOptions:
+class DetectorOptions(config.Strict):
     """Trade-offs of the detector.
 
     Attributes:
@@ -34,8 +32,6 @@ class DetectorOptions:
     decimate: float = 1.0
     max_flipped_bits: int = 1
     min_margin: float = 15.0
-
-    __pydantic_config__ = config.STRICT
 
     def __post_init__(self) -> None:
         if self.decimate < 1:

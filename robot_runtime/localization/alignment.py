@@ -71,7 +71,7 @@ class AlignmentSample:
 
 
 @dataclass(frozen=True)
-class Alignment:
+class Alignment(config.Strict):
     """The result of :func:`solve_alignment`, and the content of a file of :func:`load_alignment`.
 
     Attributes:
@@ -94,8 +94,6 @@ class Alignment:
     samples: int = 0
     outliers: int = 0
     calibration: Stamp | None = None
-
-    __pydantic_config__ = config.STRICT
 
     def robot_at(self, x_m: float, y_m: float, yaw_rad: float) -> SE2:
         """base_link in map, for a mark at (x, y) in the source's frame on a robot with heading ``yaw_rad`` in map."""

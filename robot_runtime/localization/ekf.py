@@ -18,8 +18,6 @@ and 0.60 cm; 110,000 and 2,100 out-of-sequence measurements per CPU second. The 
 Beliefs are tuples of Python floats: for 3 x 3 matrices numpy's calls cost ten times the arithmetic.
 """
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable

@@ -15,8 +15,6 @@ A pose has the status ``lost`` if no measurement was accepted for too long, if a
 if its standard deviation is too large. This and the findings of ``hal.pose_health`` are reported as events.
 """
 
-from __future__ import annotations
-
 import math
 import threading
 from collections.abc import Mapping
@@ -47,7 +45,7 @@ POLL_S = 0.02
 
 
 @dataclass(frozen=True)
-class FusedOptions:
+class FusedOptions(config.Strict):
     """The ``options`` of a fused localizer.
 
     Attributes:
@@ -77,8 +75,6 @@ class FusedOptions:
     anchor: RelocalizationLimits = field(default_factory=RelocalizationLimits)
     health: HealthLimits = field(default_factory=HealthLimits)
     blend: SmoothingLimits = field(default_factory=SmoothingLimits)
-
-    __pydantic_config__ = config.STRICT
 
     def __post_init__(self) -> None:
         config.check_positive(self, "floor_m", "floor_deg", "max_std_m", "max_std_deg", "lost_after_s", "doubt_s")

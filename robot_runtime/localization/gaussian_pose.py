@@ -5,8 +5,6 @@ Discrete Sequential Estimation" (sequential scalar updates of a whitened measure
 covariance stays symmetric).
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -7,8 +7,6 @@ the covariance of any interval at the cost of two look-ups. (Preintegration does
 et al. 2017, "On-Manifold Preintegration for Real-Time Visual-Inertial Odometry".)
 """
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left
 from dataclasses import dataclass
@@ -28,7 +26,7 @@ Motion = tuple[float, float, float, float, float, float, float, float, float]
 
 
 @dataclass(frozen=True)
-class OdometryNoise:
+class OdometryNoise(config.Strict):
     """Standard deviations of odometry; variances grow linearly with path length and turning.
 
     The defaults are a Kobuki's with its gyro on hard floor, with room for a scale that is off by a percent or two.
@@ -42,8 +40,6 @@ class OdometryNoise:
     position_m: Spread = 0.02
     heading_deg: float = 0.8
     turn_deg: float = 2.5
-
-    __pydantic_config__ = config.STRICT
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():

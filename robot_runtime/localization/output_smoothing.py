@@ -4,8 +4,6 @@ Simulators show no jumps, so policies must not see any. Each correction is sprea
 offset decays by exp(-dt / tau)) with a limited step. The offset that remains is part of the published covariance.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 
@@ -17,7 +15,7 @@ from robot_runtime.localization.odometry_preintegration import OdometrySample
 
 
 @dataclass(frozen=True)
-class SmoothingLimits:
+class SmoothingLimits(config.Strict):
     """Rates at which corrections are applied.
 
     Attributes:
@@ -29,8 +27,6 @@ class SmoothingLimits:
     tau_s: ShortTime = 0.1
     max_step_m: SmallMove = 0.03
     max_step_deg: float = 2.0
-
-    __pydantic_config__ = config.STRICT
 
     def __post_init__(self) -> None:
         config.check_positive(self)

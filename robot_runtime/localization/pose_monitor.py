@@ -4,8 +4,6 @@ While a source has lost the robot or is silent, nothing is observed and the robo
 the events ``paused`` and ``resumed``; after ``patience_s`` the episode ends.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

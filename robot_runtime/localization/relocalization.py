@@ -8,8 +8,6 @@ for one current pose; most must agree, the others are outliers. A single positio
 * if not, the prior heading is kept with a larger variance.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,7 +22,7 @@ from robot_runtime.localization.odometry_preintegration import OdometrySample
 
 
 @dataclass(frozen=True)
-class RelocalizationLimits:
+class RelocalizationLimits(config.Strict):
     """Conditions under which measurements replace the belief.
 
     Attributes:
@@ -48,8 +46,6 @@ class RelocalizationLimits:
     within_deg: float = 3.0
     max_heading_deg: float = 8.0
     kept_heading_deg: float = 10.0
-
-    __pydantic_config__ = config.STRICT
 
 
 def relocalize(

@@ -5,8 +5,6 @@ GTSAM: a node at each absolute measurement and each requested pose, odometry bet
 factor (Cauchy) per measurement, so that outliers lose weight gradually instead of at a threshold.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Wheel odometry as a localizer: ``driver: robot_runtime.localization.wheel_odometry.make_localizer``."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

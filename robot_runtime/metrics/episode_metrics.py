@@ -4,8 +4,6 @@ Positions are the referee's. One position counts per step: at the start, and at 
 standing still. Steps of a walkthrough do not count.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import asdict

@@ -1,7 +1,5 @@
 """Presence of the robot in goal rooms (r_T and r_-> of Das et al. 2018), for all kinds of tasks that have them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from robot_runtime.common.geometry import SE2

@@ -1,7 +1,5 @@
 """Rules of scoring: the choices that metrics depend on."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 

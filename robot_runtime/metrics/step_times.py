@@ -4,8 +4,6 @@ Times are counted in bins that are 2 % wide, so a percentile is within 1 % of th
 of logs add up.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping

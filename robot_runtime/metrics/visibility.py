@@ -5,8 +5,6 @@ vertical axis (a cylinder, not a ball about the camera). Here a pixel sees an ob
 in the object's oriented box; so one rule scores simulated and real robots, from the log alone.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

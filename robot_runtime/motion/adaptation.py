@@ -5,8 +5,6 @@ from rest to rest without a search: the gain is the ratio of the distances, and 
 predicted and the measured position over time, per distance. (A fit as of ``identification`` takes 0.3 s per action.)
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -27,8 +27,6 @@ Ends of an action:
 Whatever happens, an exception of any kind included, the wheels are at zero when ``execute`` is left.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The law of a leg under way: from where the base will come to rest to the command of the next tick."""
 
-from __future__ import annotations
-
 import math
 
 from robot_runtime.common.clock import NS_PER_S

@@ -8,8 +8,6 @@ Then the command is zero, and the robot at rest is compared with the goal. If th
 tolerance, what is missing is another, short leg. The direction changes only at rest: the robot does not hunt.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace

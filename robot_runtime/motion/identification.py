@@ -5,8 +5,6 @@ stamps. Dead time, lag, gains and acceleration limit follow by nonlinear least s
 slip; the thresholds, at which the error of the model jumps, by a search among the commands that were sent.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -3,8 +3,6 @@
 Turns on the spot and moves forward and back alternate, so that the robot stays within a square meter.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """One leg of a motion, an arc from rest to rest, and the speed with which it is covered. Pure."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

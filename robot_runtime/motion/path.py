@@ -1,7 +1,5 @@
 """Curve through timed poses: arcs from each to the next. Pure."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -9,8 +9,6 @@ What is too old, reached, or touches something is over: the wheels go to zero. O
 somebody sleeps on it, the loop runs within those sleeps; on any other, in a thread of its own.
 """
 
-from __future__ import annotations
-
 import threading
 from bisect import bisect_left
 from collections import deque

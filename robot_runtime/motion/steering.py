@@ -9,8 +9,6 @@ A waypoint is reached in three legs, each planned from where the one before ende
 turn to the heading asked for. The robot never backs into it: bumper and camera look ahead.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

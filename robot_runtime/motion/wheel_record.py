@@ -1,7 +1,5 @@
 """Records of a base's motors: the commands that it was sent, and what odometry measured of its wheels."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Wheels of a motors' model under many commands, compiled: what an identification repeats thousands of times."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

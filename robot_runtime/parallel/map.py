@@ -1,7 +1,5 @@
 """Map of a function over many items on any number of workers, with results in order."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ CPU, also on nodes that join later. The scheduling stays here, because it has to
 processing when it died, and to return results in order.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import pickle

@@ -4,8 +4,6 @@ The first line holds the settings that the results depend on; results of other s
 line is written completely or not at all, except for the last one before a power failure: it is cut off.
 """
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

@@ -1,7 +1,5 @@
 """Interface of workers, which process items elsewhere, one after another, and of the pools that start them."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import traceback

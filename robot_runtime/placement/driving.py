@@ -1,7 +1,5 @@
 """Placement by driving: the robot drives to the start of the episode itself."""
 
-from __future__ import annotations
-
 import math
 
 from typing_extensions import Self, override

@@ -1,7 +1,5 @@
 """Messages to the operator during placement."""
 
-from __future__ import annotations
-
 import math
 import sys
 from collections.abc import Callable

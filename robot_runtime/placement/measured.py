@@ -1,7 +1,5 @@
 """Accuracy of a placement, from poses measured while the robot stood still."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

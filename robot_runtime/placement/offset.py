@@ -11,14 +11,12 @@ from robot_runtime.common.quantities import SmallMove, Timeout
 
 
 @dataclass(frozen=True)
-class Tolerance:
+class Tolerance(config.Strict):
     """Largest accepted offset, and the time allowed for the placement."""
 
     within_m: SmallMove = 0.05
     within_deg: float = 5.0
     timeout_s: Timeout = 300.0
-
-    __pydantic_config__ = config.STRICT
 
     def __post_init__(self) -> None:
         config.check_positive(self)

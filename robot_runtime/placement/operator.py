@@ -1,7 +1,5 @@
 """Placement by the operator: a person moves the robot to the start of the episode."""
 
-from __future__ import annotations
-
 from typing_extensions import override
 
 from robot_runtime.common.clock import NS_PER_S, wait_for

@@ -4,8 +4,6 @@ A source of poses in ``map`` with a heading (the referee if it has one, else the
 from the goal, a :class:`Guide` shows it, and the episode starts once the robot stands within the tolerance.
 """
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 

@@ -7,8 +7,6 @@ that returns the policy with the service's answers::
     openpi = "openpi_client.answerer:answered"
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from robot_runtime.common.plugins import Registry

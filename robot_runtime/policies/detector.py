@@ -1,7 +1,5 @@
 """Detector of objects in ONNX as the source of the sensor ``semantic``, for robots whose camera has no such images."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +24,7 @@ _NEAR_M = 0.4
 
 
 @dataclass(frozen=True)
-class DetectorFile:
+class DetectorFile(config.Strict):
     """A detector's description, in YAML next to its network.
 
     Attributes:
@@ -55,8 +53,6 @@ class DetectorFile:
     colors: Literal["rgb", "bgr"] = "rgb"
     scale: tuple[float, float, float] = (1 / 255, 1 / 255, 1 / 255)
     mean: tuple[float, float, float] = (0.0, 0.0, 0.0)
-
-    __pydantic_config__ = config.STRICT
 
     def __post_init__(self) -> None:
         if len(self.outputs) != (1 if self.kind == "masks" else 3):

@@ -1,7 +1,5 @@
 """Settings of an agent that runs in a process of its own."""
 
-from __future__ import annotations
-
 import os
 import sys
 from dataclasses import dataclass

@@ -8,8 +8,6 @@ A package adds a scheme by an entry point of its name, whose object is an instan
 ``load_policy("omnivla://gpu:8888")`` then asks it.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path

@@ -6,8 +6,6 @@ that :mod:`robot_runtime.policies.agents.habitat` lists. Such an agent is wrappe
 the runtime's process, without protection from its failures; ``habitat:module:Class`` runs it in its own process.
 """
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import inspect

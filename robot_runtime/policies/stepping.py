@@ -4,8 +4,6 @@ A policy that exits (``sys.exit``) has failed like one that raises, and a direct
 neither ends the runtime nor moves its relative paths, those of logs among them.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from robot_runtime.actions.timed import Decision

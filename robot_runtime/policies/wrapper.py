@@ -1,7 +1,5 @@
 """Policy around another one, the base of those that change what it sees or answers."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from typing_extensions import override

@@ -16,8 +16,6 @@ height     tilt      SPL    success
 and 0.01 at 0.88 m and -20° for one trained at 1.25 m. Proportions between these points are guesses, and marked as such.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

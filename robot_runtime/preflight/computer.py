@@ -1,7 +1,5 @@
 """Checks of the robot's computer: ``robot-runtime doctor computer``."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import shutil

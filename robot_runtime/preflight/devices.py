@@ -1,7 +1,5 @@
 """Checks of a complete robot, each device by itself: ``robot-runtime doctor --robot``. Nothing moves."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Figure of a preflight: the view that the policy expects from the robot's pose next to the robot's own image."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """One frame of a standing robot with its head as at an episode's start."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Page of a deployment: what differs between the simulator that trained a policy and a robot, and what it costs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from html import escape
 from pathlib import Path

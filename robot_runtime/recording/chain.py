@@ -5,8 +5,6 @@ record without that field, and what belongs to it in other messages (the header'
 Nothing of it is secret: it finds accidents and edits, not a forger who computes it again.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Sequence

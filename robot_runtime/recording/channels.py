@@ -7,8 +7,6 @@ every array, no array in an array. So a schema names no field with rows of numbe
 mention null, which stands for what a record lacks.
 """
 
-from __future__ import annotations
-
 import functools
 import inspect
 import json

@@ -4,8 +4,6 @@ A dataclass, its hints and its ``Attributes:`` are the one definition of a recor
 follow from its hint has a codec of its own in a table of :data:`Special` entries.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace

@@ -1,7 +1,5 @@
 """Append-only file whose content survives a killed process."""
 
-from __future__ import annotations
-
 import errno
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Serialization of an episode's header: JSON, the scene's files without meshes, and provenance."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import replace

@@ -4,8 +4,6 @@ Color is PNG without compression of its own, or pixels as they are in the log of
 becomes 16-bit integers; any other depth stays 32-bit float. What is compressed is compressed with its chunk.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import cv2

@@ -3,8 +3,6 @@
 Older logs have no chain; all other checks apply to them, too.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -4,8 +4,6 @@ Enum members are written by name, so that logs do not depend on their numbers. J
 are written as the strings ``Infinity``, ``-Infinity`` and ``NaN``, which ``float()`` reads back.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 import math

@@ -1,7 +1,5 @@
 """Checked values of JSON of unknown origin: each function returns a value of its kind or raises."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Log files of a run's folder."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 

@@ -24,8 +24,6 @@ Every chunk is written to the operating system as soon as it is complete. Images
 in a log has its images, and have chunks of their own, so that a reader can skip them.
 """
 
-from __future__ import annotations
-
 from array import array
 from collections.abc import Sequence
 from pathlib import Path

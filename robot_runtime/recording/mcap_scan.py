@@ -5,8 +5,6 @@ An MCAP file is a magic number, records of (opcode, length, content), and the ma
 killed, all records before it are intact.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import struct

@@ -4,8 +4,6 @@ The library's own writer always compresses at zstd's third level, which takes th
 makes the prediction errors of an image (``recording.images``) no smaller.
 """
 
-from __future__ import annotations
-
 import struct
 import zlib
 from collections import Counter

@@ -5,8 +5,6 @@ from the row above, as PNG's filter "Up" does, and the differences are put into 
 blocks; Zstandard makes them smaller. Any PNG decoder reads the result.
 """
 
-from __future__ import annotations
-
 import struct
 import zlib
 

@@ -1,7 +1,5 @@
 """Serialization of raw poses between steps by columns: one message for many poses, which compresses well."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping, Sequence

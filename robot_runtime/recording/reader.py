@@ -1,7 +1,5 @@
 """Reader of logs: header with scene, steps and end, from the intact part of the file."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Repair of a torn log: a copy of every intact message in a complete file that any MCAP tool opens."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Serialization of steps: the fields of all, and the state of the task's kind."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Mapping
 from dataclasses import MISSING, fields

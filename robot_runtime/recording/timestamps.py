@@ -1,7 +1,5 @@
 """Timestamps of Foxglove messages: seconds and nanoseconds since the epoch of the robot's clock."""
 
-from __future__ import annotations
-
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from robot_runtime.common.clock import NS_PER_S

@@ -3,8 +3,6 @@
 A file identifies its run, so that it is never applied to another run that was recorded under the same name.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from dataclasses import asdict, replace

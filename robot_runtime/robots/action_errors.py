@@ -19,8 +19,6 @@ file; a simulated robot whose ``action_noise`` names it has the same errors. It 
       log_ratio: -61.5                    # of slide to stop, nats
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,7 +51,7 @@ VARIANCES = (_VARIANCE_M2, _VARIANCE_M2, Quantity("variance of a heading", "radÂ
 
 
 @dataclass(frozen=True)
-class ActionError:
+class ActionError(config.Strict):
     """Normally distributed error of an action in the frame of its start.
 
     Attributes:
@@ -65,8 +63,6 @@ class ActionError:
     mean: Triple
     covariance: tuple[Triple, Triple, Triple]
     count: int = 0
-
-    __pydantic_config__ = config.STRICT
 
     def __post_init__(self) -> None:
         matrix = np.array(self.covariance)
@@ -98,7 +94,7 @@ class ActionError:
 
 
 @dataclass(frozen=True)
-class ContactBehavior:
+class ContactBehavior(config.Strict):
     """Motion of a robot that continues to drive into an obstacle.
 
     Attributes:
@@ -115,11 +111,9 @@ class ContactBehavior:
     travel_m: Misalignment | None = None
     radius_m: BodyRadius | None = None
 
-    __pydantic_config__ = config.STRICT
-
 
 @dataclass(frozen=True)
-class ActuationModel:
+class ActuationModel(config.Strict):
     """Errors of all moves of a robot; see the module's docstring for the file.
 
     Attributes:
@@ -133,8 +127,6 @@ class ActuationModel:
     turn_deg: TurnAngle
     actions: dict[str, ActionError]
     contact: ContactBehavior | None = None
-
-    __pydantic_config__ = config.STRICT
 
     def __post_init__(self) -> None:
         wanted = {move.name.lower() for move in MOVES}

@@ -43,7 +43,7 @@ SECONDS_PER_DAY = 86400
 
 
 @dataclass(frozen=True)
-class Stamp:
+class Stamp(config.Strict):
     """Origin and quality of a calibration; see the module's docstring for the fields.
 
     Attributes:
@@ -64,8 +64,6 @@ class Stamp:
     held_out: dict[str, float]
     sha256: str = ""
     schema: Literal[1] = 1
-
-    __pydantic_config__ = config.STRICT
 
     def __post_init__(self) -> None:
         if not (self.kind and self.robot):

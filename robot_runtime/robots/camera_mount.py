@@ -14,8 +14,6 @@
 A calibrated mount also has the stamp of :mod:`robot_runtime.robots.calibration_file`.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,7 +31,7 @@ EXTRINSICS = "extrinsics"
 
 
 @dataclass(frozen=True)
-class CameraMount:
+class CameraMount(config.Strict):
     """The chain from the floor below the robot to the color camera; see the module's docstring for the file.
 
     Attributes:
@@ -45,8 +43,6 @@ class CameraMount:
     camera: Offset = field(default_factory=Offset)
     color: Offset = field(default_factory=Offset)
     calibration: Stamp | None = None
-
-    __pydantic_config__ = config.STRICT
 
     def sensor(self, base: SE2, pan_rad: float, tilt_rad: float) -> Matrix:
         """The color sensor's body frame (x forward, y left, z up) in ``map``, float64 (4, 4).

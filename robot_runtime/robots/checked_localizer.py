@@ -3,8 +3,6 @@
 ``robot_runtime.robots.loader`` puts it around every source in ``map`` that is neither fused nor a simulator's truth.
 """
 
-from __future__ import annotations
-
 import threading
 from dataclasses import replace
 

@@ -4,8 +4,6 @@
 :class:`CorrectedHead`, whose angles are those of the camera instead of the servo.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -28,7 +26,7 @@ SAME_RAD = math.radians(0.05)
 
 
 @dataclass(frozen=True)
-class TiltServo:
+class TiltServo(config.Strict):
     """The camera's tilt is ``zero_deg + scale * commanded``, less half the backlash in the direction of approach.
 
     Attributes:
@@ -40,8 +38,6 @@ class TiltServo:
     zero_deg: float = 0.0
     scale: float = 1.0
     backlash_deg: float = 0.0
-
-    __pydantic_config__ = config.STRICT
 
     def __post_init__(self) -> None:
         if not (0.5 < self.scale < 2 and abs(self.zero_deg) < 90 and 0 <= self.backlash_deg < 90):

@@ -50,7 +50,7 @@ Heading = Literal["wheels", "gyro"]
 
 
 @dataclass(frozen=True)
-class OdometryCalibration:
+class OdometryCalibration(config.Strict):
     """Errors of a base's odometry; see the module's docstring for the file.
 
     Attributes:
@@ -63,8 +63,6 @@ class OdometryCalibration:
     wheel_radius_m: WheelRadius
     wheel_separation_m: WheelSeparation | None = None
     gyro_scale: float | None = None
-
-    __pydantic_config__ = config.STRICT
 
     @classmethod
     def from_scales(

@@ -83,7 +83,7 @@ class RobotContext:
 
 
 @dataclass(frozen=True)
-class DeviceConfig:
+class DeviceConfig(config.Strict):
     """The configuration of a device.
 
     Attributes:
@@ -96,11 +96,9 @@ class DeviceConfig:
     options: dict[str, Any] = field(default_factory=dict)
     name: str = ""
 
-    __pydantic_config__ = config.STRICT
-
 
 @dataclass(frozen=True)
-class RobotFile:
+class RobotFile(config.Strict):
     """The content of a robot's YAML file.
 
     Attributes:
@@ -136,8 +134,6 @@ class RobotFile:
     localizer: DeviceConfig | None = None
     referee: DeviceConfig | None = None
     tracker: DeviceConfig | None = None
-
-    __pydantic_config__ = config.STRICT
 
 
 @dataclass(frozen=True)
@@ -201,9 +197,8 @@ class RobotFactory(Protocol):
     A minimal driver (``drivers/fake/driver.py`` is a complete one)::
 
         @dataclass(frozen=True)
-        class MyOptions:
+        class MyOptions(config.Strict):     # unknown and mistyped options are errors that name file and field
             port: str = "/dev/ttyUSB0"
-            __pydantic_config__ = config.STRICT     # unknown and mistyped options are errors that name file and field
 
         def make_robot(context: RobotContext, name: str, options: Mapping[str, Any], where: str) -> Robot:
             chosen = config.parse(options, MyOptions, where)

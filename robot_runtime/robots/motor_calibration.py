@@ -16,8 +16,6 @@
       ...
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,7 +28,7 @@ KIND = "motors"
 
 
 @dataclass(frozen=True)
-class MotorCalibration:
+class MotorCalibration(config.Strict):
     """Content of the file; see the module's docstring.
 
     Attributes:
@@ -40,8 +38,6 @@ class MotorCalibration:
 
     model: MotorModel
     intervals: dict[str, tuple[float, float]]
-
-    __pydantic_config__ = config.STRICT
 
 
 def load_motors(path: Path, robot: str) -> MotorCalibration:

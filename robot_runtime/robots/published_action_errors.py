@@ -11,8 +11,6 @@ RoboTHOR: ``movementGaussianSigma`` 0.005 m and ``rotateGaussianSigma`` 0.5 degr
 agent (ai2thor.allenai.org/robothor/documentation); zero mean, nothing sideways.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 

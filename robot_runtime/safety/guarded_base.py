@@ -1,7 +1,5 @@
 """A base whose Guard runs in the runtime's process, behind one lock."""
 
-from __future__ import annotations
-
 import threading
 from abc import abstractmethod
 

@@ -5,8 +5,6 @@ Sethian, "Level Set Methods and Fast Marching Methods", Cambridge 1999, section 
 front's start are set from its crossings of the grid lines, to sub-cell accuracy.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 

@@ -1,7 +1,5 @@
 """Interpolation of grids at many points."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -1,7 +1,5 @@
 """Binary heap of indices ordered by a value of each, for compiled searches that change values of queued ones."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -3,8 +3,6 @@
 They are up to 2 % too long round corners, which a planner's estimate of what is left to go may be.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

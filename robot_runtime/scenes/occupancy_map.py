@@ -50,7 +50,7 @@ with nav2's ``free_thresh: 0.25`` it would be free."""
 
 
 @dataclass(frozen=True)
-class MapFile:
+class MapFile(config.Strict):
     """The content of ``map.yaml`` (http://wiki.ros.org/map_server, nav2's ``map_io``).
 
     Attributes:
@@ -72,8 +72,6 @@ class MapFile:
     occupied_thresh: float = 0.65
     free_thresh: float = 0.196
     mode: Literal["trinary", "scale", "raw"] = "trinary"
-
-    __pydantic_config__ = config.STRICT
 
     def __post_init__(self) -> None:
         if not 0 <= self.free_thresh < self.occupied_thresh <= 1:

@@ -1,7 +1,5 @@
 """Polygons on the floor: edges that cross, and points inside."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 

@@ -44,14 +44,12 @@ Point3 = tuple[float, float, float]
 
 
 @dataclass(frozen=True)
-class Room:
+class Room(config.Strict):
     """A room: its polygon on the floor, counter-clockwise, not closed."""
 
     id: str
     category: str
     polygon: tuple[Point2, ...]
-
-    __pydantic_config__ = config.STRICT
 
     def __post_init__(self) -> None:
         if len(self.polygon) < 3:
@@ -74,7 +72,7 @@ class Room:
 
 
 @dataclass(frozen=True)
-class SceneObject:
+class SceneObject(config.Strict):
     """An object and its oriented box (rotated about z only).
 
     Attributes:
@@ -91,8 +89,6 @@ class SceneObject:
     room: str | None = None
     color: str | None = None
     movable: bool = False
-
-    __pydantic_config__ = config.STRICT
 
     def __post_init__(self) -> None:
         if min(self.size) < 0:
@@ -117,7 +113,7 @@ class SceneObject:
 
 
 @dataclass(frozen=True)
-class Material:
+class Material(config.Strict):
     """Appearance of a surface: a texture times rgba, or rgba alone.
 
     Attributes:
@@ -130,11 +126,9 @@ class Material:
     specular: float = 0.1
     emission: float = 0.0
 
-    __pydantic_config__ = config.STRICT
-
 
 @dataclass(frozen=True)
-class Visual:
+class Visual(config.Strict):
     """A mesh in the asset's own frame, and its material.
 
     Attributes:
@@ -144,11 +138,9 @@ class Visual:
     mesh: str
     material: str
 
-    __pydantic_config__ = config.STRICT
-
 
 @dataclass(frozen=True)
-class Collision:
+class Collision(config.Strict):
     """A convex contact shape in the asset's own frame.
 
     Attributes:
@@ -162,8 +154,6 @@ class Collision:
     yaw_deg: float = 0.0
     mesh: str | None = None
 
-    __pydantic_config__ = config.STRICT
-
     def __post_init__(self) -> None:
         if (self.shape == "mesh") != (self.mesh is not None):
             raise ValueError(f"'mesh' names the file of a shape 'mesh' and of no other, got {self.mesh!r}")
@@ -172,7 +162,7 @@ class Collision:
 
 
 @dataclass(frozen=True)
-class Asset:
+class Asset(config.Strict):
     """A rigid body for rendering and collision.
 
     Attributes:
@@ -188,16 +178,12 @@ class Asset:
     visual: tuple[Visual, ...] = ()
     collision: tuple[Collision, ...] = ()
 
-    __pydantic_config__ = config.STRICT
-
 
 @dataclass(frozen=True)
-class Frames:
+class Frames(config.Strict):
     """Named planar frames of the scene: name -> [x, y, yaw_deg] in map."""
 
     named: dict[str, tuple[float, float, float]] = field(default_factory=dict)
-
-    __pydantic_config__ = config.STRICT
 
     def pose(self, name: str) -> SE2:
         """The origin of a named frame in ``map``. Raises ``SceneError`` naming the known frames."""
@@ -209,7 +195,7 @@ class Frames:
 
 
 @dataclass(frozen=True)
-class SceneFile:
+class SceneFile(config.Strict):
     """The content of ``scene.yaml``.
 
     Attributes:
@@ -229,8 +215,6 @@ class SceneFile:
     materials: dict[str, Material] = field(default_factory=dict)
     assets: tuple[Asset, ...] = ()
     source: dict[str, str | int | float] = field(default_factory=dict)
-
-    __pydantic_config__ = config.STRICT
 
 
 @dataclass(frozen=True)

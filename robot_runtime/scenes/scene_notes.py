@@ -1,7 +1,5 @@
 """Facts about a scene and the files in its folder that are possible and rarely meant: rooms that overlap, far tags."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import combinations
 

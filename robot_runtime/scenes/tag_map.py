@@ -15,8 +15,6 @@ of the black square, without the white border. ``robot-runtime tags survey`` wri
 make`` prints the tags.
 """
 
-from __future__ import annotations
-
 import functools
 from collections import Counter
 from dataclasses import dataclass, field
@@ -47,7 +45,7 @@ FILE_NAME = "tags.yaml"
 
 
 @dataclass(frozen=True)
-class Tag:
+class Tag(config.Strict):
     """One tag.
 
     Attributes:
@@ -64,8 +62,6 @@ class Tag:
     rpy_deg: Point3 = (0.0, 0.0, 0.0)
     looks: int | None = None
     rms_px: float | None = None
-
-    __pydantic_config__ = config.STRICT
 
     def __post_init__(self) -> None:
         if not 0 <= self.id < TAG_COUNT:
@@ -87,7 +83,7 @@ class Tag:
 
 
 @dataclass(frozen=True)
-class TagMap:
+class TagMap(config.Strict):
     """The content of a tag map.
 
     Attributes:
@@ -99,8 +95,6 @@ class TagMap:
     family: Family
     tags: tuple[Tag, ...]
     survey: dict[str, str | int | float] = field(default_factory=dict)
-
-    __pydantic_config__ = config.STRICT
 
     def __post_init__(self) -> None:
         if not self.tags:

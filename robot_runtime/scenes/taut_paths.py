@@ -10,8 +10,6 @@ navigable cell opposite to the blocked one, so that every segment of a path lies
 gets longer by that much per bend. No path squeezes between two blocked cells that touch at a corner.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

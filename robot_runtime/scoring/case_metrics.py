@@ -7,8 +7,6 @@ y), or an object for the discrete environments of VLN, whose paths are node name
 or any distances, ``{"nodes": [a, b, ...], "matrix": [[0, ...], ...]}``. Each function below reads the rest.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any

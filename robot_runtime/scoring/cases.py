@@ -6,8 +6,6 @@ a boolean, a list or an object of them, ``"nan"``, ``"inf"``, or ``"error"`` whe
 are in ``case_metrics.py``.
 """
 
-from __future__ import annotations
-
 import difflib
 import json
 import math

@@ -4,8 +4,6 @@ Nothing here decides about a score. A log whose records contradict each other wo
 ``recording.integrity``.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping

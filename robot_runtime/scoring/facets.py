@@ -1,7 +1,5 @@
 """Facets: properties of episodes by which tables divide scores, see ``Measures.facets``."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from robot_runtime.errors import ConfigError

@@ -6,8 +6,6 @@ place; then, by how the episode ended, where the robot was and what its camera s
 ``unknown``.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Success by an automatic judge of visibility, corrected for the judge's errors."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Pilot runs as input of a forecast: paired differences of a metric, and times and charge of episodes."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Agreement of a policy with its logged decisions, and of two policy packages' networks."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Trajectories of an episode by source of poses: odometry, measurements, the policy's, smoothed, the referee's."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Journal of scores, from which an interrupted command resumes."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 from functools import cache
 from pathlib import Path

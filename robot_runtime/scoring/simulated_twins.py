@@ -1,7 +1,5 @@
 """Scores of real episodes with simulated runs of the same and of further starts as evidence."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass

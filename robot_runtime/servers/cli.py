@@ -1,7 +1,5 @@
 """``robot-runtime serve``: the robot for clients of other programs, or a policy for robots elsewhere."""
 
-from __future__ import annotations
-
 import secrets
 from contextlib import closing
 from dataclasses import dataclass

@@ -8,8 +8,6 @@ Connections are counted from the first byte on, before any handshake, and silent
 connects again for its next request.
 """
 
-from __future__ import annotations
-
 import hmac
 import logging
 import ssl

@@ -4,8 +4,6 @@ Python's ``http.server`` suffices for one route and one client, and needs no fur
 that it lacks are added here: the time of a complete request, the length of a body, and the number of connections.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import hmac

@@ -1,7 +1,5 @@
 """Messages of the RoboTHOR robot protocol (``robot_runtime.servers.robothor``): parsed requests, written events."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Check of an episode before it is run."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from robot_runtime.errors import EpisodeError, InvalidStart, OtherFloor, UnreachableGoal

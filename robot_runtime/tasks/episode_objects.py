@@ -5,8 +5,6 @@ set are those of its paper (Calli et al. 2015, "The YCB Object and Model Set", t
 these edges in centimeters; everything else is a cube of the size of a hand.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from pathlib import Path

@@ -3,8 +3,6 @@
 A scene's map shows one floor, whose height in the frame of the episodes is ``Scene.floor_z_m``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

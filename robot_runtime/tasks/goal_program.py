@@ -105,7 +105,7 @@ class Harm:
 
 
 @dataclass(frozen=True)
-class Program:
+class Program(config.Strict):
     """An evaluation program as it is written; :meth:`expressions` and :meth:`harm` read it.
 
     Attributes:
@@ -115,8 +115,6 @@ class Program:
 
     targets: tuple[dict[str, Any], ...]
     do_no_harm: dict[str, Any] | None = None
-
-    __pydantic_config__ = config.STRICT
 
     def expressions(self, where: str = "program") -> tuple[Expression, ...]:
         """The targets, checked.

@@ -4,8 +4,6 @@ In Python a task has ``settings`` and an episode has ``details``: dataclasses of
 fields stand next to the others, under the names that the kind gives them.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import fields

@@ -1,7 +1,5 @@
 """Kinds and sensors of tasks by name."""
 
-from __future__ import annotations
-
 from robot_runtime.common.plugins import Registry
 from robot_runtime.tasks import payloads
 from robot_runtime.tasks.kind import TaskKind

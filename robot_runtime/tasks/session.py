@@ -6,8 +6,6 @@
     after_action ──► begin_phase, where a phase ended ──► observe (step n)
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 

@@ -4,8 +4,6 @@ The core knows no more of it than :class:`StepState`. A kind that logs a state g
 (:class:`StateFormat`); the log's JSON and its schema derive from the subclass's type hints.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

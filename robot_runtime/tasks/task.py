@@ -39,7 +39,7 @@ _EMPTY_SETTINGS = "rearrangement"
 
 
 @dataclass(frozen=True)
-class TrainingCamera:
+class TrainingCamera(config.Strict):
     """The camera that the policy was trained with.
 
     Attributes:
@@ -62,8 +62,6 @@ class TrainingCamera:
     tilt_deg: TiltAngle = 0.0
     depth_holes: Literal["zero", "max"] = "zero"
 
-    __pydantic_config__ = config.STRICT
-
     def __post_init__(self) -> None:
         check_depth_range(self.depth_min_m, self.depth_max_m)
         config.check_positive(self, "width", "height")
@@ -82,7 +80,7 @@ class TrainingCamera:
 
 
 @dataclass(frozen=True)
-class Success:
+class Success(config.Strict):
     """Rule of success.
 
     Attributes:
@@ -105,17 +103,13 @@ class Success:
     room: Literal["polygon", "box"] = "polygon"
     when: Literal["stop", "end", "reached"] = "stop"
 
-    __pydantic_config__ = config.STRICT
-
 
 @dataclass(frozen=True)
-class Category:
+class Category(config.Strict):
     """A goal category, of objects or of rooms: its id in the observation, and the scene categories that count."""
 
     id: int
     matches: tuple[str, ...]
-
-    __pydantic_config__ = config.STRICT
 
 
 def _read_settings(document: Any, fields: ValidationInfo) -> object:
@@ -124,7 +118,7 @@ def _read_settings(document: Any, fields: ValidationInfo) -> object:
 
 
 @dataclass(frozen=True)
-class Task:
+class Task(config.Strict):
     """One published setting.
 
     Attributes:
@@ -163,8 +157,6 @@ class Task:
     gps_dimensions: Literal[2, 3] = 2
     look_limits_deg: tuple[float, float] | None = None
     start_distance_m: tuple[StartDistance, StartDistance] = (1.0, 30.0)
-
-    __pydantic_config__ = config.STRICT
     __inlined__ = "settings"
 
     def __post_init__(self) -> None:

@@ -1,7 +1,5 @@
 """A figure of action errors: ends of moves of 0.25 m and of turns of 30 degrees."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A figure of the cameras' noise models: noisy views, and errors over the distance."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any

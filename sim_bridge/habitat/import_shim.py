@@ -7,8 +7,6 @@ habitat-lab, habitat-sim or magnum is changed or imitated. Where habitat-sim is 
 Importing this module is enough for habitat-lab; habitat-baselines needs :func:`make_baselines_importable`.
 """
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import sys

@@ -6,8 +6,6 @@ Three sources: PyRobot's tables as Habitat uses them and AI2-THOR's for RoboTHOR
 Kadian et al. 2020 varied from 0 to 1.
 """
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -46,7 +44,7 @@ class ActionErrors(ABC):
 
 
 @dataclass(frozen=True)
-class PyRobotOptions:
+class PyRobotOptions(config.Strict):
     """PyRobot's tables.
 
     Attributes:
@@ -62,11 +60,9 @@ class PyRobotOptions:
     forward_m: StepLength = 0.25
     turn_deg: TurnAngle = 30.0
 
-    __pydantic_config__ = config.STRICT
-
 
 @dataclass(frozen=True)
-class RobothorOptions:
+class RobothorOptions(config.Strict):
     """AI2-THOR's stochastic agent."""
 
     model: Literal["robothor"]
@@ -76,28 +72,22 @@ class RobothorOptions:
     forward_m: StepLength = 0.25
     turn_deg: TurnAngle = 30.0
 
-    __pydantic_config__ = config.STRICT
-
 
 @dataclass(frozen=True)
-class FittedOptions:
+class FittedOptions(config.Strict):
     """The result of ``robot-runtime calibrate actuation`` in ``file``."""
 
     model: Literal["fitted"]
     file: str
     multiplier: NonNegative = 1.0
 
-    __pydantic_config__ = config.STRICT
-
 
 @dataclass(frozen=True)
-class GaussianOptions(ActuationModel):
+class GaussianOptions(ActuationModel, config.Strict):
     """The content of such a file, written out: ``forward_m``, ``turn_deg``, ``actions``."""
 
     model: Literal["gaussian"] = "gaussian"
     multiplier: NonNegative = 1.0
-
-    __pydantic_config__ = config.STRICT
 
 
 ActionNoiseOptions = Annotated[

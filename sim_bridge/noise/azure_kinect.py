@@ -17,8 +17,6 @@ mask               the illuminator of the narrow modes fills a hexagon, as on th
 =================  =================================================================================================
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from functools import lru_cache
@@ -55,7 +53,7 @@ Share = Annotated[float, Field(ge=0, le=1)]
 
 
 @dataclass(frozen=True)
-class AzureKinectOptions:
+class AzureKinectOptions(config.Strict):
     """Its options, with the model's name.
 
     Attributes:
@@ -86,8 +84,6 @@ class AzureKinectOptions:
     reflectivity: Annotated[float, Field(gt=0, le=1)] = 0.5
     max_signal_m: Positive = 10.0
     mask: Literal["auto", "hexagon", "none"] = "auto"
-
-    __pydantic_config__ = config.STRICT
 
 
 class AzureKinectNoise(DepthNoise):

@@ -1,7 +1,5 @@
 """Multipath by one diffuse bounce, compiled by numba: import this module only where it is called."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -10,8 +10,6 @@ both follow from the motion and the depth of what is seen, to first order.
 (habitat-sim, ``GaussianNoiseModel``).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
@@ -38,7 +36,7 @@ _SPARE = 1 << 16
 
 
 @dataclass(frozen=True)
-class SensorOptions:
+class SensorOptions(config.Strict):
     """Options of ``sensor``; the defaults are an indoor exposure's.
 
     Attributes:
@@ -54,17 +52,13 @@ class SensorOptions:
     exposure_s: Exposure = 0.008
     readout_s: Exposure = 0.016
 
-    __pydantic_config__ = config.STRICT
-
 
 @dataclass(frozen=True)
-class GaussianOptions:
+class GaussianOptions(config.Strict):
     """Options of ``gaussian``: its standard deviation as a share of the range of gray levels."""
 
     model: Literal["gaussian"] = "gaussian"
     intensity: NonNegative = 0.1
-
-    __pydantic_config__ = config.STRICT
 
 
 class SensorNoise(ColorNoise):

@@ -1,7 +1,5 @@
 """Errors of measured or driven motion that grow with the distance."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 
@@ -13,7 +11,7 @@ from robot_runtime.common.quantities import SmallAngle, Spread
 
 
 @dataclass(frozen=True)
-class DriftOptions:
+class DriftOptions(config.Strict):
     """Errors that grow with the distance; the defaults mean none. Standard deviations grow with its square root.
 
     Attributes:
@@ -29,8 +27,6 @@ class DriftOptions:
     linear_noise_m: Spread = 0.0
     angular_noise_rad: SmallAngle = 0.0
     heading_noise_rad: SmallAngle = 0.0
-
-    __pydantic_config__ = config.STRICT
 
     @property
     def exact(self) -> bool:

@@ -1,7 +1,5 @@
 """Depth errors that ``robot-runtime fit`` estimates from a robot's logs: polynomials of the distance."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -28,7 +26,7 @@ Coefficients = tuple[float, float, float]
 
 
 @dataclass(frozen=True)
-class FittedDepthOptions:
+class FittedDepthOptions(config.Strict):
     """Options of the fitted depth noise.
 
     Attributes:
@@ -47,8 +45,6 @@ class FittedDepthOptions:
     holes: tuple[tuple[NonNegative, Share], ...] = ()
     edge_gain: NonNegative = 1.0
     edge_holes: Share = 0.0
-
-    __pydantic_config__ = config.STRICT
 
     def __post_init__(self) -> None:
         depths_m = [depth_m for depth_m, _ in self.holes]

@@ -1,7 +1,5 @@
 """Noise models by their names in YAML options, such as ``{model: azure_kinect, axial_m: 0.001}``."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 

@@ -6,8 +6,6 @@ stretched by a table of the device's own distortion (Teichman, Miller and Thrun,
 of its unit and is rounded to eighths of it. What is 10 m away or farther is not measured.
 """
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,7 +37,7 @@ FACTORS = (0.5, 2.0)
 
 
 @dataclass(frozen=True)
-class RedwoodOptions:
+class RedwoodOptions(config.Strict):
     """Options of the Redwood model.
 
     Attributes:
@@ -50,8 +48,6 @@ class RedwoodOptions:
     model: Literal["redwood"] = "redwood"
     multiplier: NonNegative = 1.0
     distortion: str | None = None
-
-    __pydantic_config__ = config.STRICT
 
 
 class RedwoodNoise(DepthNoise):

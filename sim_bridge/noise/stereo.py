@@ -8,8 +8,6 @@ at most 126 of them, which is the least distance (datasheet 337029, 4.4). What o
 and in a band at the left, is not measured.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -29,7 +27,7 @@ MOST_DISPARITY_PX = 126
 
 
 @dataclass(frozen=True)
-class D435Options:
+class D435Options(config.Strict):
     """Options of the D435.
 
     Attributes:
@@ -46,8 +44,6 @@ class D435Options:
     window_px: Annotated[int, Field(ge=1, le=31)] = 7
     step_px: Positive = 1 / 32
     outliers: Annotated[float, Field(ge=0, le=1)] = 0.003
-
-    __pydantic_config__ = config.STRICT
 
 
 class D435Noise(DepthNoise):

@@ -1,7 +1,5 @@
 """Rays, ranges and normals of the surfaces in a depth image."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Presence of floor in a compiled scene."""
 
-from __future__ import annotations
-
 import functools
 
 import mujoco

@@ -5,8 +5,6 @@ term: at rest, out of the solver) until the robot or another object touches them
 it was placed, and costs nothing. Carried and absent objects sleep in a store far outside the scene.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

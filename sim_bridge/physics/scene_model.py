@@ -8,8 +8,6 @@ Where a task moves objects, those that the scene calls movable become free bodie
 :mod:`sim_bridge.physics.movable_objects`. Otherwise everything but the robot is part of the fixed world.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -63,7 +61,7 @@ SKY_M = FAR_M / 2
 
 
 @dataclass(frozen=True)
-class Body:
+class Body(config.Strict):
     """The robot's shape and mass, as physics sees them.
 
     The shape is a rigid cylinder of ``radius_m - bumper_travel_m``, as in the simulators that policies are trained in,
@@ -87,8 +85,6 @@ class Body:
     mass_kg: Positive = 7.5
     response_s: Response = 0.001
     bumper_force_n: Positive = 10.0
-
-    __pydantic_config__ = config.STRICT
 
     def __post_init__(self) -> None:
         if self.bumper_travel_m >= self.radius_m:

@@ -10,8 +10,6 @@ picture has :data:`CELL_PX` texels, so that edges stay sharp for a camera that i
 mipmaps even them out over about a pixel, as a real lens and sensor do.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 import mujoco

@@ -3,8 +3,6 @@
 Poses are in the scene's frame ``map``. Clocks, commands and noise belong to the devices.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Scene folders from logs: map, mesh, floor, and the known objects that were seen in their places."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 

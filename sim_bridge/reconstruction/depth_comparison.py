@@ -5,8 +5,6 @@ are counted in voxels, frame by frame, next to the :class:`~sim_bridge.reconstru
 what was measured, so that neither a wrong pixel nor a person who walks by counts.
 """
 
-from __future__ import annotations
-
 import cv2
 import numpy as np
 from numpy.typing import NDArray

@@ -1,7 +1,5 @@
 """Pictures and pages: a scan over the map, and the changes in a place."""
 
-from __future__ import annotations
-
 import base64
 import io
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Color and measured height of the floor that logged frames show."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage

@@ -6,8 +6,6 @@ through, so neither a person who walked by nor a wrong pixel counts. A cell is f
 and its floor, or the space just above, was seen, or the robot stood there. The other cells are unknown.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Import of Open3D, an optional library (extra ``mesh``) that fused meshes need and maps do not."""
 
-from __future__ import annotations
-
 import importlib
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Planar geometry over arrays of points: rigid motions, and the cells of a map that points lie in."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -6,8 +6,6 @@ space that the robot looked through. The answer is a guess: of two equal chairs 
 "possibly" moved to the other's place.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 

@@ -5,8 +5,6 @@ penalizes those in the middle of free floor (correlative scan matching, Olson 20
 best peaks, each of another pose, are fitted to the border with a robust point-to-line ICP.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Pieces of a scene from a fused surface and its map: floor, structure in tiles, and known objects."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

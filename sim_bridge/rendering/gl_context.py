@@ -5,8 +5,6 @@ one platform when it is first imported and cannot change it afterwards. ``MUJOCO
 or else ``PYOPENGL_PLATFORM``, overrides the choice.
 """
 
-from __future__ import annotations
-
 import atexit
 import ctypes
 import ctypes.util

@@ -5,8 +5,6 @@ pinhole's image of a plane, and of the differences to either neighbor the smalle
 are exact in the middle of each pixel, and at an edge a pixel shows one side or the other, never something between.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from functools import lru_cache

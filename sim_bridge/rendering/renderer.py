@@ -6,8 +6,6 @@ One MuJoCo pass gives color and depth. Geoms outside the field of view are left 
 most of the time goes into triangles, seen or not.
 """
 
-from __future__ import annotations
-
 import math
 
 import mujoco

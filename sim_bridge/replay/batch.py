@@ -1,7 +1,5 @@
 """Replay of many logs in several processes: their pages, JSON files and an index."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -6,8 +6,6 @@ simulated surface at its pixel. On a plane that surface is the right one even if
 are left out.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -4,8 +4,6 @@ A header has the camera's position at rest only. How it moves with the head is i
 configuration names; without that file the camera is assumed to rotate about its optical center, with a note.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

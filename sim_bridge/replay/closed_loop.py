@@ -1,7 +1,5 @@
 """Closed loop: the policy drives the simulated robot from the recorded start, in an episode with a log of its own."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack

@@ -1,7 +1,5 @@
 """Differences of a recorded and a simulated image: depth errors per pixel, color by PSNR and SSIM."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

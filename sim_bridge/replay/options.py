@@ -1,7 +1,5 @@
 """Settings of a replay, and the source of the scenes of logs: a log does not contain meshes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path

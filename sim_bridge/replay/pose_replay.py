@@ -1,7 +1,5 @@
 """Pose replay: recorded images compared with those that the simulator renders from the recorded poses."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass

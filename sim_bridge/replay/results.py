@@ -132,7 +132,7 @@ class FarFrames:
 
 
 @dataclass(frozen=True)
-class Thresholds:
+class Thresholds(config.Strict):
     """Differences beyond which a replayed trajectory has diverged from the recorded one.
 
     Attributes:
@@ -146,8 +146,6 @@ class Thresholds:
     heading_deg: float = 10.0
     action_m: float = 0.03
     action_deg: float = 3.0
-
-    __pydantic_config__ = config.STRICT
 
     def __post_init__(self) -> None:
         for name in self.__dataclass_fields__:

@@ -1,7 +1,5 @@
 """Main results of a log's replay, for tables of many."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

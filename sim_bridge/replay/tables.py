@@ -1,7 +1,5 @@
 """Tables of replays: one log in full or several with a row each in the terminal, and those of the page."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

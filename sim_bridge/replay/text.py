@@ -1,7 +1,5 @@
 """Sentences and number formats of replays, for terminal and page."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,8 +1,7 @@
 """The simulated base: the Guard in front of a :class:`~sim_bridge.robot.chassis.Chassis`."""
 
-from __future__ import annotations
-
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -12,28 +11,96 @@ from pydantic import Field
 from robot_runtime.common import config
 from robot_runtime.common.clock import Clock, seconds_to_ns
 from robot_runtime.common.config import Positive
-from robot_runtime.common.geometry import SE2
+from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.errors import DeviceFault
 from robot_runtime.hal import BaseInfo, BaseState, Velocity, Zone
 from robot_runtime.hal.simulated_motors import LateReports, MotorOptions, SimulatedMotors
-from robot_runtime.hal.simulation import SimulatedChassis
+from robot_runtime.hal.simulation import SimulatedChassis, Subscription
 from robot_runtime.hal.streams import fresh
-from robot_runtime.safety.guard import Feedback
+from robot_runtime.safety.guard import STILL, Feedback
 from robot_runtime.safety.guarded_base import GuardedBase
 from sim_bridge.noise.drift import Drift
 from sim_bridge.physics.world import ZONES, World
 from sim_bridge.robot.battery import Battery
 from sim_bridge.robot.chassis import Chassis, ContactOptions
 from sim_bridge.robot.device import SimDevice
-from sim_bridge.robot.firmware_chassis import FirmwareChassis
+from sim_bridge.robot.odometry import Encoders
 from sim_bridge.robot.wheel_slip import Slip
+
+
+class FirmwareChassis(SimulatedChassis):
+    """A :class:`Chassis` that a firmware drives.
+
+    Args:
+        chassis: chassis of the robot.
+        separation_m: distance between the wheels.
+    """
+
+    def __init__(self, chassis: Chassis, separation_m: float) -> None:
+        self._chassis = chassis
+        self._encoders = Encoders(separation_m)
+        self._firmware: Callable[[int], Velocity] | None = None
+        self._command = STILL
+        self._heading_rad = 0.0
+        self._yaw_rad = chassis.world.pose.yaw_rad
+
+    def attach(self, firmware: Callable[[int], Velocity]) -> Subscription:
+        self._firmware, self._command = firmware, STILL
+        return Subscription(self._detach)
+
+    @property
+    def wheels_m(self) -> tuple[float, float]:
+        return self._encoders.left_m, self._encoders.right_m
+
+    @property
+    def heading_rad(self) -> float:
+        return self._heading_rad
+
+    @property
+    def bumper(self) -> Zone:
+        return ZONES[self._chassis.bumper_bits]
+
+    @property
+    def cliff(self) -> Zone:
+        return ZONES[self._chassis.cliff_bits]
+
+    @property
+    def wheel_drop(self) -> Zone:
+        return ZONES[self._chassis.wheel_drop_bits]
+
+    @property
+    def battery_v(self) -> float:
+        return self._chassis.battery.voltage_v
+
+    def restart(self) -> None:
+        """The robot was placed: its odometry is at zero, wheels and gyro have not turned."""
+        self._encoders.restart()
+        self._yaw_rad = self._chassis.world.pose.yaw_rad
+
+    def on_step(self, now_ns: int) -> bool:
+        """Move the world to ``now_ns`` by the firmware's command; return False if there is no firmware."""
+        firmware, chassis = self._firmware, self._chassis
+        if firmware is None:
+            return False
+        chassis.drive(self._command, now_ns - chassis.world.step_ns)
+        chassis.measure(now_ns, self._command != STILL)
+        self._encoders.update(chassis.odom)
+        yaw_rad = chassis.world.pose.yaw_rad
+        self._heading_rad += wrap_angle(yaw_rad - self._yaw_rad)
+        self._yaw_rad = yaw_rad
+        self._command = firmware(now_ns)
+        return True
+
+    def _detach(self) -> None:
+        self._firmware, self._command = None, STILL
+
 
 MIN_RATE_HZ = 20.0
 """Two reports within the Guard's feedback timeout of 0.1 s: a slower base would never move."""
 
 
 @dataclass(frozen=True)
-class BaseOptions:
+class BaseOptions(config.Strict):
     """Limits of the wheels (Kobuki) and the rate of the base's control loop."""
 
     rate_hz: Annotated[float, Field(ge=MIN_RATE_HZ, allow_inf_nan=False)] = 100.0
@@ -41,8 +108,6 @@ class BaseOptions:
     max_angular_rad_s: Positive = math.pi
     max_linear_accel_m_s2: Positive = 1.0
     max_angular_accel_rad_s2: Positive = 7.0
-
-    __pydantic_config__ = config.STRICT
 
 
 class SimBase(SimDevice, GuardedBase):

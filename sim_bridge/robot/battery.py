@@ -1,7 +1,5 @@
 """The simulated base's battery."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -14,7 +12,7 @@ SECONDS_PER_HOUR = 3600.0
 
 
 @dataclass(frozen=True)
-class BatteryOptions:
+class BatteryOptions(config.Strict):
     """Kobuki's small battery (4S1P, 2200 mAh at 14.8 V) and the approximate power of a LoCoBot with its computer.
 
     Attributes:
@@ -32,8 +30,6 @@ class BatteryOptions:
     idle_w: NonNegative = 15.0
     drive_w: NonNegative = 12.0
     start_fraction: Annotated[float, Field(ge=0, le=1)] = 1.0
-
-    __pydantic_config__ = config.STRICT
 
 
 class Battery:

@@ -1,7 +1,5 @@
 """The simulated RGB-D camera on the pan-tilt."""
 
-from __future__ import annotations
-
 import functools
 import math
 import threading
@@ -39,7 +37,7 @@ STILL = 1e-6
 
 
 @dataclass(frozen=True)
-class CameraOptions:
+class CameraOptions(config.Strict):
     """Options of the camera.
 
     Attributes:
@@ -66,8 +64,6 @@ class CameraOptions:
     mount_error: MountError = field(default_factory=MountError)
     depth_noise: dict[str, Any] = field(default_factory=dict)
     color_noise: dict[str, Any] = field(default_factory=dict)
-
-    __pydantic_config__ = config.STRICT
 
     def __post_init__(self) -> None:
         if not NEAR_M <= self.depth_min_m < self.depth_max_m <= SKY_M:

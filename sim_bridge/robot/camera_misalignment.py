@@ -1,7 +1,5 @@
 """Errors of a camera's mount relative to its description."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 
@@ -14,7 +12,7 @@ from robot_runtime.robots.camera_mount import CameraMount
 
 
 @dataclass(frozen=True)
-class MountError:
+class MountError(config.Strict):
     """The true camera relative to the described one; the defaults mean none.
 
     Attributes:
@@ -30,8 +28,6 @@ class MountError:
     roll_deg: float = 0.0
     height_m: Misalignment = 0.0
     forward_m: Misalignment = 0.0
-
-    __pydantic_config__ = config.STRICT
 
 
 def apply_mount_error(mount: CameraMount, error: MountError) -> CameraMount:

@@ -4,8 +4,6 @@ The owner of a :class:`Chassis` commands its wheels: :class:`~sim_bridge.robot.b
 robot as the firmware of its real base does.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Literal
@@ -43,7 +41,7 @@ FLOOR_CHECK_M = 0.005
 
 
 @dataclass(frozen=True)
-class ContactOptions:
+class ContactOptions(config.Strict):
     """Effect of walls on the robot.
 
     Attributes:
@@ -54,8 +52,6 @@ class ContactOptions:
     """
 
     behaviour: Literal["stop", "slide"] = "stop"
-
-    __pydantic_config__ = config.STRICT
 
 
 class Chassis:

@@ -1,7 +1,5 @@
 """Connection state of the simulated devices."""
 
-from __future__ import annotations
-
 from robot_runtime.errors import NotConnected
 from robot_runtime.hal import Device
 

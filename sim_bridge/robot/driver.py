@@ -1,7 +1,5 @@
 """The simulated LoCoBot: ``driver: sim_bridge.robot.driver.make_robot``."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -42,7 +40,7 @@ DEFAULT_INTRINSICS = Intrinsics.from_hfov(640, 480, 79.0)
 
 
 @dataclass(frozen=True)
-class SimOptions:
+class SimOptions(config.Strict):
     """The ``options`` of a simulated robot's YAML file. Without any, everything is exact and immediate.
 
     Attributes:
@@ -73,8 +71,6 @@ class SimOptions:
     manipulator: ManipulatorOptions = field(default_factory=ManipulatorOptions)
     tags: str | None = None
     robot_tag: Tag | None = None
-
-    __pydantic_config__ = config.STRICT
 
     def __post_init__(self) -> None:
         if self.step_s * self.base.rate_hz > 1:

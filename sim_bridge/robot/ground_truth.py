@@ -1,7 +1,5 @@
 """Ground truth of the simulated robot for emulated devices."""
 
-from __future__ import annotations
-
 import threading
 import zlib
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """The simulated pan-tilt: both servos turn at constant speed to their goal and then settle."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 
@@ -16,7 +14,7 @@ from sim_bridge.robot.device import SimDevice
 
 
 @dataclass(frozen=True)
-class HeadOptions:
+class HeadOptions(config.Strict):
     """LoCoBot's reach, pan left and tilt **up** positive; Interbotix states tilt as -90..+75 degrees, down positive.
 
     Attributes:
@@ -33,8 +31,6 @@ class HeadOptions:
     settle_s: ShortTime = 0.1
     tilt_zero_deg: float = 0.0
     tilt_backlash_deg: NonNegative = 0.0
-
-    __pydantic_config__ = config.STRICT
 
     def __post_init__(self) -> None:
         for axis, low, high in (

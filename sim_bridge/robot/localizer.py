@@ -1,7 +1,5 @@
 """Simulated localizers: a pose source sampled at a rate, with latency, noise and dropouts."""
 
-from __future__ import annotations
-
 import math
 from collections import deque
 from collections.abc import Callable
@@ -21,7 +19,7 @@ from sim_bridge.robot.device import SimDevice
 
 
 @dataclass(frozen=True)
-class LocalizerOptions:
+class LocalizerOptions(config.Strict):
     """Options of the measured poses; the defaults are exact and immediate.
 
     Attributes:
@@ -39,8 +37,6 @@ class LocalizerOptions:
     noise_deg: AngleSpread = 0.0
     dropout_probability: Annotated[float, Field(ge=0, lt=1)] = 0.0
     dropout_s: ShortTime = 0.0
-
-    __pydantic_config__ = config.STRICT
 
 
 class SimLocalizer(SimDevice, BufferedLocalizer):

@@ -5,8 +5,6 @@ Batra et al. 2020, "Rearrangement": 3.2.1 (the abstraction), A.5 (grab/release w
 with the choice of the published tutorial (habitat-lab v0.1.6, Interactive Tasks) in addition to the default.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Literal
@@ -42,7 +40,7 @@ POLL_S = 0.05
 
 
 @dataclass(frozen=True)
-class ManipulatorOptions:
+class ManipulatorOptions(config.Strict):
     """Choices that the paper leaves open.
 
     Attributes:
@@ -54,8 +52,6 @@ class ManipulatorOptions:
 
     release: Literal["settle", "stay"] = "settle"
     spot: Literal["free", "navigable"] = "free"
-
-    __pydantic_config__ = config.STRICT
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,5 @@
 """Wheel odometry of the simulated base."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

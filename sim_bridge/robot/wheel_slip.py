@@ -1,7 +1,5 @@
 """Action errors as wheel slip in proportion to the distance, not measured by the wheels."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

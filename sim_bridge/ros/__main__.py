@@ -1,7 +1,5 @@
 """The program ``python -m sim_bridge.ros``: its command, or what to source where Python does not find ROS."""
 
-from __future__ import annotations
-
 import sys
 
 from robot_runtime.common.config import ROS_MODULES, ROS_REMEDY

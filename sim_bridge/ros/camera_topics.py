@@ -5,8 +5,6 @@ rendering, and no image is lost. In real time images are published when they are
 rendered in time are dropped, as by a camera on a slow computer. Without subscribers nothing is rendered.
 """
 
-from __future__ import annotations
-
 import queue
 import threading
 from dataclasses import dataclass, field

@@ -3,8 +3,6 @@
 It needs a running master. docs/robots/locobot-ros.md lists its topics, services and faults.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import sys

@@ -1,7 +1,5 @@
 """The objects that all topics of the simulated robot share."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future

@@ -1,7 +1,5 @@
 """Faults that can be injected into the simulated robot, by the service ``/simulation/fault``."""
 
-from __future__ import annotations
-
 import difflib
 import math
 

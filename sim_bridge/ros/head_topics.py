@@ -1,7 +1,5 @@
 """The pan-tilt's topics: PyRobot's pair of Float64 topics, or Interbotix' joint groups."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The topics of kobuki_node except odometry: sensors/core, events, IMU, motor power, reset of odometry."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

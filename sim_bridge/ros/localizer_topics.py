@@ -1,7 +1,5 @@
 """The pose topics: ground truth for the referee, and a localizer with its errors."""
 
-from __future__ import annotations
-
 from collections import deque
 from dataclasses import replace
 

@@ -3,8 +3,6 @@
 On a busy computer messages queue unread, and the sensors would look silent. Real robots have no such barrier.
 """
 
-from __future__ import annotations
-
 import threading
 from dataclasses import dataclass
 from functools import partial

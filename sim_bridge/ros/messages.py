@@ -1,7 +1,5 @@
 """Messages of the simulated robot, built by rospy's generated classes."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from functools import cache

@@ -1,7 +1,5 @@
 """Publishers for the physics thread: they never block, and messages can be delayed."""
 
-from __future__ import annotations
-
 import itertools
 from heapq import heappop, heappush
 from typing import Any

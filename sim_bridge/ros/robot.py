@@ -1,7 +1,5 @@
 """The simulated LoCoBot with all its topics, as ``python -m sim_bridge.ros`` runs it."""
 
-from __future__ import annotations
-
 import concurrent.futures
 import math
 from collections.abc import Callable

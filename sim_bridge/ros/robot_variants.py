@@ -3,8 +3,6 @@
 Topics that the driver uses are in its table, ``drivers/ros_locobot/topics.py``; here are names of further ones.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -39,7 +37,7 @@ CREATE_WHEELS = Wheels(0.036, 0.235, 1000 / 0.4446, ("left_wheel_joint", "right_
 
 
 @dataclass(frozen=True)
-class DriverTiming:
+class DriverTiming(config.Strict):
     """Timing of the base and its ROS driver; ``--manner NAME=VALUE`` changes one value.
 
     Attributes:
@@ -65,8 +63,6 @@ class DriverTiming:
     event_latency_s: NonNegative = 0.0
     command_latency_s: NonNegative = 0.0
     diagnostics_hz: Positive = 1.0
-
-    __pydantic_config__ = config.STRICT
 
 
 @dataclass(frozen=True)

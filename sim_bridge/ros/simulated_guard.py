@@ -5,8 +5,6 @@ Everything that only a simulation needs is here: the guard itself reads its comp
 robot that publishes ``/clock``.
 """
 
-from __future__ import annotations
-
 import re
 import threading
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Simulated time: its pace, its stamps, and periodic timers."""
 
-from __future__ import annotations
-
 from robot_runtime.common.clock import MAX_CATCH_UP_S, SystemClock, seconds_to_ns, unix_now_ns
 
 MAX_LAG_S = 0.01

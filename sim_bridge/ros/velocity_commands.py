@@ -1,7 +1,5 @@
 """The processing of velocity commands by a base's ROS driver and firmware: latency, timeout, ramp, rounding."""
 
-from __future__ import annotations
-
 import math
 from collections import deque
 

@@ -1,7 +1,5 @@
 """Scenes: made, imported and built into physics."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 

@@ -1,7 +1,5 @@
 """From pieces to the assets, materials and objects of a scene, and their files."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Sequence
@@ -314,13 +312,11 @@ _COUNTER = re.compile(r"([_. -]*\d+)+$")
 
 
 @dataclass(frozen=True)
-class NameTable:
+class NameTable(config.Strict):
     """The content of ``categories.yaml``."""
 
     structure: tuple[str, ...]
     objects: dict[str, str]
-
-    __pydantic_config__ = config.STRICT
 
 
 @cache

@@ -1,7 +1,5 @@
 """Import of a folder with any number of houses, in processes, with a journal from which a repeated command resumes."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -28,7 +26,7 @@ _CEILING = "_ceiling"
 
 
 @dataclass(frozen=True)
-class Imported:
+class Imported(config.Strict):
     """Result of a house.
 
     Attributes:
@@ -46,8 +44,6 @@ class Imported:
     notes: tuple[str, ...] = ()
     problem: str = ""
     remedy: str = ""
-
-    __pydantic_config__ = config.STRICT
 
     @property
     def cause(self) -> str:

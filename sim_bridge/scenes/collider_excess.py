@@ -5,8 +5,6 @@ shape is its outline on the floor: the shadow of the part between the robot's bo
 drawn by the same rule.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -4,8 +4,6 @@ A scanned building is one open, noisy sheet of a million triangles, which no dec
 a cylinder, so what it can touch is decided by the plan of the surface between its bottom and its top.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

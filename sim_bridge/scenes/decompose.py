@@ -6,8 +6,6 @@ as the inside of a room (each flat patch cut into convex polygons and thickened 
 too many triangles for that gets boxes.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """CoACD in a process of its own: native code that can run for minutes, does not answer signals, and may crash."""
 
-from __future__ import annotations
-
 import multiprocessing
 import signal
 from multiprocessing.connection import Connection

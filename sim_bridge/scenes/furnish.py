@@ -3,8 +3,6 @@
 Batra et al. 2020 and the RoboTHOR challenge search for those categories; a flat that lacks one serves neither.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Mapping
 

@@ -1,7 +1,5 @@
 """Furniture as meshes, contact boxes and supports, from the designs of ``furniture.yaml``."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Mapping
@@ -58,7 +56,7 @@ def draw_style(rng: random.Random) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class Part:
+class Part(config.Strict):
     """Copies of a shape; ``furniture.yaml`` explains the fields."""
 
     surface: str
@@ -71,8 +69,6 @@ class Part:
     count: int = 1
     step: Point3 = (0.0, 0.0, 0.0)
     mirror: Literal["", "x", "y", "xy"] = ""
-
-    __pydantic_config__ = config.STRICT
 
     def triangles(self) -> tuple[Array, Array]:
         """Corners and normals, each float64 (M, 3, 3), of all copies."""
@@ -89,7 +85,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Satellite:
+class Satellite(config.Strict):
     """A design that stands at a point of another model's frame, or on its supports where ``at`` is a fraction.
 
     Attributes:
@@ -106,11 +102,9 @@ class Satellite:
     gap_m: float = 0.015
     chance: float = 1.0
 
-    __pydantic_config__ = config.STRICT
-
 
 @dataclass(frozen=True)
-class Design:
+class Design(config.Strict):
     """A model without its colors; ``furniture.yaml`` explains the fields."""
 
     parts: tuple[Part, ...]
@@ -125,8 +119,6 @@ class Design:
     supports: tuple[tuple[float, ...], ...] = ()
     around: tuple[Satellite, ...] = ()
     carries: tuple[Satellite, ...] = ()
-
-    __pydantic_config__ = config.STRICT
 
     @cached_property
     def meshes(self) -> tuple[tuple[str, Array, Array], ...]:
@@ -166,7 +158,7 @@ class Design:
 
 
 @dataclass(frozen=True)
-class Step:
+class Step(config.Strict):
     """A step of furnishing a room.
 
     Attributes:
@@ -195,11 +187,9 @@ class Step:
     needed: bool = False
     workplace: bool = False
 
-    __pydantic_config__ = config.STRICT
-
 
 @dataclass(frozen=True)
-class Goal:
+class Goal(config.Strict):
     """Places of a RoboTHOR category, tried in the order of the fields.
 
     Attributes:
@@ -220,18 +210,14 @@ class Goal:
     on_wall: str | None = None
     spare: float = 0.25
 
-    __pydantic_config__ = config.STRICT
-
 
 @dataclass(frozen=True)
-class Catalog:
+class Catalog(config.Strict):
     """The content of ``furniture.yaml``."""
 
     designs: dict[str, Design]
     rooms: dict[str, tuple[Step, ...]]
     goals: dict[str, Goal]
-
-    __pydantic_config__ = config.STRICT
 
 
 @cache

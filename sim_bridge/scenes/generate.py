@@ -5,8 +5,6 @@ cannot drive through, in which a room lacks what is indispensable for it, or tha
 object categories, is discarded and the seed's next attempt is taken.
 """
 
-from __future__ import annotations
-
 import math
 import random
 import tempfile

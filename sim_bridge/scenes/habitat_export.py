@@ -5,8 +5,6 @@ cell above the scene's lowest point. Starts and goals are written at that height
 would be measured as 0.272 m after the first step.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path

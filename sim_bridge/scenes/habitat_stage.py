@@ -5,8 +5,6 @@ file y up and its front along -z (``StageAttributesManager::setDefaultAssetNameB
 ``NAME.stage_config.json`` next to ``NAME.glb`` overrides that, also where the GLB is opened.
 """
 
-from __future__ import annotations
-
 import json
 import struct
 from pathlib import Path

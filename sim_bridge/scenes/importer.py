@@ -1,7 +1,5 @@
 """Import a Gazebo world, a house of MuJoCo or a mesh as a scene folder."""
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 from collections.abc import Iterator

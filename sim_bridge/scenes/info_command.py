@@ -1,7 +1,5 @@
 """``robot-runtime scene info`` and ``scene from-map``."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 from typing import Annotated

@@ -3,8 +3,6 @@
 A few lines of glTF or COLLADA can state billions of vertices, or nodes that place each other twice, thirty levels deep.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import struct

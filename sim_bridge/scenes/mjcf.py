@@ -8,8 +8,6 @@ objects their categories; where it does not, the name of a body does, without di
 Format: https://mujoco.readthedocs.io/en/stable/XMLreference.html. Layout of the houses: allenai/molmospaces 1320b26.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter

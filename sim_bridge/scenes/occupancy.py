@@ -5,8 +5,6 @@ A cell is occupied when a shape covers any of its area somewhere between ``min_z
 the building and is not occupied; everything else is unknown, as on a map that a robot made.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal

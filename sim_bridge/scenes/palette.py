@@ -4,8 +4,6 @@ One image holds every color of 16 bits; a triangle of a color has its three corn
 any number of triangles share one small texture, and no filtering mixes two colors.
 """
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

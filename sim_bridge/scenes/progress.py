@@ -1,7 +1,5 @@
 """Progress of work on a scene."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 Progress = Callable[[str, int, int], None]

@@ -6,8 +6,6 @@ passage between them is much narrower than the smaller of them, whatever it meas
 a hall.
 """
 
-from __future__ import annotations
-
 import cv2
 import numpy as np
 import shapely

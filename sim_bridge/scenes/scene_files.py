@@ -1,7 +1,5 @@
 """Writing the files of a scene folder: scene.yaml, OBJ meshes, PNG textures."""
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 from dataclasses import MISSING

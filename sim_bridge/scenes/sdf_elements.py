@@ -3,8 +3,6 @@
 Format: http://sdformat.org/spec, versions 1.4 to 1.11.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -3,8 +3,6 @@
 Everything is returned in the scene's frame ``map``, meters, float64.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator
 from pathlib import Path

@@ -4,8 +4,6 @@ Habitat's ObjectNav (Batra et al. 2020, section 3): navigable, at most 1 m from 
 object visible from the camera's height when the camera may be aimed at will ("oracle framing").
 """
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import dataclass

@@ -7,8 +7,6 @@ The network's map views are stored instead of images: they are a fixed function 
 (``mapping.MapMemory``), and the network's only input from them.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Names of colors, learned from objects' pixels: weights of :mod:`robot_runtime.task_kinds.eqa.agents.colors`."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path

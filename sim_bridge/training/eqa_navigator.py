@@ -5,8 +5,6 @@ most :data:`REPEATS` times, or to return to the planner. Image features come fro
 :mod:`sim_bridge.training.eqa_network`. Smaller than the paper's: 192 units instead of 1024.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ five frames. Two differences: patches of 8 x 8 pixels replace the first convolut
 attention chooses among the cells of all frames, not among complete frames.
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
 import torch

@@ -9,8 +9,6 @@ runs them in apartments that are not used for training, and in other scenes. Epi
 would be 30 GB. Finished jobs are not repeated.
 """
 
-from __future__ import annotations
-
 import json
 import statistics
 from collections.abc import Sequence

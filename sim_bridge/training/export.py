@@ -1,7 +1,5 @@
 """Export of the trained network to ONNX."""
 
-from __future__ import annotations
-
 import warnings
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 The apartments are generated for training, or held out for evaluation.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial

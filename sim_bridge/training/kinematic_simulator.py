@@ -5,8 +5,6 @@ motion is closed over odometry, so the robot truly moves by what odometry measur
 a forward move towards what it touches is refused, as by the Guard. Policies are evaluated on the simulated robot.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 

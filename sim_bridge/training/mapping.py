@@ -8,8 +8,6 @@ what is to its sides.
 Evidence is an integer: positive for an obstacle, negative for free floor, 0 for unseen cells.
 """
 
-from __future__ import annotations
-
 import math
 
 import torch

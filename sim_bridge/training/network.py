@@ -3,8 +3,6 @@
 :class:`PointNavPolicy` is a complete step, mapping included; :class:`StopsByRule` is the shipped policy.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 

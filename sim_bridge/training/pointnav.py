@@ -9,8 +9,6 @@ writes the policy package and runs it in held-out apartments. Existing files are
 resumes. ``log.jsonl`` in the folder has the durations.
 """
 
-from __future__ import annotations
-
 import json
 import platform
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Likelihoods of settings on the logs of real episodes, computed by any number of workers."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

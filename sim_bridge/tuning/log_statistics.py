@@ -1,7 +1,5 @@
 """Statistics of the log of a real episode: the robot's motions, its camera's mount, its delays."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass

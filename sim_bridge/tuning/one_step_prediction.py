@@ -1,7 +1,5 @@
 """One-step predictions: each recorded action simulated from the recorded start."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 

@@ -3,8 +3,6 @@
 After Kadian et al. 2020, whose figures show the correlation per setting of sliding and noise.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from pathlib import Path

@@ -3,8 +3,6 @@
 A run repeats a logged episode in simulation: same policy, seed, start and goal.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections import Counter

@@ -1,7 +1,5 @@
 """Parallel work on logs with reports of its progress."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path

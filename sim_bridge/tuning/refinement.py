@@ -1,7 +1,5 @@
 """Refinement of numeric options between the values of a grid, by likelihood."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace

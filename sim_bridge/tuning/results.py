@@ -1,7 +1,5 @@
 """Results of a sweep, as data and as JSON."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A sweep of all settings over all logs, on any number of workers; finished work is not repeated."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Terminal tables of a sweep."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 

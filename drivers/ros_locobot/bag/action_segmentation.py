@@ -1,7 +1,5 @@
 """The steps of a drive: the actions of a task, or waypoints; each with the time window of its image."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -4,8 +4,6 @@
 constants, but not on comments.
 """
 
-from __future__ import annotations
-
 from functools import cache
 
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore

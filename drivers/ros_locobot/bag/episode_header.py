@@ -1,7 +1,5 @@
 """The header of an imported log: task, scene, episode, robot."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

@@ -1,7 +1,5 @@
 """Typed faults of bags and of the drives in them."""
 
-from __future__ import annotations
-
 from robot_runtime.errors import RecordingError
 
 

@@ -4,8 +4,6 @@ Fields that a log does not have (encoder ticks, covariances) are zero. The log s
 has neither its header nor its exact values.
 """
 
-from __future__ import annotations
-
 import heapq
 import json
 import math

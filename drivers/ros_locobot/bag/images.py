@@ -1,7 +1,5 @@
 """The images of a foreign drive's bag: the second of two passes, in which only the requested images are decoded."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass

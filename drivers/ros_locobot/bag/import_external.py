@@ -7,8 +7,6 @@ action. Without a task, the log has a step without action after every ``every_m`
 A bag does not contain the Guard's halts, commands without effect, and the driver's decision to stop.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

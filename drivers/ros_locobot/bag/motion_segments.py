@@ -1,7 +1,5 @@
 """Segmentation of a drive: stand-stills, and the action of a task between two of them. Pure."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The robot's poses from a bag's localizer topics, with the checks of all localizers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """A reader of bags whose errors are typed and name file, topic and time."""
 
-from __future__ import annotations
-
 import bz2
 import struct
 from collections.abc import Callable, Iterator, Sequence

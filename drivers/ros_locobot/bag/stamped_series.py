@@ -1,7 +1,5 @@
 """A growing series of stamped rows of numbers, eight bytes per number, so that hours of odometry fit in memory."""
 
-from __future__ import annotations
-
 from array import array
 from dataclasses import dataclass
 

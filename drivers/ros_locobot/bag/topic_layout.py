@@ -1,7 +1,5 @@
 """The topics of a bag: the robot's own as on the robot, and those of a log's other records."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from drivers.ros_locobot.options import BaseOptions, Topics, VariantName

@@ -1,7 +1,5 @@
 """The motion of base and head in a bag of a foreign drive: the first of two passes, over all but images."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass

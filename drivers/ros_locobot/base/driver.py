@@ -5,8 +5,6 @@ sent without waiting for the control loop. Every decision is published, zeros to
 thread decides when no message arrives.
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 from functools import partial

@@ -1,7 +1,5 @@
 """The base's safety topics, passed to one :class:`LevelTracker`, and its battery."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from contextlib import AbstractContextManager

@@ -4,8 +4,6 @@ Messages are stored as received, and converted to arrays only on request. rospy'
 on a busy computer a message may wait, and losing one loses its pair.
 """
 
-from __future__ import annotations
-
 import logging
 import math
 from collections.abc import Callable, Sequence

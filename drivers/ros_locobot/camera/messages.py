@@ -3,8 +3,6 @@
 cv_bridge cannot be used: Debian's is compiled against numpy 1.
 """
 
-from __future__ import annotations
-
 import logging
 from typing import Any
 

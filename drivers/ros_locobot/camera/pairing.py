@@ -1,7 +1,5 @@
 """Pairing of color and depth messages of one exposure: pure and bounded."""
 
-from __future__ import annotations
-
 import threading
 from collections import OrderedDict, deque
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ processed its messages. Without that, messages queued on a busy computer would l
 nothing is acknowledged.
 """
 
-from __future__ import annotations
-
 from contextlib import suppress
 from typing import Any
 

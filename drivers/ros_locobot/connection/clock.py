@@ -9,8 +9,6 @@ computers' clocks agree, so their difference is measured with every received sta
 * Stamps that are always late look like a slow network; ``topic_cache.TopicCache`` distinguishes the two.
 """
 
-from __future__ import annotations
-
 import threading
 
 from drivers.ros_locobot.connection.errors import ClockSkew

@@ -1,7 +1,5 @@
 """The diagnoses of the robot's own drivers (``/diagnostics``), logged when their level changes."""
 
-from __future__ import annotations
-
 import logging
 from dataclasses import dataclass
 from enum import IntEnum

@@ -1,7 +1,5 @@
 """This process as a ROS node. rospy has one node and one master per process, in module globals touched only here."""
 
-from __future__ import annotations
-
 import http.client
 import logging
 import os

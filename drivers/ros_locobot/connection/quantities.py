@@ -4,8 +4,6 @@ Two nodes that publish one quantity are mixed message by message. A node that wa
 second source: the first one does not come back.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from drivers.ros_locobot.connection.errors import TwoSources

@@ -12,8 +12,6 @@ A connection that has faulted stays so until every device is closed. Connecting 
 with a master that was restarted meanwhile.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import threading

@@ -1,7 +1,5 @@
 """The newest message of a topic, with its age and the reason if there is none."""
 
-from __future__ import annotations
-
 from collections import deque
 from dataclasses import dataclass
 from typing import Any

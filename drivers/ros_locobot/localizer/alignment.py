@@ -1,7 +1,5 @@
 """Transformation of a marker's poses in its source's frame to the robot's poses in the scene's map."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Conversion of ROS poses to planar ones."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The robot's recent motion by odometry and servos, for the detection of frozen cameras."""
 
-from __future__ import annotations
-
 import math
 import threading
 from collections import deque

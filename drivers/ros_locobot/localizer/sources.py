@@ -1,7 +1,5 @@
 """Localizers over ROS topics: the base's odometry, tf, PoseStamped, PoseWithCovarianceStamped."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """``robot-runtime campaign seal, serve, unblind, key, verify``: blind campaigns, and their proof."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """``robot-runtime view``: a log, or an episode that is being recorded, in Rerun or Foxglove."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -47,11 +45,10 @@ def view(
     """
     from robot_runtime.common.signals import interruptible
 
-    path = _newest(log)
     if server.foxglove:
-        interruptible(lambda: _serve_foxglove(path, live, server))
+        interruptible(lambda: _serve_foxglove(_newest(log), live, server))
     else:
-        interruptible(lambda: _show_rerun(path, live, out))
+        interruptible(lambda: _show_rerun(_newest(log), live, out))
 
 
 def _newest(log: Path) -> Path:

@@ -1,7 +1,5 @@
 """Collisions of an episode."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

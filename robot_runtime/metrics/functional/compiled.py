@@ -1,7 +1,5 @@
 """Compiled inner loops of the metrics, to be imported where they are called (see ``robot_runtime.common.jit``)."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

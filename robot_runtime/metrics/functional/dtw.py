@@ -6,8 +6,6 @@ much), so the sampling rule belongs to the number: one node per action's end, re
 :func:`~robot_runtime.metrics.functional.path.without_repeats` or kept.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

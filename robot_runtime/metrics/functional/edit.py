@@ -1,7 +1,5 @@
 """Success weighted by edit distance."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Sequence
 from itertools import pairwise
 from typing import Any, Literal

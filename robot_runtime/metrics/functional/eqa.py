@@ -1,7 +1,5 @@
 """Metrics of EmbodiedQA: distance to the target of the question, and rank of the answer."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Fidelity of a path to a reference regardless of the order of nodes: deviation and coverage. For order: ``dtw.py``."""
 
-from __future__ import annotations
-
 import math
 from typing import Any, Literal
 

@@ -1,7 +1,5 @@
 """Length of an executed path, and its distances to the goal."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -20,8 +20,6 @@ No predicate holds of an object that the robot still carries. Gap and distance a
 quadratic program), also for inclined boxes.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

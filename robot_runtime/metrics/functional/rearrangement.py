@@ -1,7 +1,5 @@
 """Metrics of rearrangement: tests of object poses, completion, do-no-harm, and published rules."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

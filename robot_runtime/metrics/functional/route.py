@@ -1,7 +1,5 @@
 """All metrics of a path against a reference, by one set of rules that is stored next to the numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Success weighted by path length, hard and soft, and by time."""
 
-from __future__ import annotations
-
 import math
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """Success of an episode, and its distance to the goal."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from robot_runtime.metrics.functional.distances import EUCLIDEAN, Distance

@@ -6,8 +6,6 @@ returns may be longer than the shortest, which would score an agent too high. Ta
 seconds. The tests compare it with OR-Tools' exact solver.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -4,8 +4,6 @@ Descendants have a mark in their environment, by which those in sessions of thei
 the standard library alone, this file waits until the runtime has ended: ``descendants.py MARK PID_OF_THE_RUNTIME``.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import signal

@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 from typing_extensions import override
 
 from robot_runtime.errors import PolicyError
-from robot_runtime.policies.agents.function import FunctionInterface
 from robot_runtime.policies.agents.gym import GymInterface
 from robot_runtime.policies.agents.habitat import Habitat2019Interface, HabitatInterface
 from robot_runtime.policies.agents.interface import Interface
@@ -16,6 +15,12 @@ from robot_runtime.policies.agents.robothor import RobothorInterface
 from robot_runtime.policies.isolation import Isolation
 from robot_runtime.policies.openers import PolicyOpener, python_file
 from robot_runtime.policy import Policy
+
+
+class FunctionInterface(HabitatInterface):
+    """Functions, which get no notice of an episode's start."""
+
+    kind = "function"
 
 
 class AgentOpener(PolicyOpener):

@@ -7,8 +7,6 @@ A frame consists of the magic number, the length of a JSON document, the number 
 the arrays' bytes one after the other. ``document["arrays"]`` holds name, dtype and shape of each. There are no pickles.
 """
 
-from __future__ import annotations
-
 import ctypes
 import functools
 import importlib

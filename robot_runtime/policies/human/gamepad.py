@@ -7,8 +7,6 @@ receiver goes quiet while its device file stays: after ``SILENCE_S`` without an 
 next press.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import select

@@ -5,8 +5,6 @@ baseline saw the robot's camera alone; a person who sees the robot or the map is
 that was offered is written next to each action.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, Literal, get_args
 

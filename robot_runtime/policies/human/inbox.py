@@ -4,8 +4,6 @@ Nothing is queued: what is pressed while the robot still moves is dropped, so th
 key. A device that reports releases (a page, a gamepad) holds an action instead, which is repeated until it is released.
 """
 
-from __future__ import annotations
-
 import threading
 from dataclasses import dataclass
 

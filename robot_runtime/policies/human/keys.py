@@ -5,8 +5,6 @@ and l or shift with an arrow to turn, i and k to look; plain arrows to the side,
 turn this robot.
 """
 
-from __future__ import annotations
-
 from robot_runtime.actions.discrete import Action
 
 KEYS: dict[str, Action] = {

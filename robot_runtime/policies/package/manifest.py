@@ -37,7 +37,7 @@ _FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 @dataclass(frozen=True)
-class Source:
+class Source(config.Strict):
     """Origin of a part of the package: a checkpoint, a data set, a training script.
 
     Attributes:
@@ -52,8 +52,6 @@ class Source:
     sha256: str | None = None
     location: str = ""
 
-    __pydantic_config__ = config.STRICT
-
     def __post_init__(self) -> None:
         if not self.what or not self.licence:
             raise ValueError("a source needs 'what' and 'licence'")
@@ -62,17 +60,15 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Converter:
+class Converter(config.Strict):
     """The program that wrote the package."""
 
     name: str
     version: str
 
-    __pydantic_config__ = config.STRICT
-
 
 @dataclass(frozen=True)
-class Proof:
+class Proof(config.Strict):
     """Comparison of the exported network with the original one.
 
     Attributes:
@@ -87,15 +83,13 @@ class Proof:
     same_actions: int
     max_logit_difference: float
 
-    __pydantic_config__ = config.STRICT
-
     def __post_init__(self) -> None:
         if not 0 <= self.same_actions <= self.steps or self.steps < 1 or self.max_logit_difference < 0:
             raise ValueError(f"needs 0 <= same_actions <= steps and a difference >= 0, got {self}")
 
 
 @dataclass(frozen=True)
-class Model:
+class Model(config.Strict):
     """The network's file.
 
     Attributes:
@@ -111,8 +105,6 @@ class Model:
     opset: int | None = None
     data: dict[str, str] = field(default_factory=dict)
 
-    __pydantic_config__ = config.STRICT
-
     def __post_init__(self) -> None:
         for name, sha256 in {self.file: self.sha256, **self.data}.items():
             _check_file(name)
@@ -124,7 +116,7 @@ class Model:
 
 
 @dataclass(frozen=True)
-class Tensor:
+class Tensor(config.Strict):
     """One output of the network.
 
     Attributes:
@@ -138,8 +130,6 @@ class Tensor:
     role: str
     dtype: DType
     shape: tuple[int | None, ...]
-
-    __pydantic_config__ = config.STRICT
 
     def __post_init__(self) -> None:
         if not self.name or len(self.name) > 200:
@@ -197,7 +187,7 @@ class Need(Tensor):
 
 
 @dataclass(frozen=True)
-class Timing:
+class Timing(config.Strict):
     """Meaning of a velocity, waypoint or trajectory.
 
     Attributes:
@@ -216,15 +206,13 @@ class Timing:
     settle: bool = False
     stop_m: float = 0.0
 
-    __pydantic_config__ = config.STRICT
-
     def __post_init__(self) -> None:
         if not (0 < self.period_s <= 10 and self.scale > 0 and self.turn_scale > 0 and self.stop_m >= 0):
             raise ValueError(f"needs period_s in 0..10, positive scales and stop_m >= 0, got {self}")
 
 
 @dataclass(frozen=True)
-class Selection:
+class Selection(config.Strict):
     """Choice of an action from logits.
 
     Attributes:
@@ -236,15 +224,13 @@ class Selection:
     temperature: float = 1.0
     seed: int = 0
 
-    __pydantic_config__ = config.STRICT
-
     def __post_init__(self) -> None:
         if not self.temperature > 0 or not 0 <= self.seed < 1 << 63:
             raise ValueError(f"needs temperature > 0 and a seed in 0..2**63-1, got {self}")
 
 
 @dataclass(frozen=True)
-class GoldenFile:
+class GoldenFile(config.Strict):
     """The recorded rollout and its tolerances (``robot_runtime.policies.package.golden``)."""
 
     file: str
@@ -253,8 +239,6 @@ class GoldenFile:
     logit_atol: float = 1e-4
     state_atol: float = 1e-3
     input_atol: float = 1e-5
-
-    __pydantic_config__ = config.STRICT
 
     def __post_init__(self) -> None:
         _check_file(self.file)
@@ -266,7 +250,7 @@ class GoldenFile:
 
 
 @dataclass(frozen=True)
-class Manifest:
+class Manifest(config.Strict):
     """The content of ``policy.yaml``.
 
     Attributes:
@@ -289,8 +273,6 @@ class Manifest:
     golden: GoldenFile
     timing: Timing | None = None
     vocabulary: Vocabulary | None = None
-
-    __pydantic_config__ = config.STRICT
 
     def __post_init__(self) -> None:
         if self.schema != SCHEMA:

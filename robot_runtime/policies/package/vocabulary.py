@@ -10,13 +10,11 @@ from robot_runtime.common import config
 
 
 @dataclass(frozen=True)
-class Vocabulary:
+class Vocabulary(config.Strict):
     """Words of questions and answers, in the order of the network's indices; words begin with 1."""
 
     words: tuple[str, ...]
     answers: tuple[str, ...]
-
-    __pydantic_config__ = config.STRICT
 
     def __post_init__(self) -> None:
         if len(set(self.words)) < len(self.words) or len(set(self.answers)) < len(self.answers):

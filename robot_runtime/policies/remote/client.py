@@ -4,8 +4,6 @@ After a lost link the client reconnects for up to ``reconnect_s`` and repeats th
 takes longer than ``time_limit_s``, the episode ends with the wheels at zero, as after every error of a policy.
 """
 
-from __future__ import annotations
-
 import os
 import socket
 import ssl

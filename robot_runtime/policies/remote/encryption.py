@@ -1,7 +1,5 @@
 """TLS between a robot and a policy server, with authentication of the server by its certificate."""
 
-from __future__ import annotations
-
 import ssl
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Requests to a server over HTTP, with a limit on the whole time and on the size of the answer."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import socket

@@ -1,7 +1,5 @@
 """Policies behind other projects' HTTP servers: ``navdp://host:port``, ``internnav://host:port``."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -30,7 +28,7 @@ from robot_runtime.tasks.task import Task, load_task
 
 
 @dataclass(frozen=True)
-class NavigatorOptions:
+class NavigatorOptions(config.Strict):
     """Arguments of a navigator.
 
     Attributes:
@@ -42,8 +40,6 @@ class NavigatorOptions:
     speed_m_s: float = 0.5
     time_limit_s: float = 10.0
     reset_limit_s: float = 120.0
-
-    __pydantic_config__ = config.STRICT
 
     def __post_init__(self) -> None:
         config.check_positive(self, "speed_m_s", "time_limit_s", "reset_limit_s")

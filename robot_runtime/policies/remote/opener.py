@@ -1,7 +1,5 @@
 """Opener of policies on another machine."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from typing_extensions import override

@@ -4,8 +4,6 @@ An array is written for two decoders at once, openpi's (``openpi_client/msgpack_
 msgpack-numpy, which MolmoSpaces uses; both encodings are read.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping

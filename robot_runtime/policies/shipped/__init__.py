@@ -1,7 +1,5 @@
 """Policy packages that ship with the runtime."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

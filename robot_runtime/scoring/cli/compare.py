@@ -1,7 +1,5 @@
 """``robot-runtime compare``: difference between two policies."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """``robot-runtime gap``: comparison of simulated with real episodes. ``sim_bridge`` adds ``gap tune``."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

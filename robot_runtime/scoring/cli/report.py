@@ -1,7 +1,5 @@
 """``robot-runtime report``: web pages about logs."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 from typing import Annotated

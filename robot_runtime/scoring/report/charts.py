@@ -4,8 +4,6 @@ Colors are CSS variables of the page, so that one drawing serves light and dark 
 Matplotlib's SVG has neither; a bar chart takes it 68 ms and 11 kB, here 0.2 ms and 1.4 kB.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Terminal table of a comparison of two policies, 80 columns wide."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 

@@ -1,7 +1,5 @@
 """Charts of an episode: distance to the goal, trajectories by source of poses."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

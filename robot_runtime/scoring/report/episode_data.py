@@ -1,7 +1,5 @@
 """Data of a log for its report: trajectory, contacts, distances, a few images."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Terminal table of forecasts: power, pairs and robot-hours per difference."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from statistics import fmean
 

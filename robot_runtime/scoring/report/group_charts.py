@@ -1,7 +1,5 @@
 """Charts of several episodes: success by distance, distributions of metrics, counts."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Sequence

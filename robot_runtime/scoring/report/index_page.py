@@ -1,7 +1,5 @@
 """Context of a report's index page: per group of episodes its metrics, charts, and a row per episode."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Maps with trajectories as SVG, in meters of the map with its y axis flipped."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import numpy as np

@@ -7,8 +7,6 @@ A package offers the panels of a kind by an entry point of that kind's name, who
     gatenav = "gatenav.report:GatePanels"
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar

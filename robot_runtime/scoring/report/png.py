@@ -1,7 +1,5 @@
 """PNG of an episode: map with trajectory, camera images, distance to the goal."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

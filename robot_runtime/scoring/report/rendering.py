@@ -1,7 +1,5 @@
 """Rendering of the HTML templates of all pages, which share ``base.html`` and ``style.css``."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 from functools import cache

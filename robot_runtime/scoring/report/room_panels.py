@@ -1,7 +1,5 @@
 """Panels of all kinds of tasks whose goal is in rooms: the goal rooms on the map, and the room over time."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Sequence
 from functools import cached_property

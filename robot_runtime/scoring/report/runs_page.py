@@ -1,7 +1,5 @@
 """Page of all runs below a folder, with filters; it needs no server."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path

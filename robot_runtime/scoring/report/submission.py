@@ -3,8 +3,6 @@
 A file is written from one policy's logs of a task, without logs that could not be scored.
 """
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

@@ -1,7 +1,5 @@
 """Terminal table of scores: a block of rows per group, 80 columns wide."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence

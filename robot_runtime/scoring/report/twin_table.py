@@ -1,7 +1,5 @@
 """Terminal table of scores with simulation as evidence: per metric the intervals without and with it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from rich.console import Group

@@ -5,8 +5,6 @@ Per policy, paired differences with intervals. Over policies, the sim-vs-real co
 differently. Per world, why episodes failed.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence

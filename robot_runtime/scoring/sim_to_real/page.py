@@ -1,7 +1,5 @@
 """Self-contained HTML page of a sim-to-real gap: the pictures, and the numbers behind it."""
 
-from __future__ import annotations
-
 import base64
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """First step at which two runs of an episode part, and the quantity that differs there."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

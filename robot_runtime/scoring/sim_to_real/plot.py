@@ -1,7 +1,5 @@
 """Picture of a sim-to-real gap: correlation per metric, differences per policy, failures."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

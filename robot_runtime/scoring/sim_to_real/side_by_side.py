@@ -1,7 +1,5 @@
 """The same policies on the same episodes in several worlds, side by side: how each ended, and where they first part."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Terminal table of a sim-to-real gap, 80 columns wide."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Agreement of two judges beyond chance."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Comparison of two policies on the same episodes, metric by metric."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace

@@ -6,8 +6,6 @@ that of y, whatever the simulation is like, if the weight comes from earlier epi
 other starts its variance is 1 - r^2 of that of y.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ patterns are enumerated, in 50 times the time (12 pairs: 29 ms, here 0.6 ms). Be
 that published p-values would change (100 pairs: 1.2 s, here 0.24 s), and it has no clusters.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ and Gladen 1978), with the interval of Lang and Reiczigel (Preventive Veterinary
 uncertainty of all three proportions.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

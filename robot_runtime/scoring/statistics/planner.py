@@ -5,8 +5,6 @@ that the campaign shall find, which leaves the possible values as they are; from
 the sequential test. Nothing is assumed about the shape. The pilot's own mean, which few runs cannot tell, is not used.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

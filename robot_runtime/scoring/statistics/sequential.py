@@ -6,8 +6,6 @@ look after every pair and stop at will. A value of the mean is in the confidence
 it has stayed below 1/alpha (Waudby-Smith and Ramdas 2024, "Estimating means of bounded random variables by betting").
 """
 
-from __future__ import annotations
-
 import math
 from typing import Literal
 

@@ -4,8 +4,6 @@ Kinds of rooms are drawn uniformly from those in the scene, starts as for Object
 geodesic to Euclidean distance, since the nearest place of a room is rarely far off the straight line.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

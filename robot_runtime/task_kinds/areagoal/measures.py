@@ -1,7 +1,5 @@
 """Measures of AreaGoal: presence in a goal room, at the end and ever (r_T and r_-> of Das et al. 2018)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, ClassVar
 

@@ -1,7 +1,5 @@
 """The shortest-path oracle in AreaGoal: it goes well inside a room, where no error of the pose puts it outside."""
 
-from __future__ import annotations
-
 from typing_extensions import override
 
 from robot_runtime.policies.baselines.kind_oracle import KindOracle

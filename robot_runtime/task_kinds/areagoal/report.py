@@ -1,7 +1,5 @@
 """Panels of AreaGoal: the goal rooms, in place of goal points."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from typing_extensions import override

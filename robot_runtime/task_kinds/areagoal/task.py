@@ -4,8 +4,6 @@ No paper defines its success. Presets state the definitions that are executable:
 and MINOS's room goal, which ends when the room is entered.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Findings about questions."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import ClassVar
 

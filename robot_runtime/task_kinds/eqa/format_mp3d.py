@@ -7,8 +7,6 @@ forward 0, left 1, right 2, stop 3. ``Episode.info`` is described in :mod:`robot
 Source: habitat-lab, ``datasets/eqa/mp3d_eqa_dataset.py``, ``tasks/eqa/eqa.py``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any

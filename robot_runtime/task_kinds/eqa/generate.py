@@ -3,8 +3,6 @@
 Questions follow the rules ``few_scenes``; starts are 10, 30 and 50 actions before the target, in turns.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import groupby
 

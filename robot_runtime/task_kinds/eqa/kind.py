@@ -1,7 +1,5 @@
 """The kind of task ``eqa``: go to what a question is about, stop, answer."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import ClassVar
 

@@ -6,8 +6,6 @@ share the mean of their places. Without an answer the episode is wrong, and all 
 abstentions count in the mean rank. A single word or id has no rank, as in the paper's human study.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from numbers import Integral, Real

@@ -1,7 +1,5 @@
 """The shortest-path oracle in embodied question answering, which knows the answer."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from typing_extensions import override

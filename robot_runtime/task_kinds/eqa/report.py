@@ -1,7 +1,5 @@
 """Panels of embodied question answering: question and answer, and the rooms of the objects that it is about."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral

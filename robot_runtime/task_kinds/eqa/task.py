@@ -1,7 +1,5 @@
 """Embodied question answering: go to what a question is about, stop, answer (Das et al. 2018; habitat-lab)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -16,7 +14,7 @@ from robot_runtime.tasks.task import Task
 
 
 @dataclass(frozen=True)
-class Question:
+class Question(config.Strict):
     """A question about the scene and its answer (EmbodiedQA).
 
     Attributes:
@@ -33,11 +31,9 @@ class Question:
     tokens: tuple[int, ...] = ()
     answer_token: int | None = None
 
-    __pydantic_config__ = config.STRICT
-
 
 @dataclass(frozen=True)
-class Inquiry(EpisodeDetails):
+class Inquiry(EpisodeDetails, config.Strict):
     """What episodes of embodied question answering have besides the common fields.
 
     Attributes:
@@ -45,8 +41,6 @@ class Inquiry(EpisodeDetails):
     """
 
     question: Question | None = None
-
-    __pydantic_config__ = config.STRICT
 
     @property
     @override

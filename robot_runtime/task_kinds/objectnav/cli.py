@@ -1,7 +1,5 @@
 """``robot-runtime verdict judge``: verdicts on visibility by a detector with known errors."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """Findings about episodes for tasks of object navigation."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from typing_extensions import override

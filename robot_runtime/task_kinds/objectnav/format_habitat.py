@@ -4,8 +4,6 @@ The document's ``goals_by_category`` has the key ``<file name of scene_id>_<obje
 ``"goals": []`` and are filled from it. Goals that no episode uses are dropped.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path

@@ -10,8 +10,6 @@ The files of 2021 name a category without an instance: such episodes have no goa
 every field that the runtime does not model.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any

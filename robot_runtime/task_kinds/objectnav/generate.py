@@ -4,8 +4,6 @@ Batra et al. 2020, section 3: the distance is that to the nearest view point of 
 Euclidean distance is at least 1.05, and the shortest path takes at most 750 actions.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """The kind of task ``objectnav``: find any object of a category."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import ClassVar
 

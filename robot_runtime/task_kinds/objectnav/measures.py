@@ -9,8 +9,6 @@ places near the object that see it: at one of them, proximity and visibility hol
 distance may lead a little farther from the object than 1 m.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar

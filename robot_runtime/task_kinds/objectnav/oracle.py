@@ -1,7 +1,5 @@
 """The shortest-path oracle in ObjectNav: it goes to view points of the goal objects, and faces the nearest object."""
 
-from __future__ import annotations
-
 import math
 from typing import ClassVar
 

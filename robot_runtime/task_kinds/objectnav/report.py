@@ -1,7 +1,5 @@
 """Panels of ObjectNav: its four criteria, and the submission of the RoboTHOR challenge."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 

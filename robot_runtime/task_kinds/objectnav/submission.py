@@ -1,7 +1,5 @@
 """Submission of the RoboTHOR challenge: ``metrics.json.gz``, with the trajectory and the actions of every episode."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable, Iterable, Sequence

@@ -1,7 +1,5 @@
 """ObjectNav: find any instance of a category (Batra et al. 2020; RoboTHOR challenge 2021)."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from robot_runtime.errors import EpisodeError

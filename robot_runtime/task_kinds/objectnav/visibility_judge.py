@@ -34,7 +34,7 @@ _LEAST = 20
 
 
 @dataclass(frozen=True)
-class JudgeFile:
+class JudgeFile(config.Strict):
     """A calibrated judge of visibility, in YAML.
 
     Attributes:
@@ -46,8 +46,6 @@ class JudgeFile:
     detector: str
     weights: tuple[float, float, float]
     judge: Judge
-
-    __pydantic_config__ = config.STRICT
 
     def score(self, facts: Facts) -> float:
         """Probability that the object is in view."""

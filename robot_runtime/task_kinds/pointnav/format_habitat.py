@@ -1,7 +1,5 @@
 """Habitat's PointNav-v1: ``{split}/{split}.json.gz`` with one or more goal positions per episode."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any

@@ -8,8 +8,6 @@ Euclidean distance] falling in the range [1, 1.1]." The paper leaves the rate op
 at 1 and 0.288 at 1.1, and tries 10 starts per goal.
 """
 
-from __future__ import annotations
-
 import math
 
 from robot_runtime.datasets.sampling import Sampler

@@ -1,7 +1,5 @@
 """``robot-runtime episodes convert``: iTHOR's rearrangement episodes from pickle to JSON."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

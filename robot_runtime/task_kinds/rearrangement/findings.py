@@ -1,7 +1,5 @@
 """Findings about objects to be moved, where they stand, and what a program asks of them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from typing import ClassVar

@@ -10,8 +10,6 @@ Frames of objects are rotated like the scene's: an object that stands upright in
 Source: habitat-lab, ``datasets/rearrange/rearrange_dataset.py``, ``tasks/rearrange/rearrange_sim.py``.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -11,8 +11,6 @@ their id. Rotations are Unity's Euler angles, about z, then x, then y of its lef
 without rotation has the identity rotation in ``map``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal

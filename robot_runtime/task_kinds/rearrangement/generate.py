@@ -17,8 +17,6 @@ be restored. Neither paper states how places are drawn. Here:
   the start: ``at`` another room, ``next_to`` a piece of furniture, ``on`` a rug.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Space in which objects are rearranged: what can be moved, the floor that stays free, and places that moves reach."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The kind of task ``rearrangement``: bring objects to where they should be."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import ClassVar
 

@@ -8,8 +8,6 @@ Each criterion is also a metric: whether all objects with a goal meet it. The me
 (``prop_fixed`` and others) are computed where the task asks for an overlap.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar

@@ -6,8 +6,6 @@ of, nor is which of the first places goes with which of the second: the paper's 
 kind of place, :data:`PLACES` stand for all, as far apart as they can be.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -5,8 +5,6 @@ goes to where the robot must stand for the object to come down at its goal; rele
 release that something prevents, is tried again from elsewhere, a few times.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace

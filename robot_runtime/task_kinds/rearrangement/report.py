@@ -1,7 +1,5 @@
 """Objects of a rearrangement in a report: before, after, where they should be, and their tests."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Sensors of rearrangement: the objects' places, the carried object, the phase, and the goal as program or image."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from typing import Literal

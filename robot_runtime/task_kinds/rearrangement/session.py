@@ -5,8 +5,6 @@ grabbed; then robot and objects are brought to the start of ``unshuffle``, in wh
 task has ``unshuffle`` alone.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from typing import TypeVar

@@ -1,7 +1,5 @@
 """Settings of a rearrangement task."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,7 +10,7 @@ GoalKind = Literal["geometric", "predicate", "experience", "image", "language"]
 
 
 @dataclass(frozen=True)
-class Rearrangement:
+class Rearrangement(config.Strict):
     """Rules of moving objects, and criteria of their goals (Batra et al. 2020, Rearrangement, sections 3, 4).
 
     The criteria per object hold together; None leaves one out, and one that an object has no measurement for is left
@@ -50,8 +48,6 @@ class Rearrangement:
     walkthrough_steps: int = 0
     min_objects: int = 1
     max_objects: int = 5
-
-    __pydantic_config__ = config.STRICT
 
     def __post_init__(self) -> None:
         if not all(0 <= part <= 1 for part in self.crosshair):

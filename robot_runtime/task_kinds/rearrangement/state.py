@@ -1,7 +1,5 @@
 """State that a step of a rearrangement episode logs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

@@ -4,8 +4,6 @@ An object's pose is that of its box (:mod:`robot_runtime.scenes.objects`). The e
 and, unless its program alone decides, its goal; with a program, goals are one way to make it true.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -36,7 +34,7 @@ Point = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class Layout(EpisodeDetails):
+class Layout(EpisodeDetails, config.Strict):
     """What episodes of rearrangement have besides the common fields.
 
     Attributes:
@@ -46,8 +44,6 @@ class Layout(EpisodeDetails):
 
     objects: tuple[RearrangedObject, ...] = ()
     program: Program | None = None
-
-    __pydantic_config__ = config.STRICT
 
     @classmethod
     @override

@@ -1,7 +1,5 @@
 """Fields of rearrangement episodes in the runtime's own YAML; an object's rotation is a yaw or a quaternion."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Findings about instructions, and the presence of ground truth."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import ClassVar
 

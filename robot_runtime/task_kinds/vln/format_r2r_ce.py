@@ -13,8 +13,6 @@ RxR's guide and follower files differ from R2R's in the instruction, which has `
 Source: VLN-CE, ``habitat_extensions/task.py`` and ``measures.py``; habitat-lab, ``tasks/vln/vln.py``.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence, Set
 from pathlib import Path

@@ -4,8 +4,6 @@ As in VLN-CE, distance to the goal is geodesic, for success and oracle success t
 Euclidean, here in the plane. SED is left out: it counts edges of a graph, and a route in free space has none.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, ClassVar

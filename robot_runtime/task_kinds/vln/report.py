@@ -1,7 +1,5 @@
 """Panels of instruction following: the instruction, and the reference path with its alignment to the robot's path."""
 
-from __future__ import annotations
-
 import math
 from functools import cached_property
 

@@ -1,7 +1,5 @@
 """Instruction following in continuous environments (R2R-CE, Krantz et al. 2020; RxR-CE)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,7 +15,7 @@ from robot_runtime.tasks.task import Task
 
 
 @dataclass(frozen=True)
-class Instruction:
+class Instruction(config.Strict):
     """A route in words (R2R, RxR).
 
     Attributes:
@@ -32,11 +30,9 @@ class Instruction:
     language: str | None = None
     trajectory_id: str | None = None
 
-    __pydantic_config__ = config.STRICT
-
 
 @dataclass(frozen=True)
-class Route(EpisodeDetails):
+class Route(EpisodeDetails, config.Strict):
     """What episodes of instruction following have besides the common fields.
 
     Attributes:
@@ -46,8 +42,6 @@ class Route(EpisodeDetails):
 
     instruction: Instruction | None = None
     reference_path: tuple[tuple[float, float, float], ...] = ()
-
-    __pydantic_config__ = config.STRICT
 
     @classmethod
     @override

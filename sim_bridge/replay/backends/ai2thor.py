@@ -51,7 +51,7 @@ _BEHIND_SKY = 0.999
 
 
 @dataclass(frozen=True)
-class ThorOptions:
+class ThorOptions(config.Strict):
     """``--twin-arg KEY=VALUE``.
 
     Attributes:
@@ -67,8 +67,6 @@ class ThorOptions:
     platform: str | None = None
     executable: str | None = None
     start_s: float = 300.0
-
-    __pydantic_config__ = config.STRICT
 
 
 def make_backend(

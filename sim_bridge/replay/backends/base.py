@@ -1,7 +1,5 @@
 """Interface of the simulators that logs are replayed in."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field

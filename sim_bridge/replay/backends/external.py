@@ -4,8 +4,6 @@ The simulator moves its agent and reports contacts. Images are rendered from the
 on a robot there: at the recorded mount, not at the height of the simulator's agent.
 """
 
-from __future__ import annotations
-
 import importlib
 import math
 from abc import abstractmethod

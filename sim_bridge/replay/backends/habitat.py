@@ -62,7 +62,7 @@ _ANY_CAMERA = PinholeCamera(8, 8, 4.0, (0, 8), (0, 8))
 
 
 @dataclass(frozen=True)
-class HabitatOptions:
+class HabitatOptions(config.Strict):
     """``--twin-arg KEY=VALUE``.
 
     Attributes:
@@ -95,8 +95,6 @@ class HabitatOptions:
     x_m: float = 0.0
     y_m: float = 0.0
     yaw_deg: float = 0.0
-
-    __pydantic_config__ = config.STRICT
 
 
 def make_backend(

@@ -4,8 +4,6 @@ Placing, resting and waiting for poses happen at the same instants after the sam
 so that a log of an exact simulated robot repeats bit for bit.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack

@@ -3,8 +3,6 @@
 A lens whose principal point is off center is rendered on a larger image and cropped.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Charts of a replay's page: values over steps, with a cursor that the script moves, and depth bias by image row."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

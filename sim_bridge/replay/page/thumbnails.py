@@ -1,7 +1,5 @@
 """Images of a replay's page: reduced in size and number, and compressed as the pairs are made."""
 
-from __future__ import annotations
-
 import base64
 import io
 import math

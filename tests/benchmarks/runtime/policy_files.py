@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -16,7 +16,7 @@ MAX_STEPS = 12
 
 
 @contextmanager
-def _file(kind: zoo.Kind, folder: Path) -> Iterator[Sequence[str]]:
+def _file(kind: zoo.Kind, folder: Path) -> Iterator[list[str]]:
     path, about = kind.write(folder / "net.onnx"), folder / "about.yaml"
     about.write_text(yaml.safe_dump({**kind.about, "task": {"max_steps": MAX_STEPS}}))
     said = {"about": about, "task": kind.task, "rgb": kind.rgb}
@@ -24,5 +24,7 @@ def _file(kind: zoo.Kind, folder: Path) -> Iterator[Sequence[str]]:
     yield ["--policy", str(path), *arguments, *(["--robot", "sim"] if "semantic" in kind.needs else [])]
 
 
-FILES = {f"ONNX, {name}": partial(_file, kind) for name, kind in zoo.KINDS.items()}
+FILES: dict[str, Callable[[Path], AbstractContextManager[list[str]]]] = {
+    f"ONNX, {name}": partial(_file, kind) for name, kind in zoo.KINDS.items()
+}
 """Sorts of files of the zoo."""

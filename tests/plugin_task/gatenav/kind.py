@@ -20,12 +20,10 @@ Point = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class GateRules:
+class GateRules(config.Strict):
     """Settings of the task; ``margin_m`` is the distance to the gate's middle that counts as passing it."""
 
     margin_m: float
-
-    __pydantic_config__ = config.STRICT
 
 
 @dataclass(frozen=True)

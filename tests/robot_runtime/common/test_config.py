@@ -30,15 +30,13 @@ class Wheel:
 
 
 @dataclass(frozen=True)
-class Cart:
+class Cart(config.Strict):
     name: str
     wheels: tuple[Wheel, ...] = ()
     named: dict[str, Wheel] = field(default_factory=dict)
     colour: Colour = Colour.RED
     gear: Literal["low", "high"] | None = None
     max_speed_m_s: float = 1.0
-
-    __pydantic_config__ = config.STRICT
 
     def __post_init__(self) -> None:
         if self.max_speed_m_s <= 0:

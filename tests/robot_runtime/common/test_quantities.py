@@ -20,7 +20,7 @@ from robot_runtime.scenes.tag_map import Tag
 
 
 @dataclass(frozen=True)
-class Device:
+class Device(config.Strict):
     """A device of another package, whose author declares two types and nothing for the other fields."""
 
     latency_s: Latency = 0.0
@@ -30,8 +30,6 @@ class Device:
     reach_m: float | None = None
     named: dict[str, FieldOfView] | None = None
     until_s: float = math.inf
-
-    __pydantic_config__ = config.STRICT
 
 
 @pytest.mark.parametrize(

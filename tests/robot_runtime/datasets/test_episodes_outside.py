@@ -24,11 +24,10 @@ from robot_runtime.datasets.findings import Findings
 from robot_runtime.tasks.episode import EpisodeDetails
 from robot_runtime.tasks.kind import TaskKind
 @dataclass(frozen=True)
-class Gate:
+class Gate(config.Strict):
     x_m: float
     y_m: float
     color: str = "red"
-    __pydantic_config__ = config.STRICT
 @dataclass(frozen=True)
 class Course(EpisodeDetails):
     gates: tuple[Gate, ...] = ()

@@ -1,7 +1,5 @@
 """Images and trajectories in the form that servers of navigators exchange."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -3,8 +3,6 @@
 The published server has its instruction and intrinsics in its source and reads neither from a request.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import Any

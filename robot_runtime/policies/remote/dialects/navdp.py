@@ -5,8 +5,6 @@ client gives RGB to ``cv2.imencode``, which takes it for BGR; their servers deco
 the network sees RGB only if the JPEG has red and blue exchanged, and so it is sent here.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Mapping, Sequence

@@ -5,8 +5,6 @@ openpi at 15a9616 (``serving/websocket_policy_server.py``), RoboArena at 6fa329f
 to who trained the policy, and neither server says it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -30,7 +28,7 @@ _IMAGE = "observation/exterior_image_0_left"
 
 
 @dataclass(frozen=True)
-class Chunks:
+class Chunks(config.Strict):
     """Meaning of a server's ``actions``, and names of what it is sent.
 
     Attributes:
@@ -47,8 +45,6 @@ class Chunks:
     period_s: ControlPeriod = 0.25
     carry_out: int | None = None
     keys: str = ""
-
-    __pydantic_config__ = config.STRICT
 
     def __post_init__(self) -> None:
         config.check_positive(self, "period_s")

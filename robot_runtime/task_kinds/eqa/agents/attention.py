@@ -3,8 +3,6 @@
 Trained in generated flats by ``python -m sim_bridge.training.eqa``.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from pathlib import Path
 from typing import Any, ClassVar

@@ -3,8 +3,6 @@
 A service that is silent, slow or broken costs the answer, never the episode: the agent abstains, and the log says why.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import math

@@ -5,8 +5,6 @@ objects in generated flats (``sim_bridge.training.eqa_colors``). The category co
 not white, because no stool of these flats is.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache

@@ -1,7 +1,5 @@
 """Choice of the way to a missing fact: to an object that was seen badly, to a room, to the next frontier."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 

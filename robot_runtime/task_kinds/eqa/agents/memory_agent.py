@@ -5,8 +5,6 @@ It needs no learned navigator and no network: depth becomes the classical agent'
 (:mod:`~robot_runtime.task_kinds.eqa.agents.reasoning`). It is GraphEQA (Saxena et al. 2024) without the language model.
 """
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from typing_extensions import override

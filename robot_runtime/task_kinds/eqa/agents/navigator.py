@@ -1,7 +1,5 @@
 """The learned navigator that ships, a policy package."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

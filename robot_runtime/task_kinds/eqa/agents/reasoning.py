@@ -1,7 +1,5 @@
 """The question's own functional program, executed on the memory of objects."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """The paper's baselines with shortest-path navigation: the object memory, or the last frame alone, answers."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from typing_extensions import override

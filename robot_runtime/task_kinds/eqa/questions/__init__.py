@@ -1,7 +1,5 @@
 """Questions about scenes and their answers, made by functional programs (EmbodiedQA, Das et al. 2018)."""
 
-from __future__ import annotations
-
 from robot_runtime.task_kinds.eqa.questions.dataset import (
     QuestionSet,
     Tally,

@@ -4,8 +4,6 @@ One JSON document, gzipped if the name ends in ``.gz``: the fields of :class:`Qu
 readers in other languages (they follow from the questions, and are checked on reading).
 """
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import zip_longest
@@ -24,7 +22,7 @@ _VOCABULARIES = ("answers", "words")
 
 
 @dataclass(frozen=True)
-class Tally:
+class Tally(config.Strict):
     """Counts of a template's questions: ``possible = too_rare + too_predictable + kept``."""
 
     possible: int
@@ -32,11 +30,9 @@ class Tally:
     too_predictable: int
     kept: int
 
-    __pydantic_config__ = config.STRICT
-
 
 @dataclass(frozen=True)
-class QuestionSet:
+class QuestionSet(config.Strict):
     """Questions and their origin.
 
     Attributes:
@@ -56,8 +52,6 @@ class QuestionSet:
     questions: tuple[SceneQuestion, ...]
     tallies: dict[str, Tally]
     notes: tuple[str, ...] = ()
-
-    __pydantic_config__ = config.STRICT
 
     def __post_init__(self) -> None:
         seen: set[tuple[str, str]] = set()

@@ -1,7 +1,5 @@
 """Episodes of questions: go to the object, stop, answer."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

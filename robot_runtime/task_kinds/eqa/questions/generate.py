@@ -6,8 +6,6 @@ seed alone, not on any order. Every returned question satisfies both limits amon
 first, the statistics last.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 

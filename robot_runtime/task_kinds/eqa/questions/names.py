@@ -4,8 +4,6 @@ The published code uses nltk's lemmatizer, for which "bus" is the plural of "bu"
 are correct for the small vocabulary of homes, which tests verify.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

@@ -1,7 +1,5 @@
 """Reader of questions: the template of a text and what it asks about, without the scene."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection
 from dataclasses import dataclass

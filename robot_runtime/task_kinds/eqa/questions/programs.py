@@ -7,8 +7,6 @@ how they relate; the last step turns the selection into questions. :data:`TEMPLA
     select(rooms) → unique(rooms) → select(objects) → unique(objects) → blacklist(color) → query(color_room)
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace

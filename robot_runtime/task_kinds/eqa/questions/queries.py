@@ -1,7 +1,5 @@
 """Queries, the last step of every question program: questions and answers of its result."""
 
-from __future__ import annotations
-
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Question about a scene, with its answer and objects."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass
 
@@ -9,7 +7,7 @@ from robot_runtime.common import config
 
 
 @dataclass(frozen=True)
-class SceneQuestion:
+class SceneQuestion(config.Strict):
     """A question about one scene.
 
     Attributes:
@@ -30,8 +28,6 @@ class SceneQuestion:
     targets: tuple[str, ...] = ()
     objects: tuple[str, ...] = ()
     rooms: tuple[str, ...] = ()
-
-    __pydantic_config__ = config.STRICT
 
     @property
     def key(self) -> str:

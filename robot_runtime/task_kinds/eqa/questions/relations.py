@@ -15,8 +15,6 @@ the fraction of the smaller footprint that both share:
 * **A below B**: B is on A; or B is on nothing, and above A. The support of a table is not below the vase on it.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

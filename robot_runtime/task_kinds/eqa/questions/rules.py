@@ -24,8 +24,6 @@ The published blacklists are words of SUNCG's vocabulary. The lists below apply 
 nothing tiny, vague, transparent, or part of the building.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -48,7 +46,7 @@ object.
 
 
 @dataclass(frozen=True)
-class RelationRules:
+class RelationRules(config.Strict):
     """Thresholds of relations; see :mod:`robot_runtime.task_kinds.eqa.questions.relations`.
 
     Attributes:
@@ -66,15 +64,13 @@ class RelationRules:
     max_stray: float = 0.1
     likeliest: bool = False
 
-    __pydantic_config__ = config.STRICT
-
     def __post_init__(self) -> None:
         if not (self.touch_m > 0 and self.next_to_m > 0 and 0 <= self.max_stray < self.min_overlap <= 1):
             raise ValueError(f"relations need positive distances and 0 <= max_stray < min_overlap <= 1, got {self}")
 
 
 @dataclass(frozen=True)
-class DistanceRules:
+class DistanceRules(config.Strict):
     """Differences of two distances that are large enough to compare.
 
     Attributes:
@@ -87,8 +83,6 @@ class DistanceRules:
     near_m: float | None = None
     far_m: float = 0.0
 
-    __pydantic_config__ = config.STRICT
-
     def __post_init__(self) -> None:
         if self.gap_m <= 0 and (self.near_m is None or self.near_m >= self.far_m):
             raise ValueError(f"equal distances cannot be compared: give a gap_m, or near_m below far_m, got {self}")
@@ -100,7 +94,7 @@ class DistanceRules:
 
 
 @dataclass(frozen=True)
-class QuestionRules:
+class QuestionRules(config.Strict):
     """Limits of the generated questions.
 
     Attributes:
@@ -144,8 +138,6 @@ class QuestionRules:
     queryable_objects: tuple[str, ...] | None = None
     room_blacklist: tuple[str, ...] = ()
     object_blacklist: dict[str, tuple[str, ...]] = field(default_factory=dict)
-
-    __pydantic_config__ = config.STRICT
 
     def __post_init__(self) -> None:
         if not 0 <= self.min_entropy <= 1:

@@ -6,8 +6,6 @@ its end (T-10, T-30, T-50). Here the path is the shortest one, in meters, of the
 turns toward it. Turns count as actions, as in the paper.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections.abc import Sequence

@@ -33,8 +33,13 @@ from robot_runtime.policies.package.compatibility import check_task
 from robot_runtime.policies.package.files import is_package, read_manifest, read_package
 from robot_runtime.policies.package.formats.onnx_file import read_onnx
 from robot_runtime.policies.package.manifest import Manifest, Need, Proof, Selection
-from robot_runtime.policies.package.policy import PackagePolicy, load_package, load_package_policy
-from robot_runtime.policies.package.selection import Selector, probabilities
+from robot_runtime.policies.package.policy import (
+    PackagePolicy,
+    Selector,
+    load_package,
+    load_package_policy,
+    probabilities,
+)
 from robot_runtime.policies.package.writer import manifest_yaml, write_package
 
 GOOD = tiny.MANIFEST
