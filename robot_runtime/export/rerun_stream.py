@@ -6,6 +6,7 @@ color and depth, ``/map/policy_pose`` by the policy's localizer. Plots lie under
 
 from __future__ import annotations
 
+import atexit
 import math
 import os
 import socket
@@ -70,6 +71,7 @@ def open_stream(name: str, out: Path | None = None) -> Iterator[rerun.RecordingS
         raise DriverMissing(
             "this view needs the package 'rerun-sdk' (Python 3.11 or newer)", "pip install 'robot-runtime[view]'"
         ) from error
+    atexit.unregister(rerun.rerun_shutdown)  # it never ends if a signal has left a thread in the library
     with nullcontext() if out is None else creating(out) as draft:
         with _failure_named(out), rerun.RecordingStream("robot_runtime") as stream:
             if draft is None:

@@ -117,7 +117,7 @@ def rearranged(scene: Scene, folder: Path, moves: Mapping[str, SE2], removed: Se
         if item.id not in removed:
             objects.append(replace(item, center=(x_m + move.x_m, y_m + move.y_m, z_m), yaw_deg=yaw_deg))
     for asset in scene.file.assets:
-        if asset.object in moves:
+        if asset.object is not None and asset.object in moves:
             move, (cx, cy, _) = moves[asset.object], centers[asset.object]
             w, x, y, z = asset.quaternion
             turn = Rotation.from_euler("z", move.yaw_rad)

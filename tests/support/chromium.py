@@ -156,7 +156,8 @@ class Tab:
         while (said := self._next()).get("id") != number:
             pass
         assert "error" not in said, said
-        return said["result"]
+        result: dict[str, Any] = said["result"]
+        return result
 
     def _next(self) -> dict[str, Any]:
         said: dict[str, Any] = json.loads(self._connection.recv(PATIENCE_S))
