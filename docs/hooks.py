@@ -227,8 +227,8 @@ def _option_classes(place: Path) -> Iterator[str]:
         module = ".".join(file.relative_to(ROOT).with_suffix("").parts)
         for node in ast.parse(file.read_text(encoding="utf-8")).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                targets = [part.targets[0] for part in node.body if isinstance(part, ast.Assign)]
-                if any(isinstance(target, ast.Name) and target.id == "__pydantic_config__" for target in targets):
+                targets = [ast.unparse(part.targets[0]) for part in node.body if isinstance(part, ast.Assign)]
+                if {"config.Strict", "Strict"} & set(map(ast.unparse, node.bases)) or "__pydantic_config__" in targets:
                     yield f"{module}.{node.name}"
 
 

@@ -420,7 +420,7 @@ EPISODES = st.builds(
         st.builds(Goal, METRES, METRES, METRES, st.none() | TEXTS, st.lists(POSES, max_size=2).map(tuple)), max_size=2
     ).map(tuple),
     category=st.none() | TEXTS,
-    start_tilt_rad=st.none() | ANGLES,
+    start_tilt_rad=st.none() | st.floats(-1.5, 1.5),
     start_z_m=METRES,
     shortest_path_m=st.none() | st.floats(0, 100),
     shortest_path=st.lists(st.tuples(METRES, METRES), max_size=3).map(tuple),

@@ -137,6 +137,7 @@ def test_everything_goes_into_the_file(tmp_path: Path) -> None:
     document = json.loads((tmp_path / "gap.json").read_text())
     assert [policy["agent"] for policy in document["policies"]] == list(SKILLS)
     assert document["correlations"][1]["interval"]["mean"] == pytest.approx(1.0)
+    (tmp_path / "none").write_text("a file")
     with raises_naming(RecordingError, tmp_path):
         write_gap(tmp_path / "none" / "gap.json", find_gap(world("sim", SKILLS), world("real", SKILLS)))
 
@@ -171,6 +172,7 @@ class TestPictures:
     def test_the_picture_is_a_png_of_some_size(self, gap: Gap, tmp_path: Path) -> None:
         write_plot(tmp_path / "gap.png", gap)
         assert (tmp_path / "gap.png").read_bytes().startswith(b"\x89PNG")
+        (tmp_path / "nowhere").write_text("a file")
         with raises_naming(RecordingError, "nowhere"):
             write_plot(tmp_path / "nowhere" / "gap.png", gap)
 

@@ -193,5 +193,6 @@ class TestOutput:
         assert document["groups"][0]["metrics"][1]["metric"] == "spl"
         assert document["unpaired"][0]["reason"] == "the other side has no score of this episode"
         assert document["test"]["alpha"] == 0.05
+        (tmp_path / "no").write_text("a file")
         with raises_naming(RecordingError, tmp_path):
             write_comparison(tmp_path / "no" / "c.json", comparison)
