@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -95,7 +95,6 @@ def export(
     export_checkpoint = config.resolve("robot_runtime.policies.convert.export:export_checkpoint", "policy export")
     said = {
         "licence": license_,
-        "task": load_task(task) if task is not None else None,
         "family": family,
         "steps": steps,
         "name": result.name or checkpoint.stem,
@@ -108,10 +107,9 @@ def export(
         "image": network.eye,
         **asdict(backbone),
     }
-    options = config.resolve("robot_runtime.policies.convert.conversion:Options", "policy export")
-    _print_result(
-        out, export_checkpoint(checkpoint, out, config.parse(said, options, "policy export"), framework_python)
-    )
+    kind = config.resolve("robot_runtime.policies.convert.conversion:Options", "policy export")
+    options = replace(config.parse(said, kind, "policy export"), task=None if task is None else load_task(task))
+    _print_result(out, export_checkpoint(checkpoint, out, options, framework_python))
 
 
 def _print_result(out: Path, done: Exported) -> None:

@@ -132,7 +132,7 @@ def test_an_rgbd_objectnav_checkpoint_becomes_a_proven_package(tmp_path: Path) -
     made = policy(["rgb", "depth"], ["objectgoal", "compass", "gps"], 6, *shape, SIDE)
     torch.save({"state_dict": made.state_dict(), "config": configuration(OBJECTNAV, *shape, SIDE)}, checkpoint)
     task = load_task("objectnav_hm3d2022")
-    done = export_checkpoint(checkpoint, tmp_path / "out", Options("MIT", "ours", task=task), None, PYTHON)
+    done = export_checkpoint(checkpoint, tmp_path / "out", Options("MIT", "ours", task=task), PYTHON)
     assert [proof.same_actions for proof in done.proofs] == [50, 50]
     manifest = done.package.manifest
     assert [tensor.name for tensor in manifest.inputs[:5]] == ["depth", "rgb", "objectgoal", "compass", "gps"]
