@@ -112,14 +112,7 @@ class LegFollower:
             StaleData: the base is silent.
             DeviceFault: odometry is not finite, or the Guard gets no feedback.
         """
-        return self._seen(self._newest() or self._await_reports())
-
-    def look(self) -> BaseState | None:
-        """As :meth:`read`, without waiting: None while reports are late or the Guard lacks feedback."""
-        state = self._newest()
-        return None if state is None else self._seen(state)
-
-    def _seen(self, state: BaseState) -> BaseState:
+        state = self._newest() or self._await_reports()
         state.check_finite()
         if (touched := self._base.touched()) is not _NO_ZONE:
             state = replace(state, bumper=state.bumper | touched)
@@ -136,6 +129,10 @@ class LegFollower:
         if self._on_state is not None:
             self._on_state(state)
         return state
+
+    def read_if_new(self) -> BaseState | None:
+        """As :meth:`read`, without waiting: None while reports are late or the Guard lacks feedback."""
+        return None if self._newest() is None else self.read()
 
     def forget(self) -> None:
         """Go on from rest with the model that the base came with: an episode does not depend on those before it."""
@@ -238,7 +235,7 @@ class LegFollower:
 
     def _tick(self, velocity: Velocity) -> BaseState:
         """Command a velocity, and return the state one tick later."""
-        self.send(velocity)
+        self._sent(self._base.command(velocity))
         return self._wait()
 
     def send(self, velocity: Velocity) -> None:

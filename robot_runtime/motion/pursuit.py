@@ -236,7 +236,7 @@ class Pursuit:
 
     def _tick(self, now_ns: int) -> None:
         follower, history = self._follower, self._history
-        state = follower.look()
+        state = follower.read_if_new()
         if state is None:
             self._await_reports()
             return
