@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import resource
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -49,6 +50,7 @@ MAKES = {
     "report": "report LOGS --out OUT",
     "compare": "compare LOGS LOGS --json OUT.json",
     "gap": "gap LOGS LOGS --html OUT.html",
+    "replay": "replay LOG --into sim --poses --out OUT",
     "import": "calibrate import CHAIN --robot lab-1 --out OUT.yaml",
     "board": "calibrate board --out OUT.png",
     "tags": "tags make --ids 1 --out OUT.pdf",
@@ -58,6 +60,10 @@ CHAIN = (
     "cam0: {camera_model: pinhole, intrinsics: [500, 500, 320, 240], resolution: [640, 480],"
     " distortion_model: radtan, distortion_coeffs: [0.1, -0.05, 0, 0]}\n"
 )
+
+
+RENDERING = ("replay",)
+"""Commands in a process of their own: a child of a process that has rendered waits for OpenGL's threads forever."""
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +89,14 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 def limited(command: list[str], most_bytes: int) -> tuple[int, str]:
     """Exit code of a command in a child whose files are at most that large, and what it prints."""
+    if command[0] in RENDERING:
+
+        def limit() -> None:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, resource.RLIM_INFINITY))
+
+        words = [sys.executable, "-m", "robot_runtime", *command]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False, preexec_fn=limit)
+        return done.returncode, " ".join((done.stdout + done.stderr).split())
     readable, writable = os.pipe()
     child = os.fork()
     if child == 0:
@@ -120,6 +134,7 @@ def test_nothing_is_left(name: str, inputs: dict[str, str], tmp_path: Path) -> N
     for limit in sorted({1, max(sizes) - 1}):
         code, printed = limited(words, limit)
         left = [str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")][1:]
+        left = [one for one in left if name != "replay" or "/." in one or ".part" in one]  # finished replays stay
         if code in (0, 1, 99) or code < 0 or left or "remedy:" not in printed or "Traceback" in printed:
             problems.append((limit, code, left[:6], printed[-600:]))
         shutil.rmtree(tmp_path / "place")
