@@ -65,8 +65,8 @@ class ActionResult:
         contact: zones that stopped or, where the robot slides, shortened this action; else ``NONE``.
         duration_s: duration on the robot's clock.
         detail: cause of ``timed_out`` and ``fault``, of a look that a limit refused, and of a pause.
-        pursued: of an action that does not settle; ``measured`` and ``duration_s`` are then those since the end of the
-            step before, the time of the decision included. None where it settles.
+        pursued: course of an action that does not settle, None where it settles. ``measured`` and ``duration_s`` then
+            begin at the end of the step before, and include the time of the decision.
     """
 
     outcome: Outcome

@@ -67,7 +67,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in value.items()}
     if value is not None and not isinstance(value, int | float):
-        raise TypeError(f"{value!r:.100} is no number")
+        raise TypeError(f"{value!r:.100} is not a number")
     return value
 
 

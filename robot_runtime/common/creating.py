@@ -1,4 +1,4 @@
-"""Output that is whole, or not there."""
+"""Output files and folders that are complete or do not exist."""
 
 import errno
 import os
@@ -12,7 +12,7 @@ from robot_runtime.errors import writing
 
 @contextmanager
 def creating(path: Path, remedy: str = "give another file", fresh: bool = False) -> Iterator[Path]:
-    """A draft of a file or folder, of its name, that takes its place when the block ends well, and else vanishes.
+    """A draft of a file or folder; it replaces the path when the block succeeds, and is removed when it fails.
 
     Folders around it are made; a folder, device or pipe that is there already is written in place.
 
@@ -22,7 +22,7 @@ def creating(path: Path, remedy: str = "give another file", fresh: bool = False)
         fresh: whether the path must not exist.
 
     Raises:
-        RecordingError: it cannot be written, or exists and must not.
+        RecordingError: the path cannot be written, or exists although ``fresh``.
     """
     with writing(path, remedy):
         if fresh and path.exists():

@@ -1,4 +1,4 @@
-"""Pursuit of velocities and trajectories while the robot moves, at the base's own rate, beside whatever else is done.
+"""Pursuit of velocities and trajectories while the robot moves, at the base's own rate, while policy and camera work.
 
 A trajectory lies in the robot's frame at the exposure that it was computed from, by odometry. The command that is sent
 now acts one dead time later; the motors' model predicts where the robot will be then, and how fast its wheels turn.
@@ -40,7 +40,7 @@ BACK_S, AHEAD_S = 0.1, 1.0
 """Times by which the nearest point may go back, and be ahead of where the robot is to be."""
 
 CHECK_S = 2.0
-"""Time after which the comparison of the wheels with their model begins anew."""
+"""Time after which the comparison of the wheels with their model starts again."""
 
 HISTORY_S = 2.0
 """Time beyond the largest age for which odometry is kept."""
@@ -174,7 +174,9 @@ class Pursuit:
         if isinstance(self._clock, SimulatedClock):
             self._clock.remove_listener(self._on_step)
         elif self._thread is not None:
-            self._thread.join()
+            self._thread.join(self._motion.profile.patience_s + 1)
+            if self._thread.is_alive():
+                raise DeviceFault("base: a command to the wheels does not return", "check the base's cable and driver")
         if rest:
             self._follower.rest()
         self._check()

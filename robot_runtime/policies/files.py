@@ -1,4 +1,4 @@
-"""Opener of policies that are files, and what to do about a name that is no policy."""
+"""Opener of policies that are files, and the errors of names that are not policies."""
 
 import ast
 import difflib
@@ -78,7 +78,7 @@ class FileOpener(PolicyOpener):
 
 
 def _unknown(spec: str, agents: Sequence[str]) -> PolicyError:
-    """The error for a name that is no policy: what was given, and the nearest that works."""
+    """The error for a name that is not a policy: what was given, and the nearest name that works."""
     path, (scheme, colon, rest) = Path(spec), spec.partition(":")
     schemes = OPENERS.names()
     if rest.startswith("//"):

@@ -33,7 +33,7 @@ def recover(source: Path, destination: Path) -> int:
             try:
                 messages = _Copier(log, sink).run()
                 if not messages:
-                    raise RecordingError(f"{source}: holds no whole message", "record the episode again")
+                    raise RecordingError(f"{source}: has no complete message", "record the episode again")
                 sink.sync()
             finally:
                 sink.close()

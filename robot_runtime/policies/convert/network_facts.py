@@ -106,7 +106,7 @@ def _onnx(path: Path, model: bytes) -> NetworkFacts:
     except PackageError:
         raise
     except Exception as error:  # ONNX Runtime's own classes derive from Exception, one for each way to fail
-        raise PackageError(f"{path}: is no ONNX network that can be read: {error}", "export it again") from error
+        raise PackageError(f"{path}: not a readable ONNX network: {error}", "export it again") from error
     inputs, outputs = (
         [Port(one.name, DTYPES.get(one.type, one.type), tuple(s or "?" for s in one.shape)) for one in ports]
         for ports in (session.get_inputs(), session.get_outputs())

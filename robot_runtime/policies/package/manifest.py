@@ -157,8 +157,8 @@ class Need(Tensor):
             ``vocabulary``: int64, index plus 1, then zeros.
         count: number of observations, the newest last; before there are as many, the first one is repeated.
         period_s: time between their exposures; 0 for the last ``count`` observations.
-        first: of a previous action: its number at an episode's start. habitat-baselines' networks take 0.
-        offset: of a previous action: what is added to its id; habitat-baselines' networks shift it themselves.
+        first: number of the previous action at an episode's start. habitat-baselines' networks take 0.
+        offset: number that is added to a previous action's id; habitat-baselines' networks add it themselves.
         most: largest length of the side that grows.
     """
 
@@ -255,7 +255,7 @@ class Manifest(config.Strict):
 
     Attributes:
         preprocess: operations on the task's observation, in order.
-        timing: of an answer that is no choice of an action.
+        timing: times of an answer that is not a choice of an action.
         vocabulary: vocabulary of a network that takes questions.
     """
 
