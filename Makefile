@@ -22,6 +22,7 @@ $(FRAMEWORKS)/.installed: $(VENV)/.dev tests/frameworks/requirements.txt .ci/set
 demo: $(VENV)/.sim ## Install; run, score and report three PointNav episodes in the bundled apartment
 	$(BIN)/robot-runtime run --count 3 --seed 6 --out $(DEMO) --overwrite
 	$(BIN)/robot-runtime report $(DEMO) --out $(DEMO)/report.html --picture $(DEMO)/demo.png
+	@echo "next: source $(VENV)/bin/activate; then robot-runtime run --count 20 --out logs/mine"
 
 test: $(VENV)/.dev $(FRAMEWORKS)/.installed ## Install with development tools and run the tests
 	$(BIN)/pytest
