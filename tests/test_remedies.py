@@ -219,6 +219,10 @@ def _written(path: Path, text: str) -> Path:
         "options: {camera: {depth_noise: {model: redwood, distortion: gone.yaml}}}",
         "camera: {driver: drivers.replay.driver.make_camera, options: {log: gone.yaml}}",
         "localizer: {driver: drivers.apriltag.driver.make_localizer, options: {tags: gone.yaml}}",
+        *(
+            f"camera: {{driver: drivers.realsense.driver.make_camera, options: {{imaging: {{{key}: gone.yaml}}}}}}"
+            for key in ("calibration", "latency")
+        ),
     ],
 )
 def test_a_file_that_is_named_and_not_there_is_an_error_with_both_names(tmp_path: Path, line: str) -> None:

@@ -118,6 +118,9 @@ class SourceCamera(Camera):
         options: options of the camera.
         robot: its name; calibrations must carry it.
         posture: returns the current posture; None disables the check for frozen pictures.
+
+    Raises:
+        ConfigError: a file that the options name does not exist.
     """
 
     def __init__(
@@ -130,6 +133,10 @@ class SourceCamera(Camera):
         robot: str = "",
         posture: Callable[[], Posture] | None = None,
     ) -> None:
+        if missing := [name for name in (options.calibration, options.latency) if name and not Path(name).exists()]:
+            raise ConfigError(
+                f"{missing[0]}: no such file", "check the path, or make it: `robot-runtime calibrate --help`"
+            )
         self.source = source
         self._clock = clock
         self._options = options
