@@ -1,1 +1,1 @@
-"""Pure functions of other projects' policy servers: what is sent, and what is answered; docs/how-to/policy-servers.md."""
+"""Pure functions of other projects' policy servers: requests and answers, as docs/how-to/policy-servers.md has them."""
