@@ -1,5 +1,6 @@
 """Entry point of ``robot-runtime``: collects the commands, and turns errors into messages and exit codes."""
 
+import errno
 import os
 import sys
 import traceback
@@ -160,8 +161,12 @@ def main(arguments: list[str] | None = None) -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a console without "²" gets "?", not an error after an episode
             stream.reconfigure(errors="replace")
-    with interrupted_by_signals(until_exit=True):
-        code = run_command(arguments)
+    try:
+        with interrupted_by_signals(until_exit=True):
+            code = run_command(arguments)
+    except KeyboardInterrupt:
+        error_console.print("interrupted")
+        code = INTERRUPTED_EXIT_CODE
     if code == INTERRUPTED_EXIT_CODE:
         exit_within(EXIT_S, code)  # wheels and logs are done; what remains is foreign code's own clean-up
     sys.exit(code)
@@ -201,6 +206,8 @@ def run_command(arguments: list[str]) -> int:
             f"{error.filename or 'a file'}: {error.strerror or error}",
             "check path, permissions and free disk space",
         )
+        if error.errno == errno.EADDRINUSE:
+            said = (str(error.strerror or error), "choose another port, or end what listens there")
         if not os.path.isdir(os.readlink("/proc/self/cwd")):
             said = ("the working directory was deleted", "change to a folder that exists: `cd ~`")
         _print_error(*said)

@@ -10,6 +10,7 @@ from types import FrameType
 from typing import TypeVar
 
 from robot_runtime.common.clock import Stopwatch
+from robot_runtime.errors import RuntimeFault
 
 REPEATED_S = 5.0
 """Seconds in which further signals are taken for repetitions: a closed terminal sends two, impatient people several."""
@@ -50,6 +51,10 @@ def interrupted_by_signals(until_exit: bool = False) -> Iterator[None]:
         signal.signal(number, interrupt)
     try:
         yield
+    except Exception as error:
+        if interrupted is None or isinstance(error, RuntimeFault):
+            raise
+        raise KeyboardInterrupt("interrupted") from error  # foreign native code turned it into an error of its own
     finally:
         for number, handler in before.items():
             signal.signal(number, signal.SIG_IGN if until_exit and number == signal.SIGHUP else handler)

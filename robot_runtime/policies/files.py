@@ -101,11 +101,8 @@ def _unknown(spec: str, agents: Sequence[str]) -> PolicyError:
     if path.suffix or len(path.parts) > 1:
         beside = [str(other) for other in path.parent.glob("*")] if path.parent.is_dir() else []
         hub = len(path.parts) == 2 and not path.is_absolute() and not path.suffix
-        return PolicyError(
-            f"{spec}: there is no such file or folder",
-            _nearest(spec, beside)
-            or ("if it is a model on a hub, download it and give its folder" if hub else "check the path"),
-        )
+        remedy = "if it is a model on a hub, download it and give its folder" if hub else "check the package's path"
+        return PolicyError(f"{spec}: there is no such file or folder", _nearest(spec, beside) or remedy)
     return PolicyError(
         f"there is no agent {spec!r}",
         _nearest(spec, agents) or f"use one of {', '.join(agents)}, module:Class or file.py:Class",

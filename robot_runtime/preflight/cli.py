@@ -59,9 +59,7 @@ def preflight(
     policy: Annotated[
         str,
         typer.Option(
-            help="Policy package (folder or zip), or an agent that ships.",
-            metavar="POLICY",
-            autocompletion=completion.agents,
+            help="Policy package, or an agent that ships.", metavar="POLICY", autocompletion=completion.agents
         ),
     ] = "pointnav-depth",
     robot: options.CameraRobotOptions,
@@ -84,7 +82,7 @@ def preflight(
     """
     from robot_runtime.common.console import console
     from robot_runtime.policies import load_policy
-    from robot_runtime.preflight import checks
+    from robot_runtime.preflight import checks, page
     from robot_runtime.robots.action_errors import load_actuation
     from robot_runtime.robots.loader import RobotContext
     from robot_runtime.scenes.scene import find_scene, load_scene
@@ -104,10 +102,8 @@ def preflight(
         shown = [*found, checks.after_contact(connected), checks.battery(connected)]
         print_findings(loaded.name, connected, shown, output.json)
         if output.html is not None:
-            from robot_runtime.preflight.page import deployment, write_page
-
-            rows = [*shown, *deployment(loaded.needs, trained, run_in, connected)]
-            write_page(output.html, loaded.name, trained.name, connected.name, rows)
+            rows = [*shown, *page.deployment(loaded.needs, trained, run_in, connected)]
+            page.write_page(output.html, loaded.name, trained.name, connected.name, rows)
             console.print(f"page: {output.html}", soft_wrap=True)
         if output.modes:
             print_modes(connected.camera)

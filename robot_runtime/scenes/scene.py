@@ -19,8 +19,9 @@ import difflib
 import hashlib
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from os.path import isfile  # which also answers for names that no file can have
 from pathlib import Path
 from typing import Literal
@@ -32,7 +33,6 @@ from robot_runtime.common.quantities import CeilingHeight
 from robot_runtime.errors import SceneError
 from robot_runtime.scenes.objects import ObjectPose
 from robot_runtime.scenes.occupancy_map import OccupancyMap
-from robot_runtime.scenes.polygons import crossings
 
 VIEW_POINTS = "view_points.json"
 
@@ -369,7 +369,7 @@ def _check_rooms(path: Path, file: SceneFile, occupancy: OccupancyMap) -> None:
     (low_x, low_y), (width, depth) = (occupancy.origin_x_m, occupancy.origin_y_m), occupancy.size_m
     for room in file.rooms:
         where = f"{path}: room {room.id!r}"
-        if crossing := next(crossings(room.polygon), None):
+        if crossing := next(_crossings(room.polygon), None):
             raise SceneError(
                 f"{where}: its edges {crossing[0]} and {crossing[1]} cross each other",
                 "list the corners in their order along the walls",
@@ -404,3 +404,16 @@ def _load_view_points(path: Path, file: SceneFile) -> dict[str, tuple[SE2, ...]]
             f"compute it again with `robot-runtime scene view-points {path.parent}`",
         )
     return points
+
+
+def _crossings(polygon: Sequence[Point2]) -> Iterator[tuple[str, str]]:
+    """Yield the pairs of a polygon's edges that cross between their ends, as texts."""
+    edges = list(zip(polygon, (*polygon[1:], polygon[0]), strict=True))
+    for (a, b), (c, d) in combinations(edges, 2):
+        if _side(a, b, c) * _side(a, b, d) < 0 and _side(c, d, a) * _side(c, d, b) < 0:
+            yield f"{list(a)} to {list(b)}", f"{list(c)} to {list(d)}"
+
+
+def _side(a: Point2, b: Point2, point: Point2) -> float:
+    """Positive left of the line from a to b, negative right of it."""
+    return (b[0] - a[0]) * (point[1] - a[1]) - (b[1] - a[1]) * (point[0] - a[0])

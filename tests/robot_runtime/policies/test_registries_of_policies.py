@@ -69,7 +69,7 @@ def test_another_package_adds_an_agent() -> None:
         ("two.py", "two.py", "two.py:First or two.py:Second"),
         ("lab/net", "no such file or folder", "hub"),
         ("smal.zip", "no such file or folder", "did you mean 'small.zip'?"),
-        ("a/b/c.onnx", "no such file or folder", "check the path"),
+        ("a/b/c.onnx", "no such file or folder", "check the package's path"),
         ("empty", "without policy.yaml", "docs/how-to/policies.md"),
         ("notes.txt", "no package with policy.yaml", "docs/how-to/policies.md"),
         ("randm", "'randm'", "did you mean 'random'?"),
