@@ -1,4 +1,4 @@
-"""The documentation shows no picture made by hand: each has a recipe, and each is made in short form."""
+"""The documentation shows no picture made by hand: each has a recipe, and CI makes all of them in short form."""
 
 from __future__ import annotations
 
@@ -16,9 +16,6 @@ from tests.pictures.studio import IMAGES, Recipe, Studio
 
 DRAWINGS = {"episode.svg", "layers.svg"}
 """Drawn as text; the second is compared with the import layers by tests/test_layout.py."""
-
-LONG = {"reconstruction.png", "sim-to-real.png"}
-"""Minutes each: `make test-all` makes them, too, of the same commands that other tests run one by one."""
 
 SMALLER = {
     "eqa.png",
@@ -43,13 +40,7 @@ def test_every_picture_has_a_recipe_and_is_shown() -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize(
-    "recipe",
-    [
-        pytest.param(recipe, id=recipe.names[0], marks=[pytest.mark.exhaustive] if set(recipe.names) & LONG else [])
-        for recipe in RECIPES
-    ],
-)
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.names[0])
 def test_a_recipe_makes_its_pictures(recipe: Recipe, tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     (tmp_path / "out").mkdir()

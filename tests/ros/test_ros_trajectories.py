@@ -21,7 +21,7 @@ from robot_runtime.records import EndReason, Outcome, StepRecord
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(params=["sim", "real"])
+@pytest.fixture(params=[pytest.param("sim", marks=pytest.mark.exhaustive), "real"])
 def network(ros_environ: dict[str, str], request: pytest.FixtureRequest) -> Iterator[Network]:
     with ExitStack() as stack:
         yield Network(stack, ros_environ, clock=request.param)
