@@ -57,9 +57,8 @@ class Policy(ABC):
 
     Attributes:
         name: name in logs and tables.
-        needs: sensors without which it cannot decide; checked before the robot moves.
+        needs: sensors without which it cannot decide; `run` adds those that the task lacks, whose name then lists them.
         kinds: kinds of the tasks that it solves; empty for any.
-        adds_sensors: sensors that `run` adds to the task for it, whatever the task; the task's name then lists them.
         privileged: whether it needs the :class:`World`.
         follows: whether :meth:`overruled` reaches all that it remembers of its own actions.
         task: the one that it was trained for and runs in by default; None for any.
@@ -70,7 +69,6 @@ class Policy(ABC):
     name: ClassVar[str]
     needs: ClassVar[tuple[str, ...]] = ()
     kinds: ClassVar[tuple[str, ...]] = ()
-    adds_sensors: ClassVar[tuple[str, ...]] = ()
     privileged: ClassVar[bool] = False
     follows: ClassVar[bool] = False
     task: Task | None = None

@@ -53,7 +53,7 @@ class SupervisedPolicy(PolicyWrapper):
         self._contacts, self._limit, self._sealed = contacts, limit, bool(commitment)
         if commitment:
             self.source = PolicySource(f"sealed:{name}", digest=commitment)
-            self.task, self.adds_sensors, self.follows = None, (), False  # type: ignore[misc]
+            self.task, self.follows = None, False  # type: ignore[misc]
 
     @override
     def reset(self, task: Task, seed: int, world: World | None = None) -> None:

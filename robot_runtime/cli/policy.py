@@ -50,23 +50,35 @@ def register(groups: dict[str, typer.Typer]) -> None:
     groups["policy"].command("package")(package_network)
 
 
-def inspect(package: _Package, json: options.Json = None) -> None:
-    """Say what a package is, without running anything in it. Hashes are checked.
+@grouped_options
+def inspect(
+    *,
+    policy: Annotated[str, typer.Argument(help="Policy package, or any agent that `run --agent` takes.")],
+    agent: options.AgentOptions,
+    json: options.Json = None,
+) -> None:
+    """Say what a package is, without running anything in it, hashes checked; of other policies what they declare.
 
-    Example:
+    Examples:
         robot-runtime policy inspect my_policy.zip
+        robot-runtime policy inspect gym:my_model.py:load
     """
     from robot_runtime.common import config
     from robot_runtime.common.console import console
     from robot_runtime.common.tables import facts_table
-    from robot_runtime.policies.package.files import read_package
+    from robot_runtime.policies.package.files import is_package, read_package
 
-    manifest = read_package(package).manifest
-    console.print(facts_table(_about(manifest)))
+    if is_package(Path(policy)):
+        manifest = read_package(Path(policy)).manifest
+        facts, document = _about(manifest), config.unparse(manifest)
+    else:
+        with closing(agent.load(policy)) as loaded:
+            facts = document = _declared(loaded)
+    console.print(facts_table(facts))
     if json is not None:
         from robot_runtime.recording.json_records import write_json
 
-        write_json(json, config.unparse(manifest))
+        write_json(json, document)
 
 
 @grouped_options
@@ -280,6 +292,22 @@ def _about(manifest: Manifest) -> dict[str, str]:
         f"{manifest.proof.against}, logits within {manifest.proof.max_logit_difference:.2g}; not checked here, "
         "`policy validate` does",
         "golden": f"{manifest.golden.steps} steps, logits within {manifest.golden.logit_atol:g}",
+    }
+
+
+def _declared(policy: Policy) -> dict[str, str]:
+    """What a policy that is not a package says of itself."""
+    from robot_runtime.tasks.registry import sensor_of
+
+    task, needs = policy.task, list(policy.needs)
+    if task is not None:
+        sensors = {name: sensor_of(task, name) for name in needs}
+        needs = [f"{name}: {s.dtype.__name__} {list(s.shape(task))}, {s.doc}" for name, s in sensors.items()]
+    return {
+        "policy": policy.name,
+        "task": "any" if task is None else f"{task.name} ({task.kind}), {task.max_steps} steps",
+        "kinds of tasks": ", ".join(policy.kinds) or "any",
+        "needs": "\n".join(needs) or ("the simulator's state" if policy.privileged else "all that the task shows"),
     }
 
 

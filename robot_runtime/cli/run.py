@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -18,7 +18,7 @@ from robot_runtime.cli_options.option_groups import grouped_options
 from robot_runtime.cli_options.options import DEFAULT_TASK
 from robot_runtime.cli_options.recorded_robot import recorded_robot
 from robot_runtime.common.console import tell
-from robot_runtime.errors import EpisodeAborted, EpisodeError, OtherFloor, RecordingError, RuntimeFault
+from robot_runtime.errors import ConfigError, EpisodeAborted, EpisodeError, OtherFloor, RecordingError, RuntimeFault
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -90,11 +90,14 @@ class TaskOptions:
     ] = None
 
     def load(self, policy: Policy) -> Task:
-        """The task, by default the policy's own, with further sensors that are asked for. Raises ``ConfigError``."""
+        """The task, by default the policy's own, with the sensors asked for and needed. Raises ``ConfigError``."""
         from robot_runtime.tasks.task import load_task, with_sensors
 
-        own = policy.task if self.task is None else None
-        return with_sensors(own or load_task(self.task or DEFAULT_TASK), (*(self.sensor or ()), *policy.adds_sensors))
+        own, asked = policy.task if self.task is None else None, self.sensor or ()
+        task = own or load_task(self.task or DEFAULT_TASK)
+        with suppress(ConfigError):  # check_policy() refuses what the task cannot show, and says why
+            return with_sensors(task, (*asked, *policy.needs))
+        return with_sensors(task, asked)
 
 
 @dataclass(frozen=True)

@@ -201,7 +201,6 @@ class Detecting(PolicyWrapper):
         self._detector, self._info = detector, dict[str, Any]()
         own = [name for name in inner.needs if name != "semantic"]
         self.needs = (*own, *(["rgb"] if "rgb" not in own else []))  # type: ignore[misc]
-        self.adds_sensors = tuple(name for name in inner.adds_sensors if name != "semantic")  # type: ignore[misc]
 
     @override
     def check(self, task: Task) -> None:

@@ -49,7 +49,7 @@ class HabitatAgent(ChunkedPolicy):
         self.name = name  # type: ignore[misc]  # one wrapper class stands for many agents
         self.needs = tuple(getattr(agent, "needs", ()))  # type: ignore[misc]
         self._agent = agent
-        self._interface = HabitatInterface(name, {})
+        self._interface = HabitatInterface(name, {"needs": self.needs})
         self._task: Task | None = None
         self._answer: Answer | None = None
 
@@ -73,7 +73,8 @@ class HabitatAgent(ChunkedPolicy):
             raise PolicyError(f"agent {self.name!r} has no episode", "call reset() first")
         try:
             # The runtime's arrays are read-only; agents written for a simulator may write into them.
-            returned = self._agent.act({n: a.copy() for n, a in observation.items() if n in (self.needs or (n,))})
+            shown = self._interface.agent_observation({n: a.copy() for n, a in observation.items()}, self._task)
+            returned = self._agent.act(shown)
         except (Exception, SystemExit) as error:
             raise _raised(self.name, "act()", error) from error
         decisions, self._answer = self._interface.decisions(returned, self._task)

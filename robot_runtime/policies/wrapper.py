@@ -21,7 +21,6 @@ class PolicyWrapper(Policy):
         self.inner = inner
         self.name = name  # type: ignore[misc]  # one class wraps every policy
         self.needs = inner.needs  # type: ignore[misc]
-        self.adds_sensors = inner.adds_sensors  # type: ignore[misc]
         self.privileged = inner.privileged  # type: ignore[misc]
         self.follows = inner.follows  # type: ignore[misc]
         self.task, self.source, self.directory = inner.task, inner.source, inner.directory

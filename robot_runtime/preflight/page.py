@@ -7,7 +7,8 @@ from pathlib import Path
 from robot_runtime.errors import writing
 from robot_runtime.hal import Robot
 from robot_runtime.imaging.camera import SourceCamera
-from robot_runtime.preflight.checks import UNKNOWN, Finding
+from robot_runtime.preflight.checks import UNKNOWN, Finding, Status
+from robot_runtime.tasks.registry import has_sensor
 from robot_runtime.tasks.task import Success, Task
 
 _POSES = ("gps", "compass", "pointgoal_with_gps_compass")
@@ -51,8 +52,10 @@ def deployment(needs: Sequence[str], trained: Task, task: Task, robot: Robot) ->
         yield Finding(", ".join(poses), "exact", found, "note", effect, remedy, UNKNOWN)
     for name in needs:
         if name not in task.sensors:
-            remedy = f"add --sensor {name}, or choose another task"
-            yield Finding(f"sensor {name}", "yes", "not in the task", "refused", "the policy cannot decide", remedy)
+            shows, remedy = has_sensor(task, name), "choose another task"
+            effect = "`run` adds it; scores do not compare with the task's" if shows else "the policy cannot decide"
+            status: Status = "note" if shows else "refused"
+            yield Finding(f"sensor {name}", "yes", "not in the task", status, effect, "" if shows else remedy)
 
 
 def _rule(success: Success) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -70,6 +70,7 @@ class Sensor:
         value: a new array of that dtype and shape.
         goal_type: class of the ``Moment.goal`` that the sensor shows; None if it shows no goal.
         rank: place among sensors that are added to a task, the lowest first.
+        in_habitat: entries of habitat-lab's observation instead of the value, from all values; None for the value.
     """
 
     doc: str
@@ -79,6 +80,7 @@ class Sensor:
     value: Callable[[Moment], NDArray[Any]]
     goal_type: type | None = None
     rank: int = 50
+    in_habitat: Callable[[Mapping[str, NDArray[Any]]], dict[str, Any]] | None = None
 
 
 def goal_of(moment: Moment, kind: type[T]) -> T:
@@ -95,7 +97,12 @@ def goal_of(moment: Moment, kind: type[T]) -> T:
     return moment.goal
 
 
-def text_sensor(doc: str, value: Callable[[Moment], str], goal_type: type | None = None) -> Sensor:
+def text_sensor(
+    doc: str,
+    value: Callable[[Moment], str],
+    goal_type: type | None = None,
+    in_habitat: Callable[[Mapping[str, NDArray[Any]]], dict[str, Any]] | None = None,
+) -> Sensor:
     """A sensor whose value is a text."""
     return Sensor(
         doc=doc,
@@ -104,6 +111,7 @@ def text_sensor(doc: str, value: Callable[[Moment], str], goal_type: type | None
         bounds=lambda _: (0, 0),
         value=lambda moment: np.array(value(moment), np.str_),
         goal_type=goal_type,
+        in_habitat=in_habitat,
     )
 
 

@@ -69,6 +69,12 @@ class HabitatInterface(Interface):
     ids: ClassVar[Dialect] = HABITAT
 
     @override
+    def agent_observation(self, observation: Observation, task: Task) -> dict[str, Any]:
+        shown = super().agent_observation(observation, task)
+        sensors = [sensor for name, sensor in kind_of(task).sensors.items() if name in shown and sensor.in_habitat]
+        return shown | {name: value for sensor in sensors for name, value in sensor.in_habitat(observation).items()}
+
+    @override
     def decision(self, returned: Any, task: Task) -> tuple[Decision, Answer | None]:
         value: Any = returned
         arguments: Mapping[str, Any] = {}

@@ -34,6 +34,9 @@ class Interface(ABC):
         """Sensors without which the agent cannot decide: those that it declares."""
         return tuple(self.about.get("needs", ()))
 
+    def check(self, task: Task) -> None:
+        """Check what the agent declares of its inputs. Raises ``PolicyMismatch``."""
+
     def agent_observation(self, observation: Observation, task: Task) -> dict[str, Any]:
         """The observation in the agent's format: arrays, text, None; if it declares what it needs, that and no more."""
         shown = self.about.get("needs") or observation

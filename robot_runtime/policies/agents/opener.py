@@ -21,6 +21,7 @@ class FunctionInterface(HabitatInterface):
     """Functions, which get no notice of an episode's start."""
 
     kind = "function"
+    agent_observation = Interface.agent_observation
 
 
 class AgentOpener(PolicyOpener):

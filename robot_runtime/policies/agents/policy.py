@@ -45,6 +45,11 @@ class AgentPolicy(ChunkedPolicy):
         self._interface = interface(self.name, about if isinstance(about, dict) else {})
         self.needs, self.kinds = self._interface.needs, interface.solves  # type: ignore[misc]
 
+    @override
+    def check(self, task: Task) -> None:
+        super().check(task)
+        self._interface.check(task)
+
     def reset(self, task: Task, seed: int, world: World | None = None) -> None:
         """Start an episode. Raises ``PolicyError``."""
         self._task, self._answer, self.rest = task, None, ()

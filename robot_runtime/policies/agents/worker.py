@@ -122,6 +122,15 @@ class Robothor(Habitat):
         self.about: dict[str, Any] = {"render_depth": bool(render_depth)}
 
 
+def described(space: Any) -> Any:
+    """A space of Gymnasium as JSON: of a ``Dict`` its spaces by name, of another shape and dtype; None if unknown."""
+    inner = getattr(space, "spaces", None)
+    if isinstance(inner, Mapping):
+        return {str(name): described(one) for name, one in inner.items()}
+    shape = getattr(space, "shape", None)
+    return None if shape is None else [list(shape), np.dtype(space.dtype).name]
+
+
 class Gym:
     """An agent with ``predict(observation, ...)`` of Stable-Baselines3, which may return a state, or ``act``."""
 
@@ -134,8 +143,9 @@ class Gym:
             raise TypeError(f"{type(self.policy).__name__} has neither predict() nor act()")
         self.decide = getattr(self.policy, names[0])
         self.takes = set(inspect.signature(self.decide).parameters)
-        spaces = getattr(getattr(self.policy, "observation_space", None), "spaces", None)
-        self.about: dict[str, Any] = {"needs": list(spaces) if isinstance(spaces, dict) else []}
+        self.space = described(getattr(self.policy, "observation_space", None))
+        needs = list(self.space) if isinstance(self.space, dict) else []
+        self.about: dict[str, Any] = {"needs": needs, "space": self.space}
 
     def reset(self) -> None:
         """Start an episode."""
@@ -146,6 +156,8 @@ class Gym:
 
     def act(self, observation: dict[str, Any]) -> Any:
         """Return the action; a returned state is passed to the next call."""
+        if isinstance(self.space, list):
+            (observation,) = observation.values()
         extras = {"state": self.state, "episode_start": np.array([self.start])}
         returned = self.decide(observation, **{name: extras[name] for name in extras if name in self.takes})
         self.start = False

@@ -1,8 +1,9 @@
 """The kind of task ``eqa``: go to what a question is about, stop, answer."""
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
+from numpy.typing import NDArray
 from typing_extensions import override
 
 from robot_runtime.actions.discrete import Action
@@ -16,13 +17,19 @@ from robot_runtime.tasks.sensor import Sensor, goal_of, text_sensor, token_senso
 from robot_runtime.tasks.task import Task
 
 
+def _in_habitat(seen: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
+    """The tokens of ``QuestionSensor`` (habitat-lab ``tasks/eqa/eqa.py``), the text where the task shows none."""
+    text, tokens = str(seen["question"]), seen.get("question_tokens")
+    return {"question": text if tokens is None else tokens[tokens >= 0].tolist(), "question_text": text}
+
+
 class Eqa(TaskKind):
     """Embodied question answering."""
 
     details_type: ClassVar[type] = eqa.Inquiry
     sensors: ClassVar[Mapping[str, Sensor]] = {
         "question": text_sensor(
-            "the question in words", lambda moment: goal_of(moment, eqa.Question).text, eqa.Question
+            "the question in words", lambda moment: goal_of(moment, eqa.Question).text, eqa.Question, _in_habitat
         ),
         # 0, with which R2R-CE pads, is a word of a question.
         "question_tokens": token_sensor(

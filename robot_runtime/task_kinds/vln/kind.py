@@ -1,8 +1,9 @@
 """The kind of task ``vln``: follow a route in words."""
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
+from numpy.typing import NDArray
 from typing_extensions import override
 
 from robot_runtime.common.geometry import SE2
@@ -14,13 +15,19 @@ from robot_runtime.tasks.sensor import Sensor, goal_of, text_sensor, token_senso
 from robot_runtime.tasks.task import Task
 
 
+def _in_habitat(seen: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
+    """The dictionary of ``InstructionSensor`` (habitat-lab ``tasks/vln/vln.py``); the path's id is not shown."""
+    tokens = seen.get("instruction_tokens")
+    return {"instruction": {"text": str(seen["instruction"]), "tokens": None if tokens is None else tokens.tolist()}}
+
+
 class Vln(TaskKind):
     """Vision-and-language navigation."""
 
     details_type: ClassVar[type] = vln.Route
     sensors: ClassVar[Mapping[str, Sensor]] = {
         "instruction": text_sensor(
-            "the route in words", lambda moment: goal_of(moment, vln.Instruction).text, vln.Instruction
+            "the route in words", lambda moment: goal_of(moment, vln.Instruction).text, vln.Instruction, _in_habitat
         ),
         # R2R-CE pads with 0.
         "instruction_tokens": token_sensor(

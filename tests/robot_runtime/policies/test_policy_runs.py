@@ -16,14 +16,18 @@ from open_room import Witness, fake_robot, make_episode, make_scene
 from raising import raises_naming
 
 from robot_runtime.cli.main import run_command
+from robot_runtime.cli.run import TaskOptions
 from robot_runtime.env import Env
-from robot_runtime.errors import PolicyMismatch, PolicyOutputError
+from robot_runtime.errors import PolicyError, PolicyMismatch, PolicyOutputError
+from robot_runtime.policies.baselines.blind import GoalFollower
 from robot_runtime.policies.package.formats.network import Network
 from robot_runtime.policies.package.policy import Package, PackagePolicy, load_package, load_package_policy
+from robot_runtime.policies.stepping import check_policy
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import PHASES, EndReason
 from robot_runtime.runtime import run_episode
 from robot_runtime.scoring.policy_agreement import open_loop
+from robot_runtime.tasks.task import load_task
 
 SAMPLED = ["--agent-arg", "selection=sample", "--agent-arg", "temperature=9"]
 """Else the random weights decide for the same action for ever."""
@@ -118,6 +122,25 @@ def test_inspect_prints_all_facts_without_running_the_network(
     out = tmp_path / "manifest.json"
     assert run_command(["policy", "inspect", str(package), "--json", str(out)]) == 0
     assert json.loads(out.read_text(encoding="utf-8"))["name"] == "tiny"
+
+
+def test_inspect_of_an_agent_prints_what_it_declares(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    out = tmp_path / "declared.json"
+    assert run_command(["policy", "inspect", "goal-follower", "--json", str(out)]) == 0
+    assert json.loads(out.read_text(encoding="utf-8"))["needs"] == "pointgoal\ngps\ncompass"
+
+
+def test_run_adds_what_a_policy_needs_and_the_task_can_show():
+    class Needs(GoalFollower):
+        needs = ("compass", "rgb", "gps")
+
+    task = TaskOptions(task="pointnav_habitat2020", sensor=["exposure"]).load(Needs())
+    assert task.name == "pointnav_habitat2020+gps+compass+exposure"
+    Needs.needs = ("gps", "instruction")
+    unchanged = TaskOptions(task="pointnav_habitat2020").load(Needs())
+    assert unchanged == load_task("pointnav_habitat2020")
+    with raises_naming(PolicyError, "gps, instruction", "an episode of pointnav has nothing"):
+        check_policy(Needs(), unchanged)
 
 
 def test_validate_and_bench_print_the_runtime(package: Path, capsys: pytest.CaptureFixture[str]):

@@ -45,6 +45,7 @@ def test_another_rule_of_success_and_a_missing_sensor_are_said() -> None:
     assert "0.36" in found["success"].trained
     assert "0.2" in found["success"].found
     assert found["sensor instruction"].status == "refused"
+    assert rows(needs=("exposure",))["sensor exposure"].status == "note"
 
 
 def test_poses_that_are_no_simulators_have_a_cost_that_nobody_measured(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,7 +40,6 @@ class EqaMemory(Policy):
     name = "eqa-memory"
     kinds: ClassVar[tuple[str, ...]] = ("eqa",)
     needs: ClassVar[tuple[str, ...]] = ("rgb", "depth", "gps", "compass", "semantic", "question", "floor_plan")
-    adds_sensors: ClassVar[tuple[str, ...]] = ("depth", "gps", "compass", "semantic", "floor_plan")
     follows = True
 
     def __init__(self, stop_confidence: float = 0.9, answer_confidence: float = 0.5) -> None:
