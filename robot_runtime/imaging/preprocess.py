@@ -4,9 +4,9 @@ The order is part of the policy: resize, then crop, is another image than crop, 
 keys that it changes and its arithmetic, so that two readers of a manifest compute the same bits.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,21 +15,18 @@ from typing_extensions import override
 
 from robot_runtime.common import config
 from robot_runtime.errors import PolicyError
-from robot_runtime.imaging.kernels import pil_bicubic, pil_bilinear, torch_area, torch_nearest
+from robot_runtime.imaging import kernels
 
 Array = NDArray[Any]
 
-Kernel = Literal["torch_area", "pil_bilinear", "pil_bicubic", "torch_nearest"]
+Kernel = Literal[
+    "torch_area", "torch_antialias", "torch_nearest", "pil_bilinear", "pil_bicubic", "cv2_area", "cv2_bilinear"
+]
 
 MAX_SIDE = 4096
 """Pixels; a manifest with larger sizes is damaged or malicious."""
 
-_KERNELS = {
-    "torch_area": torch_area,
-    "pil_bilinear": pil_bilinear,
-    "pil_bicubic": pil_bicubic,
-    "torch_nearest": torch_nearest,
-}
+_KERNELS: dict[str, Callable[[Array, int, int], Array]] = {name: getattr(kernels, name) for name in get_args(Kernel)}
 
 
 @dataclass(frozen=True)
@@ -96,6 +93,34 @@ class Resize(_Operation):
         if array.shape[:2] == (self.height, self.width):
             return array
         return _KERNELS[self.kernel](array, self.height, self.width)
+
+
+@dataclass(frozen=True)
+class ResizeWithPad(_Operation):
+    """Resize to fit into a size, proportions kept, and center it in zeros; what is left over is right and below.
+
+    openpi's ``resize_with_pad``, and NavDP's ``process_image`` where what is left over is even.
+    """
+
+    height: int
+    width: int
+    kernel: Kernel
+    op: Literal["resize_with_pad"] = "resize_with_pad"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_sides(self.height, self.width)
+
+    @override
+    def apply(self, array: Array) -> Array:
+        rows, columns, channels = _image(array, self.kernel).shape
+        whole = round if self.kernel.startswith("cv2") else int
+        scale = max(rows / self.height, columns / self.width)
+        rows, columns = max(whole(rows / scale), 1), max(whole(columns / scale), 1)
+        top, left = (self.height - rows) // 2, (self.width - columns) // 2
+        padded = np.zeros((self.height, self.width, channels), array.dtype)
+        padded[top : top + rows, left : left + columns] = Resize(self.keys, rows, columns, self.kernel).apply(array)
+        return padded
 
 
 @dataclass(frozen=True)
@@ -242,6 +267,7 @@ class Cast(_Operation):
 Operation = Annotated[
     ResizeShortestEdge
     | Resize
+    | ResizeWithPad
     | CenterCrop
     | NormalizeRange
     | Clip
@@ -286,8 +312,8 @@ def _check_range(low: float, high: float) -> None:
 def _image(array: Array, kernel: Kernel | None = None) -> Array:
     if array.ndim != 3 or 0 in array.shape:
         raise ValueError(f"takes an image (H, W, C), got an array of shape {array.shape}")
-    if kernel == "torch_area" and array.dtype not in (np.uint8, np.float32):
-        raise ValueError(f"torch_area averages uint8 or float32, got {array.dtype}")
+    if kernel not in (None, "torch_nearest") and array.dtype not in (np.uint8, np.float32):
+        raise ValueError(f"{kernel} averages uint8 or float32, got {array.dtype}")
     if kernel in ("pil_bilinear", "pil_bicubic") and (array.dtype.name, array.shape[2]) not in (
         ("uint8", 3),
         ("float32", 1),

@@ -17,13 +17,12 @@ from robot_runtime.actions.timed import Decision, trajectory, velocity
 from robot_runtime.common import config
 from robot_runtime.common.quantities import ControlPeriod
 from robot_runtime.errors import PolicyError
-from robot_runtime.imaging.kernels import pil_bilinear
+from robot_runtime.imaging.preprocess import MAX_SIDE, ResizeWithPad
 from robot_runtime.policies.remote.protocol import observation_to_message
 from robot_runtime.policy import Observation
 from robot_runtime.tasks.task import Task
 
 MOST_ACTIONS = 1000
-_MOST_PIXELS = 4096
 _IMAGE = "observation/exterior_image_0_left"
 
 
@@ -129,11 +128,6 @@ def _padded(rgb: NDArray[np.uint8], size: object) -> NDArray[Any]:
     """The image at a size (height, width) with black borders, its proportions kept: openpi's ``resize_with_pad``."""
     if size is None:
         return rgb
-    if not isinstance(size, list) or len(size) != 2 or not all(type(n) is int and 0 < n <= _MOST_PIXELS for n in size):
+    if not isinstance(size, list) or len(size) != 2 or not all(type(n) is int and 0 < n <= MAX_SIDE for n in size):
         raise PolicyError(f"the server asks for images of {size!r:.100} pixels", "correct its image_resolution")
-    scale = max(rgb.shape[1] / size[1], rgb.shape[0] / size[0])
-    height, width = max(int(rgb.shape[0] / scale), 1), max(int(rgb.shape[1] / scale), 1)
-    top, left = (size[0] - height) // 2, (size[1] - width) // 2
-    image = np.zeros((*size, 3), np.uint8)
-    image[top : top + height, left : left + width] = pil_bilinear(rgb, height, width)
-    return image
+    return ResizeWithPad((_IMAGE,), size[0], size[1], "pil_bilinear").apply(rgb)
