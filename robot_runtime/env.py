@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from typing_extensions import Self
@@ -265,7 +265,8 @@ class Env:
         origin, placed = self._session.begin_phase(lambda: self._place(episode))
         # Odometry has no map: in the map, the robot is at the episode's start.
         in_map = origin.pose if self.robot.localizer.info.frame == MAP_FRAME else episode.start
-        observations = observations_of(self.task, self.scene, episode, origin.pose, in_map)
+        mount = astuple(self.robot.camera.info.mount)
+        observations = observations_of(self.task, self.scene, episode, origin.pose, in_map, mount)
         stamp_ns = self.robot.clock.now_ns() - self._pose_monitor.paused_ns
         self._phase = _Phase(index, stamp_ns, origin, placed, observations)
         return self._phase
@@ -301,7 +302,7 @@ class Env:
             seed=self._run.seed if seed is None else seed,
             intrinsics=camera.intrinsics,
             depth_unit_m=camera.depth_unit_m,
-            mount=(camera.mount.x_m, camera.mount.y_m, camera.mount.z_m),
+            mount=astuple(camera.mount),
             start_ns=self.robot.clock.now_ns(),
             provenance={**self._run.provenance, "recorded": utc_now_iso()},
             dataset=self._run.dataset,
@@ -366,17 +367,17 @@ class Env:
             located = self._pose_monitor.at(frame)
         pose, referee = located
         phase_s["localize"] = timer.restart()
-        added = self._session.observe(act.end_ns)
+        added, head = self._session.observe(act.end_ns), robot.head.state(STREAMS["head"].max_age_s)
         record = StepRecord(
             index=act.index,
             action=act.action,
             result=act.result,
-            observation=phase.observations.build(frame, pose.pose, added.goal),
+            observation=phase.observations.build(frame, pose.pose, added.goal, head),
             frame=frame,
             pose=pose,
             referee=referee,
             base=robot.base.state(STREAMS["base"].max_age_s),
-            head=robot.head.state(STREAMS["head"].max_age_s),
+            head=head,
             times=StepTimes(act.start_ns, act.end_ns, frame.stamp_ns, robot.clock.now_ns()),
             policy_info=act.policy_info,
             phase_s=phase_s,

@@ -17,17 +17,20 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from robot_runtime.common.geometry import SE2, compass, gps
+from robot_runtime.common.geometry import SE2, compass, gps, optical_axes, wrap_angle
 from robot_runtime.errors import ConfigError, DeviceFault
-from robot_runtime.hal import CameraInfo, RgbdFrame
+from robot_runtime.hal import CameraInfo, HeadState, RgbdFrame
 from robot_runtime.imaging.depth import training_depth
 from robot_runtime.policy import Observation
-from robot_runtime.scenes.scene import Room, Scene
+from robot_runtime.scenes.scene import Scene
 from robot_runtime.tasks.categories import category_bounds, object_category_ids
 from robot_runtime.tasks.episode import Episode
 from robot_runtime.tasks.registry import kind_of, sensor_of
 from robot_runtime.tasks.sensor import PI, UNBOUNDED, Bound, Moment, Sensor, image_shape, text_sensor
 from robot_runtime.tasks.task import HEIGHT_TOLERANCE_M, HFOV_TOLERANCE_DEG, Task
+
+MOST_PROXIMITY_M = 2.0
+"""habitat-lab's ``max_detection_radius``."""
 
 _NO_CATEGORY = np.int32(-1)
 
@@ -54,9 +57,33 @@ def _floor_plan(moment: Moment) -> str:
     to_start = moment.origin.inverse()
     rooms = [
         {"name": room.category, "polygon": [[round(c, 3) for c in to_start.apply(x, y)] for x, y in room.polygon]}
-        for room in moment.rooms
+        for room in (moment.scene.rooms if moment.scene else ())
     ]
     return json.dumps(rooms)
+
+
+def _proximity(moment: Moment) -> NDArray[np.float32]:
+    """habitat-sim's distance to the border of its navigation mesh, which keeps off obstacles by the agent's radius."""
+    assert moment.scene is not None
+    cells, here = moment.scene.map, moment.in_map
+    inside = cells.contains(here.x_m, here.y_m)
+    clear_m = cells.clearance_m()[cells.to_cell(here.x_m, here.y_m)] if inside else 0.0
+    return np.array([min(max(clear_m - moment.task.robot_radius_m, 0.0), MOST_PROXIMITY_M)], np.float32)
+
+
+def _intrinsics(moment: Moment) -> NDArray[np.float32]:
+    k = moment.task.camera.intrinsics
+    return np.array([k.fx, 0, k.cx, 0, k.fy, k.cy, 0, 0, 1], np.float32)
+
+
+def _camera_pose(moment: Moment) -> NDArray[np.float32]:
+    camera, here, head = moment.task.camera, moment.pose.relative_to(moment.start), moment.head
+    x_m, y_m, z_m = moment.mount or (0.0, 0.0, camera.height_m)
+    pan_rad, tilt_rad = (head.pan_rad, head.tilt_rad) if head else (0.0, camera.tilt_rad)
+    pose = np.eye(4, dtype=np.float32)
+    pose[:3, :3] = optical_axes(here.yaw_rad + pan_rad, tilt_rad)
+    pose[:3, 3] = *here.apply(x_m, y_m), z_m
+    return pose.reshape(16)
 
 
 RGB = Sensor(
@@ -115,6 +142,41 @@ FLOOR_PLAN = replace(
 )
 
 
+HEADING = Sensor(
+    doc="heading in map, rad, counter-clockwise positive, in (-pi, pi]; 0 along map's x axis, Habitat's -Z",
+    dtype=np.float32,
+    shape=lambda _: (1,),
+    bounds=lambda _: (-PI, PI),
+    value=lambda moment: np.array([wrap_angle(moment.in_map.yaw_rad)], np.float32),
+    rank=4,
+)
+PROXIMITY = Sensor(
+    doc=f"way from the robot's rim to the nearest place of the map that is not free, m, at most {MOST_PROXIMITY_M:g}",
+    dtype=np.float32,
+    shape=lambda _: (1,),
+    bounds=lambda _: (0.0, MOST_PROXIMITY_M),
+    value=_proximity,
+    rank=5,
+)
+CAMERA_INTRINSICS = Sensor(
+    doc="matrix of the image's pinhole, pixels, row by row: fx, 0, cx, 0, fy, cy, 0, 0, 1",
+    dtype=np.float32,
+    shape=lambda _: (9,),
+    bounds=lambda _: (0.0, UNBOUNDED),
+    value=_intrinsics,
+    rank=60,
+)
+CAMERA_POSE = Sensor(
+    doc="4x4 matrix, row by row, from the camera (x right, y down, z forward) to the start frame on the floor "
+    "(x forward, y left, z up), m",
+    dtype=np.float32,
+    shape=lambda _: (16,),
+    bounds=lambda _: (-UNBOUNDED, UNBOUNDED),
+    value=_camera_pose,
+    rank=61,
+)
+
+
 def check_camera(task: Task, info: CameraInfo) -> None:
     """Check a camera against the one that the task's policies were trained with.
 
@@ -161,7 +223,8 @@ class ObservationBuilder:
         goal: what the kind's sensors show (``TaskKind.goal``); None where the episode has no goal.
         object_category_ids: category id of each object of the scene; needed for the sensor ``semantic`` alone.
         origin: origin of the start frame, in map.
-        rooms: rooms of the scene, in map; needed for the sensor ``floor_plan`` alone.
+        scene: the scene of the episode; needed for the sensors ``floor_plan`` and ``proximity`` alone.
+        mount: place of the camera, as in :class:`~robot_runtime.tasks.sensor.Moment`.
 
     Raises:
         ConfigError: a sensor of the task shows a goal that the episode does not have.
@@ -174,7 +237,8 @@ class ObservationBuilder:
         goal: object = None,
         object_category_ids: NDArray[np.int32] | None = None,
         origin: SE2 = SE2(),  # noqa: B008 (frozen)
-        rooms: tuple[Room, ...] = (),
+        scene: Scene | None = None,
+        mount: tuple[float, float, float] | None = None,
     ) -> None:
         self._sensors = {name: sensor_of(task, name) for name in task.sensors}
         for name, sensor in self._sensors.items():
@@ -187,9 +251,9 @@ class ObservationBuilder:
         self._start, self._origin = start, origin
         self._goal = goal
         self._object_category_ids = np.empty(0, np.int32) if object_category_ids is None else object_category_ids
-        self._rooms = rooms
+        self._scene, self._mount = scene, mount
 
-    def build(self, frame: RgbdFrame, pose: SE2, goal: object = None) -> Observation:
+    def build(self, frame: RgbdFrame, pose: SE2, goal: object = None, head: HeadState | None = None) -> Observation:
         """Build the observation of a frame.
 
         The arrays are read-only and may share memory with the frame: a policy that could change them could change the
@@ -199,6 +263,7 @@ class ObservationBuilder:
             frame: frame of the announced size.
             pose: pose of the robot at its exposure, in the localizer's frame.
             goal: what the kind's sensors show at this step; None if that is the same as at the start.
+            head: pan and tilt at its exposure; None for the training camera's.
 
         Raises:
             DeviceFault: the frame has another size than the camera announced, or lacks the object ids asked for.
@@ -217,7 +282,9 @@ class ObservationBuilder:
             goal=self._goal if goal is None else goal,
             object_category_ids=self._object_category_ids,
             origin=self._origin,
-            rooms=self._rooms,
+            scene=self._scene,
+            mount=self._mount,
+            head=head,
         )
         observation: Observation = {name: sensor.value(moment) for name, sensor in self._sensors.items()}
         for array in observation.values():
@@ -225,7 +292,9 @@ class ObservationBuilder:
         return observation
 
 
-def observations_of(task: Task, scene: Scene, episode: Episode, start: SE2, in_map: SE2) -> ObservationBuilder:
+def observations_of(
+    task: Task, scene: Scene, episode: Episode, start: SE2, in_map: SE2, mount: tuple[float, float, float] | None = None
+) -> ObservationBuilder:
     """Return the builder of the observations of a checked episode.
 
     Args:
@@ -234,9 +303,10 @@ def observations_of(task: Task, scene: Scene, episode: Episode, start: SE2, in_m
         episode: the episode, with resolved goals.
         start: pose at which the robot begins, in the localizer's frame.
         in_map: the same pose in map.
+        mount: place of the camera, as in :class:`~robot_runtime.tasks.sensor.Moment`.
 
     Raises:
         ConfigError: a sensor of the task shows a goal that the episode does not have.
     """
     goal = kind_of(task).goal(task, scene, episode, in_map)
-    return ObservationBuilder(task, start, goal, object_category_ids(task, scene), in_map, scene.rooms)
+    return ObservationBuilder(task, start, goal, object_category_ids(task, scene), in_map, scene, mount)

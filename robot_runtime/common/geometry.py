@@ -211,6 +211,20 @@ def polar_goal(pose: SE2, goal_x_m: float, goal_y_m: float) -> Vector:
     return np.array([math.hypot(local.x_m, local.y_m), math.atan2(local.y_m, local.x_m)])
 
 
+def point_goal(shown: Vector, form: str) -> tuple[float, float]:
+    """Forward and left to a point goal, meters, from where it is seen, of Habitat's form ``polar`` or ``cartesian``.
+
+    Args:
+        shown: [rho, azimuth] or [rho, azimuth, angle from above]; cartesian as GPS: [forward, right] or
+            [right, up, backward].
+        form: Habitat's ``GOAL_FORMAT``, in small letters.
+    """
+    if form == "cartesian":
+        return gps_to_start_frame(shown)
+    rho_m = float(shown[0]) * (math.sin(shown[2]) if len(shown) == 3 else 1.0)
+    return rho_m * math.cos(shown[1]), rho_m * math.sin(shown[1])
+
+
 # --- camera ---------------------------------------------------------------------------------------------------------
 
 

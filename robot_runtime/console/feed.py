@@ -200,7 +200,7 @@ class Feed(Subscriber):
     @override
     def on_episode_start(self, header: EpisodeHeader) -> None:
         self._offset = None
-        task = header.task
+        task, self._goal_form = header.task, header.task.pointgoal_format
         self._facts |= {
             "stage": "running",
             "task": task.name,
@@ -224,7 +224,7 @@ class Feed(Subscriber):
             "step": record.index,
             "action": None if record.action is None else str(record.command or record.action),
             "outcome": None if record.result is None else record.result.outcome.value,
-            "offset_to_goal": _goal_offset(record),
+            "offset_to_goal": _goal_offset(record, self._goal_form),
         }
 
     @override
@@ -414,11 +414,11 @@ def _offset(offset: Offset, tolerance: Tolerance) -> dict[str, Any]:
     }
 
 
-def _goal_offset(record: StepRecord) -> list[float] | None:
+def _goal_offset(record: StepRecord, form: str) -> list[float] | None:
     """Distance and direction (left positive, degrees) of the goal, where the task gives them to its agents."""
     observation = record.observation
     if not all(name in observation for name in ("pointgoal", "gps", "compass")):
         return None
-    forward_m, left_m = offset_to_goal(observation)
+    forward_m, left_m = offset_to_goal(observation, form)
     bearing_rad = math.atan2(left_m, forward_m) - float(observation["compass"][0])
     return [round(math.hypot(forward_m, left_m), 2), round(math.degrees(math.remainder(bearing_rad, 2 * math.pi)), 0)]

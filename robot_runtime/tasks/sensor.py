@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import ConfigError, EpisodeError
-from robot_runtime.hal import RgbdFrame
+from robot_runtime.hal import HeadState, RgbdFrame
 from robot_runtime.tasks.task import Task
 
 if TYPE_CHECKING:
-    from robot_runtime.scenes.scene import Room
+    from robot_runtime.scenes.scene import Scene
 
 T = TypeVar("T")
 Bound = float | tuple[float, ...]
@@ -45,7 +45,9 @@ class Moment:
         object_category_ids: category id of each object that ``frame.semantic`` can show
             (:func:`robot_runtime.tasks.categories.object_category_ids`).
         origin: origin of the start frame, in map.
-        rooms: rooms of the scene, in map.
+        scene: map and rooms; None without an episode.
+        mount: camera's place in base_link (x, y, z, m); None for the training camera's, above the robot's center.
+        head: pan and tilt at the exposure; None for the training camera's.
     """
 
     task: Task
@@ -55,7 +57,14 @@ class Moment:
     goal: object
     object_category_ids: NDArray[np.int32]
     origin: SE2 = SE2()  # noqa: RUF009 (frozen)
-    rooms: tuple[Room, ...] = ()
+    scene: Scene | None = None
+    mount: tuple[float, float, float] | None = None
+    head: HeadState | None = None
+
+    @property
+    def in_map(self) -> SE2:
+        """Pose of the robot in map."""
+        return self.origin @ self.pose.relative_to(self.start)
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,6 +134,8 @@ class Task(config.Strict):
         control: limits of the continuous actions; None where there are only ``actions``, which are discrete.
         gps_dimensions: length of the sensor ``gps``, Habitat's ``DIMENSIONALITY``:
             ``robot_runtime.common.geometry.gps``.
+        pointgoal_format: ``polar`` or ``cartesian``, Habitat's ``GOAL_FORMAT`` of the point goals.
+        pointgoal_dimensions: their length, Habitat's ``DIMENSIONALITY``.
         look_limits_deg: lowest and highest tilt of the camera, up positive. A look beyond them moves nothing and has
             failed, as in AI2-THOR; so has one beyond the head's own reach, whatever the task. None: that alone.
         start_distance_m: smallest and largest geodesic distance from the start to the goal in generated episodes.
@@ -155,6 +157,8 @@ class Task(config.Strict):
     control: Control | None = None
     max_seconds: EpisodeTime | None = None
     gps_dimensions: Literal[2, 3] = 2
+    pointgoal_format: Literal["polar", "cartesian"] = "polar"
+    pointgoal_dimensions: Literal[2, 3] = 2
     look_limits_deg: tuple[float, float] | None = None
     start_distance_m: tuple[StartDistance, StartDistance] = (1.0, 30.0)
     __inlined__ = "settings"

@@ -303,7 +303,7 @@ class _Episode:
 
     def _play(self, step: SimulatedStep) -> EpisodeEnd:
         header, policy = self._header, self._policy
-        observe = observations_of(header.task, header.scene, header.episode, step.pose, step.pose).build
+        observe = observations_of(header.task, header.scene, header.episode, step.pose, step.pose, header.mount).build
         observation = self._record(observe, step, None, None, {}, 0.0)
         reset_policy(policy, header.task, header.seed, self._world() if policy.privileged else None)
         end: EpisodeEnd | None = None
@@ -339,7 +339,7 @@ class _Episode:
 
     def _record(
         self,
-        observe: Callable[[RgbdFrame, SE2], Observation],
+        observe: Callable[[RgbdFrame, SE2, object, HeadState], Observation],
         step: SimulatedStep,
         decision: Decision | None,
         result: ActionResult | None,
@@ -356,7 +356,8 @@ class _Episode:
         frame = replace(step.frame, stamp_ns=now_ns)
         pose = PoseEstimate(now_ns, step.pose, MAP_FRAME)
         contact = Zone.CENTER if step.contact else Zone.NONE
-        observation = observe(frame, step.pose)
+        head = HeadState(now_ns, 0.0, step.tilt_rad, False)
+        observation = observe(frame, step.pose, None, head)
         command = None if decision is None or isinstance(decision, Action) else decision
         record = StepRecord(
             index=self._index,
@@ -367,7 +368,7 @@ class _Episode:
             pose=pose,
             referee=pose,
             base=BaseState(now_ns, step.pose, Velocity(), contact, Zone.NONE, Zone.NONE, Halt.NONE, math.nan, math.nan),
-            head=HeadState(now_ns, 0.0, step.tilt_rad, False),
+            head=head,
             times=StepTimes(began_ns, now_ns, now_ns, now_ns),
             policy_info=info,
             phase_s={} if result is None else {"infer": inferred_s},

@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from open_room import make_scene
 from raising import raises_naming
 
 from robot_runtime.actions.discrete import Action, Magnitudes
-from robot_runtime.common.geometry import SE2, gps, gps_to_start_frame
+from robot_runtime.common.geometry import SE2, gps, gps_to_start_frame, point_goal
 from robot_runtime.errors import ConfigError, DeviceFault, EpisodeError
-from robot_runtime.hal import CameraInfo, Intrinsics, Mount, RgbdFrame
+from robot_runtime.hal import CameraInfo, HeadState, Intrinsics, Mount, RgbdFrame
 from robot_runtime.scenes.objects import ObjectPose
 from robot_runtime.scenes.scene import Room
 from robot_runtime.sensors import ObservationBuilder, check_camera
@@ -149,6 +150,60 @@ def test_gps_of_three_dimensions_is_the_start_frame_in_habitat_axes():
     assert sensor_of(task, "gps").shape(task) == (3,)
 
 
+@pytest.mark.parametrize(
+    ("form", "expected"), [("polar", [2.2383, 0.5835, 1.6155]), ("cartesian", [-1.2321, -0.1, -1.866])]
+)
+def test_point_goals_have_habitats_forms(form: Any, expected: list[float]):
+    """habitat-lab ``tasks/nav/nav.py``, PointGoalSensor: cartesian [forward, right], or [right, up, backward]."""
+    names, goal = ("pointgoal", "pointgoal_with_gps_compass"), PointGoal(*GOAL_IN_START, -0.1)
+    task = make_task(*names, pointgoal_format=form, pointgoal_dimensions=3)
+    seen = ObservationBuilder(task, START, goal).build(make_frame(), ROBOT)
+    np.testing.assert_allclose(seen["pointgoal_with_gps_compass"], expected, atol=5e-5)
+    flat = replace(task, pointgoal_dimensions=2)
+    seen_flat = ObservationBuilder(flat, START, goal).build(make_frame(), ROBOT)
+    two = [2.2361, 0.5835] if form == "polar" else [1.866, -1.2321]
+    np.testing.assert_allclose(seen_flat["pointgoal_with_gps_compass"], two, atol=5e-5)
+    for setting, shown in ((task, seen), (flat, seen_flat)):
+        assert point_goal(shown["pointgoal"], form) == pytest.approx((4.0, 3.0), abs=1e-5)
+        for name in names:
+            sensor = sensor_of(setting, name)
+            low, high = sensor.bounds(setting)
+            assert shown[name].shape == sensor.shape(setting)
+            assert np.all((shown[name] >= low) & (shown[name] <= high))
+
+
+def test_heading_is_habitats_in_map_whatever_the_localizers_frame():
+    odometry = ROBOT.relative_to(START)
+    seen = ObservationBuilder(make_task("heading"), SE2(), origin=START).build(make_frame(), odometry)
+    np.testing.assert_allclose(seen["heading"], [2.0944], atol=5e-5)
+
+
+def test_proximity_is_the_way_from_the_robots_rim_to_what_is_not_free():
+    """Walls 2.95 m from the room's middle; the robot's radius is 0.18 m; 2 m is the most, 0 outside the map."""
+    builder = ObservationBuilder(make_task("proximity"), START, origin=SE2(), scene=make_scene())
+
+    def seen(x_m: float, y_m: float) -> float:
+        return float(builder.build(make_frame(), START @ SE2(x_m, y_m, 0.0))["proximity"][0])
+
+    assert seen(2.0, 0.5) == pytest.approx(0.95 - 0.18, abs=0.03)
+    assert (seen(0.0, 0.0), seen(2.94, 0.5), seen(50.0, 0.0)) == (2.0, 0.0, 0.0)
+
+
+def test_intrinsics_and_pose_of_the_camera():
+    """A point on the image's center, 2 m ahead of a camera that looks down by 30 degrees, lies where geometry says."""
+    task = make_task("camera_intrinsics", "camera_pose")
+    builder = ObservationBuilder(task, START, mount=(0.1, 0.0, 0.9))
+    seen = builder.build(make_frame(), ROBOT, None, HeadState(0, 0.0, math.radians(-30), False))
+    k = task.camera.intrinsics
+    matrix = [[k.fx, 0, k.cx], [0, k.fy, k.cy], [0, 0, 1]]
+    np.testing.assert_allclose(seen["camera_intrinsics"].reshape(3, 3), matrix, rtol=1e-6)
+    point = seen["camera_pose"].reshape(4, 4) @ [0, 0, 2, 1]
+    ahead_m = 0.1 + 2 * math.cos(math.radians(30))
+    np.testing.assert_allclose(point, [*ROBOT.relative_to(START).apply(ahead_m, 0), 0.9 - 1.0, 1], atol=1e-6)
+    level = ObservationBuilder(task, START).build(make_frame(), START)["camera_pose"].reshape(4, 4)
+    np.testing.assert_allclose(level @ [0, 0, 1, 1], [1, 0, CAMERA.height_m, 1], atol=1e-6)
+
+
 @pytest.mark.parametrize("dimensions", [2, 3])
 def test_policies_read_either_gps(dimensions: int):
     assert gps_to_start_frame(gps(START, ROBOT, dimensions)) == pytest.approx((3.0, 1.0))
@@ -177,7 +232,7 @@ def test_every_sensor_has_the_shape_type_and_bounds_that_the_table_says(name: st
     sensor = sensor_of(task, name)
     goals = (PointGoal(1.0, -1.0), CategoryGoal(11), INSTRUCTION, QUESTION, RearrangementGoal(EPISODE, make_frame()))
     goal = {type(goal): goal for goal in goals}.get(sensor.goal_type or PointGoal)
-    builder = ObservationBuilder(task, START, goal, COUNTS_AS, START)
+    builder = ObservationBuilder(task, START, goal, COUNTS_AS, START, make_scene())
     value = builder.build(make_frame(semantic=True), ROBOT)[name]
     if sensor.dtype is np.str_:
         assert (value.dtype.kind, value.shape) == ("U", sensor.shape(task))
@@ -198,6 +253,10 @@ def test_exact_shapes_and_types():
         "depth": ((6, 8, 1), "float32"),
         "gps": ((2,), "float32"),
         "compass": ((1,), "float32"),
+        "heading": ((1,), "float32"),
+        "proximity": ((1,), "float32"),
+        "camera_intrinsics": ((9,), "float32"),
+        "camera_pose": ((16,), "float32"),
         "pointgoal": ((2,), "float32"),
         "pointgoal_with_gps_compass": ((2,), "float32"),
         "objectgoal": ((1,), "int64"),
@@ -336,7 +395,8 @@ def test_an_object_that_the_scene_does_not_have_is_a_fault():
 
 def test_the_floor_plan_is_in_the_start_frame():
     room = Room("a", "kitchen", ((1, 2), (1, 4), (0, 4)))
-    builder = ObservationBuilder(make_task("floor_plan"), SE2(), origin=START, rooms=(room,))
+    scene = replace(make_scene(), file=replace(make_scene().file, rooms=(room,)))
+    builder = ObservationBuilder(make_task("floor_plan"), SE2(), origin=START, scene=scene)
     (shown,) = json.loads(str(builder.build(make_frame(), SE2())["floor_plan"]))
     assert shown["name"] == "kitchen"
     np.testing.assert_allclose(shown["polygon"], [[0, 0], [2, 0], [2, 1]], atol=1e-9)

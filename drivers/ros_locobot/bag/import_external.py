@@ -9,7 +9,7 @@ A bag does not contain the Guard's halts, commands without effect, and the drive
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from itertools import chain
 
 import numpy as np
@@ -88,7 +88,7 @@ def import_drive(
     scene = scene_for(options, bag, referee)
     start, in_map = pose.at(first.stamp_ns).pose, referee.at(first.stamp_ns).pose
     episode = episode_for(options, task, scene, bag.path, in_map)
-    builder = observations_of(task, scene, episode, start, in_map)
+    builder = observations_of(task, scene, episode, start, in_map, astuple(camera.mount))
     start_ns = int(drive.base.stamps_ns[section.first])
     into.on_episode_start(make_header(options, task, scene, episode, camera, bag.path, start_ns))
     steps = _Steps(drive, pose, referee, builder, into, section.first)
@@ -167,18 +167,18 @@ class _Steps:
         while self.row <= newest:
             self.into.on_base_state(self.drive.base_state(self.row))
             self.row += 1
-        pose = self.pose.at(frame.stamp_ns)
+        pose, head = self.pose.at(frame.stamp_ns), self.drive.head_state(frame.stamp_ns)
         start_ns, end_ns = (step.start_ns, step.end_ns) if index else (frame.stamp_ns, frame.stamp_ns)
         record = StepRecord(
             index=index,
             action=step.action,
             result=step.result,
-            observation=self.builder.build(frame, pose.pose),
+            observation=self.builder.build(frame, pose.pose, None, head),
             frame=frame,
             pose=pose,
             referee=pose if self.referee is self.pose else self.referee.at(frame.stamp_ns),
             base=self.drive.base_state(newest),
-            head=self.drive.head_state(frame.stamp_ns),
+            head=head,
             times=StepTimes(start_ns, end_ns, frame.stamp_ns, frame.stamp_ns),
         )
         self.into.on_step(record)

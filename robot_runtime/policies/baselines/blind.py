@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from typing_extensions import override
 
 from robot_runtime.actions.discrete import Action
-from robot_runtime.common.geometry import gps_to_start_frame, wrap_angle
+from robot_runtime.common.geometry import gps_to_start_frame, point_goal, wrap_angle
 from robot_runtime.errors import PolicyError
 from robot_runtime.policy import Observation, Policy, World, random_generator
 from robot_runtime.tasks.task import Task
@@ -42,11 +42,11 @@ class GoalSeeker(Policy):
 
     @override
     def reset(self, task: Task, seed: int, world: World | None = None) -> None:
-        self._distance_m = math.inf
+        self._distance_m, self._form = math.inf, task.pointgoal_format
 
     @override
     def act(self, observation: Observation) -> Action:
-        forward_m, left_m = offset_to_goal(observation)
+        forward_m, left_m = offset_to_goal(observation, self._form)
         self._distance_m = math.hypot(forward_m, left_m)
         if self._distance_m <= self.stop_distance_m:
             return Action.STOP
@@ -146,11 +146,7 @@ class RandomActions(Policy):
         return Action.STOP if self._left < 0 else self._actions[self._random.integers(len(self._actions))]
 
 
-def offset_to_goal(observation: Observation) -> tuple[float, float]:
-    """Vector from the robot to the goal, meters along the **start** frame's forward and left axes.
-
-    ``pointgoal`` is static, polar [rho, azimuth left positive]: ``robot_runtime.sensors``.
-    """
-    rho_m, azimuth_rad = (float(value) for value in observation["pointgoal"][:2])
-    forward_m, left_m = gps_to_start_frame(observation["gps"])
-    return rho_m * math.cos(azimuth_rad) - forward_m, rho_m * math.sin(azimuth_rad) - left_m
+def offset_to_goal(observation: Observation, form: str = "polar") -> tuple[float, float]:
+    """Vector from the robot to the goal, meters along the **start** frame's forward and left axes."""
+    goal_m, here_m = point_goal(observation["pointgoal"], form), gps_to_start_frame(observation["gps"])
+    return goal_m[0] - here_m[0], goal_m[1] - here_m[1]

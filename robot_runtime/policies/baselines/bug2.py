@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from robot_runtime.actions.discrete import Action
 from robot_runtime.actions.timed import Decision
-from robot_runtime.common.geometry import SE2, gps_to_start_frame
+from robot_runtime.common.geometry import SE2, gps_to_start_frame, point_goal
 from robot_runtime.errors import PolicyError
 from robot_runtime.policies.baselines.blind import OFF_AXIS_DEG, STOP_DISTANCE_M, GoalFollower, offset_to_goal
 from robot_runtime.policies.planning.contact_memory import ContactMemory
@@ -95,8 +95,9 @@ class Bug(GoalFollower):
 
     def _crosses_line(self, observation: Observation) -> bool:
         """Whether the last move crossed the line from start to goal."""
-        goal_rad = float(observation["pointgoal"][1])
-        forward_m, left_m = offset_to_goal(observation)
+        goal_x_m, goal_y_m = point_goal(observation["pointgoal"], self._form)
+        goal_rad = math.atan2(goal_y_m, goal_x_m)
+        forward_m, left_m = offset_to_goal(observation, self._form)
         before_m, self._line_offset_m = (
             self._line_offset_m,
             math.sin(goal_rad) * forward_m - math.cos(goal_rad) * left_m,

@@ -98,7 +98,7 @@ def _check_goals(path: Path, network: DdppoConfig, facts: HabitatFacts, base: Ta
         form, dimensions = facts.goals.get(name, ("POLAR", 2))
         if name in network.sensors and (form.upper(), dimensions) != ("POLAR", 2):
             raise CheckpointError(
-                f"{path}: its {name} is {form} of {dimensions} dimensions; robots give POLAR of 2",
+                f"{path}: its {name} is {form} of {dimensions} dimensions; the converter knows POLAR of 2",
                 "train with POLAR of 2",
             )
     if network.categories and facts.goal_spec not in (None, "TASK_CATEGORY_ID"):

@@ -1,5 +1,6 @@
 """Policies behind other projects' HTTP servers: ``navdp://host:port``, ``internnav://host:port``."""
 
+import math
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from robot_runtime.actions.timed import Decision
 from robot_runtime.common import config
 from robot_runtime.common.bounded import TooLarge
 from robot_runtime.common.clock import Stopwatch
+from robot_runtime.common.geometry import point_goal
 from robot_runtime.common.image_files import decode_image
 from robot_runtime.common.quantities import GoalDistance
 from robot_runtime.errors import ConfigError, PolicyMismatch
@@ -147,11 +149,12 @@ class NavDP(Navigator):
         if self._goal_image is not None:
             observation = {**observation, navdp.IMAGE_SENSOR: self._goal_image}
         if self._goal == navdp.POINT:
-            within_m, away_m = self._options.stop_within_m, float(observation[navdp.POINT_SENSOR][0])
+            goal_m = point_goal(observation[navdp.POINT_SENSOR], self._now.pointgoal_format)
+            within_m, away_m = self._options.stop_within_m, math.hypot(*goal_m)
             if away_m < (self._now.success.distance_m if within_m is None else within_m):
                 self._info["stop"] = f"the goal is {away_m:.2f} m away, and the server does not say when it has arrived"
                 return (Action.STOP,)
-            if (taken_m := navdp.taken_goal(observation, self._algorithm)) is not None:
+            if (taken_m := navdp.taken_goal(goal_m, self._algorithm)) is not None:
                 self._info["goal_taken_m"] = taken_m
         answer = self._ask(navdp.step(observation, self._goal, self._now), self._options.time_limit_s)
         return (navdp.decision(answer, self._speed_m_s, self.name),)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -10,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from robot_runtime.common.geometry import SE2, polar_goal
+from robot_runtime.common.geometry import SE2, gps, polar_goal
 from robot_runtime.tasks.episode import Episode
 from robot_runtime.tasks.kind import TaskKind
-from robot_runtime.tasks.sensor import PI, UNBOUNDED, Moment, Sensor, goal_of
+from robot_runtime.tasks.sensor import PI, UNBOUNDED, Bound, Moment, Sensor, goal_of
 from robot_runtime.tasks.task import Task
 
 if TYPE_CHECKING:
@@ -26,34 +27,45 @@ class PointGoal:
 
     x_m: float
     y_m: float
+    z_m: float = 0.0
 
 
-def _polar(moment: Moment, seen_from: SE2) -> NDArray[np.float32]:
-    goal = goal_of(moment, PointGoal)
-    return polar_goal(seen_from, goal.x_m, goal.y_m).astype(np.float32)
+def _seen(moment: Moment, seen_from: SE2) -> NDArray[np.float32]:
+    """The goal as ``PointGoalSensor._compute_pointgoal`` (habitat-lab ``tasks/nav/nav.py``) has it."""
+    goal, dimensions = goal_of(moment, PointGoal), moment.task.pointgoal_dimensions
+    if moment.task.pointgoal_format == "cartesian":  # in the axes of GPS
+        shown = gps(seen_from, SE2(goal.x_m, goal.y_m), dimensions)
+        return np.asarray(shown + (np.array([0.0, goal.z_m, 0.0]) if dimensions == 3 else 0.0), np.float32)
+    rho_m, azimuth_rad = polar_goal(seen_from, goal.x_m, goal.y_m)
+    polar = [math.hypot(rho_m, goal.z_m), azimuth_rad, math.atan2(rho_m, goal.z_m)]
+    return np.array(polar if dimensions == 3 else [rho_m, azimuth_rad], np.float32)
+
+
+def _bounds(task: Task) -> tuple[Bound, Bound]:
+    if task.pointgoal_format == "cartesian":
+        return -UNBOUNDED, UNBOUNDED
+    return (0.0, -PI, 0.0)[: task.pointgoal_dimensions], (UNBOUNDED, PI, PI)[: task.pointgoal_dimensions]
+
+
+def _sensor(doc: str, seen_from: Callable[[Moment], SE2]) -> Sensor:
+    return Sensor(
+        doc=f"{doc}: [rho m, azimuth rad], left positive, or by pointgoal_format and pointgoal_dimensions",
+        dtype=np.float32,
+        shape=lambda task: (task.pointgoal_dimensions,),
+        bounds=_bounds,
+        value=lambda moment: _seen(moment, seen_from(moment)),
+        goal_type=PointGoal,
+        rank=10,
+    )
 
 
 class PointNav(TaskKind):
     """Point-goal navigation."""
 
     sensors: ClassVar[Mapping[str, Sensor]] = {
-        "pointgoal": Sensor(
-            doc="the goal seen from the start pose, constant over the episode: [rho m, azimuth rad], left positive",
-            dtype=np.float32,
-            shape=lambda _: (2,),
-            bounds=lambda _: ((0.0, -PI), (UNBOUNDED, PI)),
-            value=lambda moment: _polar(moment, SE2()),
-            goal_type=PointGoal,
-            rank=10,
-        ),
-        "pointgoal_with_gps_compass": Sensor(
-            doc="the goal seen from the present pose: [rho m, azimuth rad], left positive",
-            dtype=np.float32,
-            shape=lambda _: (2,),
-            bounds=lambda _: ((0.0, -PI), (UNBOUNDED, PI)),
-            value=lambda moment: _polar(moment, moment.pose.relative_to(moment.start)),
-            goal_type=PointGoal,
-            rank=10,
+        "pointgoal": _sensor("the goal seen from the start pose, constant over the episode", lambda _: SE2()),
+        "pointgoal_with_gps_compass": _sensor(
+            "the goal seen from the present pose", lambda moment: moment.pose.relative_to(moment.start)
         ),
     }
 
@@ -62,7 +74,7 @@ class PointNav(TaskKind):
         if not episode.goals:
             return None
         first = episode.goals[0]
-        return PointGoal(*start.inverse().apply(first.x_m, first.y_m))
+        return PointGoal(*start.inverse().apply(first.x_m, first.y_m), first.z_m - episode.start_z_m)
 
     @override
     def example_goal(self) -> object:

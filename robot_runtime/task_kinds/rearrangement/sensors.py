@@ -48,11 +48,10 @@ def _object_places(moment: Moment, which: Literal["start", "goal"]) -> NDArray[n
             f"episode {episode.id!r}: {len(objects)} objects are to be moved, task {moment.task.name!r} shows {most}",
             "raise 'max_objects' in the task's preset",
         )
-    here = moment.origin @ moment.pose.relative_to(moment.start)
     shown = np.tile(np.array([-1.0, 0.0], np.float32), most)
     for row, item in enumerate(objects):
         pose = item.start if which == "start" or item.goal is None else item.goal
-        shown[2 * row : 2 * row + 2] = polar_goal(here, pose.position[0], pose.position[1])
+        shown[2 * row : 2 * row + 2] = polar_goal(moment.in_map, pose.position[0], pose.position[1])
     return shown
 
 

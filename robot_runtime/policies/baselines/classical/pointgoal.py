@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robot_runtime.actions.discrete import Action
-from robot_runtime.common.geometry import SE2
+from robot_runtime.common.geometry import SE2, point_goal
 from robot_runtime.policies.baselines.classical.navigation import Navigator, Target
 from robot_runtime.policies.baselines.classical.planning import CostMap, disc
 from robot_runtime.policies.planning.lattice import Moves
@@ -24,7 +24,7 @@ class PointGoal:
     """The behavior in a PointNav episode."""
 
     def __init__(self, task: Task, navigator: Navigator) -> None:
-        self._navigator = navigator
+        self._navigator, self._form = navigator, task.pointgoal_format
         self._stop_m = max(task.success.distance_m - _RESERVE_M, task.success.distance_m / 2)
         self._headings = Moves.of(task.magnitudes).headings
         self._turns_left = self._headings  # a full turn adds no path length and shows the surroundings
@@ -37,8 +37,7 @@ class PointGoal:
 
         Where no path is left, look round and try again, at most :data:`_RETRIES` times; then stop.
         """
-        rho_m, azimuth_rad = (float(value) for value in observation["pointgoal"][:2])
-        goal_x_m, goal_y_m = rho_m * math.cos(azimuth_rad), rho_m * math.sin(azimuth_rad)
+        goal_x_m, goal_y_m = point_goal(observation["pointgoal"], self._form)
         self._distance_m = math.hypot(goal_x_m - pose.x_m, goal_y_m - pose.y_m)
         if self._distance_m <= self._stop_m:
             return Action.STOP

@@ -6,7 +6,6 @@ the network sees RGB only if the JPEG has red and blue exchanged, and so it is s
 """
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ import numpy as np
 
 from robot_runtime.actions.discrete import Action
 from robot_runtime.actions.timed import Decision
+from robot_runtime.common.geometry import point_goal
 from robot_runtime.errors import PolicyError
 from robot_runtime.policies.remote.dialects.images import STILL_M, depth_png, followed, jpeg, points_of
 from robot_runtime.policies.remote.http_request import Request, form_request, json_request
@@ -80,14 +80,13 @@ def step(observation: Observation, goal: str, task: Task) -> Request:
     if goal == IMAGE:
         files["goal"] = ("goal.jpeg", jpeg(observation[IMAGE_SENSOR], _JPEG_QUALITY, swapped=True))
     if goal == POINT:
-        x_m, y_m = _goal_m(observation)
+        x_m, y_m = point_goal(observation[POINT_SENSOR], task.pointgoal_format)
         fields["goal_data"] = json.dumps({"goal_x": [x_m], "goal_y": [y_m]})
     return form_request(f"/{goal}_step", files, fields)
 
 
-def taken_goal(observation: Observation, algorithm: str) -> tuple[float, float] | None:
+def taken_goal(goal_m: tuple[float, float], algorithm: str) -> tuple[float, float] | None:
     """The place that a server takes for the point goal (x, y, m), where it is another one: it clips goals."""
-    goal_m = _goal_m(observation)
     ranges = _REACH_M.get(algorithm, ())
     taken = tuple(min(max(value, low), high) for value, (low, high) in zip(goal_m, ranges, strict=False))
     return None if not taken or taken == goal_m else (taken[0], taken[1])
@@ -109,8 +108,3 @@ def decision(answer: Mapping[str, Any], speed_m_s: float, server: str) -> Decisi
     if np.abs(points[:, 0]).max() <= STILL_M and abs(abs(points[-1, 1]) - 1.0) <= STILL_M:
         return Action.TURN_LEFT if points[-1, 1] > 0 else Action.TURN_RIGHT
     return followed(points, speed_m_s)
-
-
-def _goal_m(observation: Observation) -> tuple[float, float]:
-    distance_m, azimuth_rad = map(float, observation[POINT_SENSOR])
-    return distance_m * math.cos(azimuth_rad), distance_m * math.sin(azimuth_rad)
