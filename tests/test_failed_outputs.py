@@ -67,7 +67,7 @@ ALWAYS = frozenset(
 """One of each way to write; the others write in a way that one of these shows."""
 
 VARYING = ("view",)
-"""Files whose size differs by some bytes from run to run."""
+"""Files whose size depends on how the writer's thread groups rows: a limit of half of it stops any run."""
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +122,7 @@ def test_nothing_is_left(name: str, inputs: dict[str, str], tmp_path: Path) -> N
     shutil.rmtree(tmp_path / "place")
     (tmp_path / "place").mkdir()
     problems = []
-    for limit in sorted({1, max(sizes) - (max(sizes) // 100 if name in VARYING else 1)}):
+    for limit in sorted({1, max(sizes) // 2 if name in VARYING else max(sizes) - 1}):
         code, printed = limited(words, limit)
         left = [str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")][1:]
         left = [one for one in left if name != "replay" or "/." in one or ".part" in one]  # finished replays stay
