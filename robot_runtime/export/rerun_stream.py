@@ -71,9 +71,16 @@ def open_stream(name: str, out: Path | None = None) -> Iterator[rerun.RecordingS
         raise DriverMissing(
             "this view needs the package 'rerun-sdk' (Python 3.11 or newer)", "pip install 'robot-runtime[view]'"
         ) from error
+
+    class _BoundedStream(rerun.RecordingStream):
+        def flush(
+            self, *, timeout_sec: float = FLUSH_S
+        ) -> None:  # without a limit, it waits for a writer that has died
+            super().flush(timeout_sec=timeout_sec)
+
     atexit.unregister(rerun.rerun_shutdown)  # it never ends if a signal has left a thread in the library
     with nullcontext() if out is None else creating(out) as draft:
-        with _failure_named(out), rerun.RecordingStream("robot_runtime") as stream:
+        with _failure_named(out), _BoundedStream("robot_runtime") as stream:
             if draft is None:
                 _start_viewer()
                 stream.connect_grpc(f"rerun+http://{VIEWER[0]}:{VIEWER[1]}/proxy")
@@ -81,7 +88,6 @@ def open_stream(name: str, out: Path | None = None) -> Iterator[rerun.RecordingS
                 stream.save(draft)
             stream.send_recording_name(name)
             yield stream
-            stream.flush(timeout_sec=FLUSH_S)
         if draft is not None and b"FOOT" not in draft.read_bytes()[-16:]:  # the library only logs that it failed
             raise RecordingError(f"{out}: is not complete", "free the disk, and give the command again")
 
