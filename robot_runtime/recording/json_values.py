@@ -14,7 +14,7 @@ _MAX_INTEGER = 1 << 63
 
 def loads(data: bytes) -> dict[str, Any]:
     """A JSON object. Raises ``ValueError``: anything else, or nested too deeply."""
-    value = pydantic_core.from_json(data, allow_inf_nan=False)
+    value = pydantic_core.from_json(data, allow_inf_nan=False, cache_strings="keys")
     if not isinstance(value, dict):
         raise ValueError(f"is a {type(value).__name__}, not an object")
     return value

@@ -73,7 +73,7 @@ class OdometryCheck:
     def __init__(self) -> None:
         self._before: StepRecord | None = None
         self._start: StepRecord | None = None
-        self._driven_m = self._turned_rad = 0.0
+        self._start_error_m = self._driven_m = self._turned_rad = 0.0
         self._first = self._drift = ""
         self.jumps = 0
 
@@ -102,7 +102,7 @@ class OdometryCheck:
         start = self._start or record
         seen_m, driven_m = _moved_m(start, record)
         share = DRIFT_SHARE + DRIFT_SHARE_PER_RAD * self._turned_rad
-        allowed_m = POSE_ERROR_M + share * self._driven_m + _error_m(start) + _error_m(record)
+        allowed_m = POSE_ERROR_M + share * self._driven_m + self._start_error_m + _error_m(record)
         if abs(seen_m - driven_m) > allowed_m:
             self._drift = self._drift or (
                 f"from step {start.index} to {record.index} the referee's pose moved {seen_m:.2f} m, "
@@ -113,7 +113,7 @@ class OdometryCheck:
             self._restart(record)
 
     def _restart(self, record: StepRecord) -> None:
-        self._start, self._driven_m, self._turned_rad = record, 0.0, 0.0
+        self._start, self._start_error_m, self._driven_m, self._turned_rad = record, _error_m(record), 0.0, 0.0
 
     def note(self) -> str:
         """The first contradiction in one action, and how many more there are; otherwise the first of a stretch."""
@@ -129,7 +129,8 @@ def _moved_m(before: StepRecord, after: StepRecord) -> tuple[float, float]:
 
 def _error_m(record: StepRecord) -> float:
     """Three standard deviations of the referee's position, as far as a localizer's word for them goes."""
-    variance = float(record.referee.covariance[0, 0] + record.referee.covariance[1, 1])
+    covariance = record.referee.covariance
+    variance = covariance.item(0, 0) + covariance.item(1, 1)
     return min(3 * math.sqrt(max(variance, 0.0)), POSE_ERROR_M) if math.isfinite(variance) else POSE_ERROR_M
 
 
