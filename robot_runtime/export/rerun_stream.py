@@ -7,6 +7,7 @@ color and depth, ``/map/policy_pose`` by the policy's localizer. Plots lie under
 from __future__ import annotations
 
 import atexit
+import ctypes
 import math
 import os
 import socket
@@ -72,15 +73,23 @@ def open_stream(name: str, out: Path | None = None) -> Iterator[rerun.RecordingS
             "this view needs the package 'rerun-sdk' (Python 3.11 or newer)", "pip install 'robot-runtime[view]'"
         ) from error
 
-    class _BoundedStream(rerun.RecordingStream):
-        def flush(
-            self, *, timeout_sec: float = FLUSH_S
-        ) -> None:  # without a limit, it waits for a writer that has died
+    class _Stream(rerun.RecordingStream):
+        """A stream that waits for its writer a limited time, and not at all in its destructor unless it is whole."""
+
+        whole = False
+
+        def flush(self, *, timeout_sec: float = FLUSH_S) -> None:
             super().flush(timeout_sec=timeout_sec)
+
+        def __del__(self) -> None:
+            if self.whole:
+                super().__del__()
+            else:  # with a writer that has died, the library's destructor may hold the interpreter forever
+                ctypes.pythonapi.Py_IncRef(ctypes.py_object(self.inner))
 
     atexit.unregister(rerun.rerun_shutdown)  # it never ends if a signal has left a thread in the library
     with nullcontext() if out is None else creating(out) as draft:
-        with _failure_named(out), _BoundedStream("robot_runtime") as stream:
+        with _failure_named(out), _Stream("robot_runtime") as stream:
             if draft is None:
                 _start_viewer()
                 stream.connect_grpc(f"rerun+http://{VIEWER[0]}:{VIEWER[1]}/proxy")
@@ -90,6 +99,7 @@ def open_stream(name: str, out: Path | None = None) -> Iterator[rerun.RecordingS
             yield stream
         if draft is not None and b"FOOT" not in draft.read_bytes()[-16:]:  # the library only logs that it failed
             raise RecordingError(f"{out}: is not complete", "free the disk, and give the command again")
+        stream.whole = True
 
 
 @contextmanager
