@@ -62,7 +62,7 @@ CHAIN = (
 
 
 ALWAYS = frozenset(
-    "bag lerobot video view recover scene mesh noise json scores report replay import tags publish".split()  # noqa: SIM905
+    "bag lerobot video view recover scene json scores report replay import tags publish".split()  # noqa: SIM905
 )
 """One of each way to write; the others write in a way that one of these shows."""
 

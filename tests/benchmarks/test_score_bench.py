@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.benchmarks.runtime import log_scoring, metrics
+from tests.benchmarks.runtime import geodesics, log_scoring, metrics
 
 pytest.importorskip("fastdtw", reason="the bench's rivals are not installed")
 pytest.importorskip("dtaidistance", reason="the bench's rivals are not installed")
@@ -18,6 +18,7 @@ def test_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metrics, "DTW_NODES", 50)
     monkeypatch.setattr(log_scoring, "COUNTS", (4, 8))
     monkeypatch.setattr(log_scoring, "DIFFERENT", 2)
+    monkeypatch.setattr(geodesics, "FLATS", ())
     metrics.score(count=10, pairs=2, seed=0, logs=True, bent=10, json=tmp_path / "rows.json")
     rows = {row["id"]: row for row in json.loads((tmp_path / "rows.json").read_text())["rows"]}
     assert set(rows) == {

@@ -51,8 +51,9 @@ def motion(studio: Studio) -> None:
 
 def calibration(studio: Studio) -> None:
     """A board, the cells of the image that have a view, tags from a station, and errors of depth."""
-    for what in ("intrinsics", "extrinsics", "depth"):
-        studio.command("calibrate", what, "--camera", "azure-kinect", "--out", f"{what}.yaml", "--view", what)
+    few = ["--views", 14] if studio.short else []
+    for what, given in (("intrinsics", few), ("extrinsics", []), ("depth", [])):
+        studio.command("calibrate", what, "--camera", "azure-kinect", "--out", f"{what}.yaml", "--view", what, *given)
     names = ("intrinsics/live.png", "intrinsics/coverage.png", "extrinsics/live.png", "depth/depth.png")
     cells = [scaled(read(studio.folder / name), 560)[:315] for name in names]
     studio.write("calibration.png", stacked([beside(cells[:2], 0), beside(cells[2:], 0)], 0))

@@ -84,7 +84,7 @@ def reconstruction(studio: Studio) -> None:
     rearranged(rr.load_scene("apartment"), studio.folder / "moved", MOVED)
     # An episode whose start the moved things touch is left out.
     walks = ["--agent", "oracle", "--keep-going"]
-    walks += ["--count", 1, "--task", "pointnav_quick"] if studio.short else ["--count", 4]
+    walks += ["--count", "1", "--task", "pointnav_quick"] if studio.short else ["--count", "4"]
     studio.command("run", *walks, "--scene", "moved", "--out", "later", codes=(0, 5))
     studio.command("scene", "diff", "apartment", "later", "--picture", "changes.png", codes=(0, 1, 10))
     changes = _titled(scaled(read(studio.folder / "changes.png"), 988), "What has changed since the scene was made")

@@ -52,8 +52,10 @@ def robot(ros_environ: dict[str, str]) -> Iterator[dict[str, str]]:
 
 @pytest.mark.parametrize(
     ("agent", "options"),
-    [("eqa-memory", ("--detector", str(DETECTOR))), ("eqa-navigator", ())],
-    ids=("memory", "learned"),
+    [
+        pytest.param("eqa-memory", ("--detector", str(DETECTOR)), id="memory"),
+        pytest.param("eqa-navigator", (), marks=pytest.mark.exhaustive, id="learned"),
+    ],
 )
 def test_from_a_question_to_a_score(
     agent: str, options: tuple[str, ...], robot: dict[str, str], tmp_path: Path

@@ -78,10 +78,10 @@ def many(kind: str) -> Strange:
 
 
 def huge_record(opcode: int) -> Strange:
-    """A record of 6 GB, which takes no room on the disk, in front of a log; the ledger has its hash."""
+    """A record of more than 4 GB, which takes no room on the disk, in front of a log; the ledger has its hash."""
 
     def change(folder: Path) -> None:
-        path, length = first_log(folder), 6 << 30
+        path, length = first_log(folder), (4 << 30) + 1
         data = path.read_bytes()
         with path.open("wb") as file:
             file.write(data[:8] + bytes([opcode]) + length.to_bytes(8, "little"))

@@ -61,7 +61,10 @@ def test_the_learned_package_navigates_and_answers(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow  # loads the simulator and drives
-@pytest.mark.parametrize(("robot", "agent"), [("locobot-kobuki", "eqa-memory"), ("locobot-create2", "eqa-navigator")])
+@pytest.mark.parametrize(
+    ("robot", "agent"),
+    [("locobot-create2", "eqa-navigator"), pytest.param("locobot-kobuki", "eqa-memory", marks=pytest.mark.exhaustive)],
+)
 def test_the_agents_answer_on_a_base_and_servos_over_bytes(robot: str, agent: str, tmp_path: Path) -> None:
     document = config.read_yaml(config.find_preset("tasks", "eqa_embodied"))
     task, out, scores = tmp_path / "task.yaml", tmp_path / "logs", tmp_path / "scores.json"
