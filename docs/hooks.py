@@ -40,7 +40,7 @@ YAML_FILES = {
     "Robot (`launch/robots`)": ["robot_runtime/robots/loader.py", "robot_runtime/motion"],
     "Options of the simulated robot": ["sim_bridge/robot", "sim_bridge/noise"],
     "Options of the fake robot": ["drivers/fake", "robot_runtime/hal/fault_schedule.py"],
-    "Options of a LoCoBot over ROS 1": ["drivers/ros_locobot"],
+    "Options of a LoCoBot over ROS 1": ["drivers/ros", "drivers/ros_locobot"],
     "Task (`launch/tasks`)": ["robot_runtime/tasks"],
     "Camera (`launch/cameras`)": ["robot_runtime/imaging", "robot_runtime/hal/lens.py", "drivers/azure_kinect",
                                   "drivers/realsense", "drivers/opencv_camera", "drivers/replay"],

@@ -225,7 +225,8 @@ def find_preset(kind: str, name: str) -> Path:
 
 _MOVED_FACTORIES = {
     "sim_bridge.robot.make_robot": "sim_bridge.robot.driver.make_robot",
-    "drivers.ros_locobot.part.make_localizer": "drivers.ros_locobot.localizer_factory.make_localizer",
+    "drivers.ros_locobot.part.make_localizer": "drivers.ros.localizer_factory.make_localizer",
+    "drivers.ros_locobot.localizer_factory.make_localizer": "drivers.ros.localizer_factory.make_localizer",
     "robot_runtime.localization.wheels.make_localizer": "robot_runtime.localization.wheel_odometry.make_localizer",
 }
 """Factories under the names that older logs and robot files have."""

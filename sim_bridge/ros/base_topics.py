@@ -12,7 +12,7 @@ from geometry_msgs.msg import Twist
 from nav_msgs.msg import Odometry
 from sensor_msgs.msg import JointState
 
-from drivers.ros_locobot.protocol import Diagnosis
+from drivers.ros.protocol import Diagnosis
 from robot_runtime.common.clock import seconds_to_ns
 from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.safety.guard import STILL

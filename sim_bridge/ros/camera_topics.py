@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sensor_msgs.msg import CameraInfo, Image
 from tf2_msgs.msg import TFMessage
 
-from drivers.ros_locobot.protocol import Frames
+from drivers.ros.protocol import Frames
 from robot_runtime.common.clock import seconds_to_ns
 from robot_runtime.common.transforms import OPTICAL_RPY_RAD, opengl_rotation, quaternion_rpy
 from robot_runtime.errors import DeviceFault

@@ -17,8 +17,8 @@ from kobuki_msgs.msg import (
 from sensor_msgs.msg import Imu
 from std_msgs.msg import Empty
 
-from drivers.ros_locobot.protocol import Diagnosis, bits_of
-from drivers.ros_locobot.safety_fields import KOBUKI_BITS, KOBUKI_WHEEL_BITS
+from drivers.ros.protocol import Diagnosis, bits_of
+from drivers.ros.safety_fields import KOBUKI_BITS, KOBUKI_WHEEL_BITS
 from robot_runtime.common.clock import seconds_to_ns
 from robot_runtime.hal import Zone
 from sim_bridge.ros.base_topics import BaseTopics, VariantTopics, battery_diagnosis, level_diagnosis

@@ -10,7 +10,7 @@ from functools import partial
 import rospy
 from std_msgs.msg import Header
 
-from drivers.ros_locobot.protocol import ACKNOWLEDGE_TOPIC
+from drivers.ros.protocol import ACKNOWLEDGE_TOPIC
 from robot_runtime.common.clock import Stopwatch, seconds_to_ns
 from sim_bridge.ros.faults import Faults
 

@@ -16,8 +16,8 @@ from rosgraph_msgs.msg import Clock as ClockMessage
 from std_msgs.msg import Empty, Float32, Int16
 from tf2_msgs.msg import TFMessage
 
-from drivers.ros_locobot.protocol import Diagnosis, create_safety_diagnosis
-from drivers.ros_locobot.safety_fields import CREATE_SAFETY_STATUS
+from drivers.ros.protocol import Diagnosis, create_safety_diagnosis
+from drivers.ros.safety_fields import CREATE_SAFETY_STATUS
 from robot_runtime.common.clock import MAX_CATCH_UP_S, SimulatedClock, seconds_to_ns
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import ConfigError, DeviceFault, InvalidStart, RuntimeFault

@@ -1,14 +1,14 @@
 """The simulated variants of the LoCoBot: names of frames and joints, and the timing of the base.
 
-Topics that the driver uses are in its table, ``drivers/ros_locobot/topics.py``; here are names of further ones.
+Topics that the driver uses are in its table, ``drivers/ros/topics.py``; here are names of further ones.
 """
 
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from drivers.ros_locobot.protocol import Frames
-from drivers.ros_locobot.topics import topic_names
+from drivers.ros.protocol import Frames
+from drivers.ros.topics import topic_names
 from robot_runtime.common import config
 from robot_runtime.common.config import NonNegative, Positive
 from robot_runtime.errors import ConfigError

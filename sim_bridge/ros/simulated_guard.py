@@ -15,11 +15,12 @@ import rosgraph
 import rospkg
 import rospy
 
+from drivers.ros.guard.node import GuardNode
+from drivers.ros.guard.options import GuardOptions
 from drivers.ros_locobot.connection.acknowledge import AcknowledgePublisher, header_of
 from drivers.ros_locobot.connection.master import Master
 from drivers.ros_locobot.guard import node
-from drivers.ros_locobot.guard.node import GuardNode
-from drivers.ros_locobot.guard.options import GuardOptions
+from drivers.ros_locobot.guard.node import RospyTransport
 from robot_runtime.common.clock import seconds_to_ns
 
 AHEAD_S = 1.0
@@ -81,7 +82,7 @@ def make_guard(options: GuardOptions) -> GuardNode:
     rospy.on_shutdown(lockstep.end)
     if not options.e_stop_file:
         options = replace(options, e_stop_file=_file_of_this_simulation(options.master_timeout_s))
-    return GuardNode(options, lockstep.now_ns, lockstep.subscribe)
+    return GuardNode(options, RospyTransport(options, lockstep.subscribe), lockstep.now_ns)
 
 
 def _file_of_this_simulation(timeout_s: float) -> str:

@@ -17,7 +17,7 @@ from ros_processes import LIMIT_S, Program, eventually
 from std_msgs.msg import Bool
 from std_srvs.srv import SetBool
 
-from drivers.ros_locobot.guard.node import GuardStatus, from_message
+from drivers.ros.guard.logic import GuardStatus
 
 GUARD = ("-m", "drivers.ros_locobot.guard")
 PERIOD_S = 0.02
@@ -136,4 +136,4 @@ class Rig:
 
     def _on_status(self, message: DiagnosticArray) -> None:
         self.told_s.append(message.header.stamp.to_sec())
-        self.statuses.append(from_message(message))
+        self.statuses.append(GuardStatus.of(message))

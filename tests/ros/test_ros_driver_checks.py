@@ -13,14 +13,16 @@ from raising import raises_naming
 from sensor_msgs.msg import JointState
 from tf2_msgs.msg import TFMessage
 
-from drivers.ros_locobot.base.driver import RosBase
-from drivers.ros_locobot.connection.clock import RosClock
-from drivers.ros_locobot.connection.errors import TwoSources
+from drivers.ros.base.driver import RosBase
+from drivers.ros.connection.clock import RosClock
+from drivers.ros.connection.errors import TwoSources
+from drivers.ros.head import RosHead
+from drivers.ros.localizer.motion_history import MotionHistory
+from drivers.ros.localizer.sources import make_localizer
+from drivers.ros.options import LocalizerOptions
 from drivers.ros_locobot.connection.session import Session
-from drivers.ros_locobot.head import RosHead
-from drivers.ros_locobot.localizer.motion_history import MotionHistory
-from drivers.ros_locobot.localizer.sources import make_localizer
-from drivers.ros_locobot.options import LocalizerOptions, RosOptions
+from drivers.ros_locobot.options import RosOptions
+from drivers.ros_locobot.reading import received
 from robot_runtime.common import config
 from robot_runtime.common.clock import NS_PER_S
 from robot_runtime.errors import StaleData
@@ -57,17 +59,17 @@ class Site:
     def pose(self, x_m: float = 0.0, w: float = 1.0, node: str = "/mocap", on_ms: int = 20) -> Any:
         message = self.stamped(PoseStamped(), node=node, on_ms=on_ms)
         message.pose.position.x, message.pose.orientation.w = x_m, w
-        return message
+        return received(message)
 
     def odometry(self, x_m: float, on_ms: int = 0, node: str = "/kobuki") -> Any:
         message = self.stamped(Odometry(), "odom", node, on_ms)
         message.pose.pose.position.x, message.pose.pose.orientation.w = x_m, 1.0
-        return message
+        return received(message)
 
     def joints(self, pan_rad: float, node: str = "/servos") -> Any:
         message = self.stamped(JointState(), node=node)
         message.name, message.position = ["head_pan_joint", "head_tilt_joint"], [pan_rad, 0.0]
-        return message
+        return received(message)
 
 
 def test_a_zero_quaternion_is_lost_and_ends_with_the_next_pose() -> None:
@@ -114,7 +116,7 @@ def test_a_frame_with_two_parents_is_named() -> None:
         transform.child_frame_id, transform.transform.rotation.w = child, 1.0
         message = TFMessage([transform])
         message._connection_header = {"callerid": node}
-        tf._on_transforms(message)
+        tf._on_transforms(received(message))
 
     publish("odom", "base_footprint", "/kobuki")
     publish("map", "odom", "/amcl")

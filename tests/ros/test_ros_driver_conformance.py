@@ -17,7 +17,7 @@ from geometry_msgs.msg import Pose2D
 from robot_runtime_simulation.srv import Place, SetFault
 from ros_processes import Program, eventually
 
-from drivers.ros_locobot.connection.topic_cache import StampedMessage, TopicCache
+from drivers.ros.connection.topic_cache import StampedMessage, TopicCache
 from drivers.ros_locobot.driver import make_robot
 from robot_runtime.conformance import ContactConformance, Harness, HeadConformance, RobotConformance
 from robot_runtime.hal import Halt, Robot, Velocity, Zone

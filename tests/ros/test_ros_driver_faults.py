@@ -20,9 +20,9 @@ from robot_runtime_simulation.srv import Place, SetFault
 from ros_processes import Program, eventually
 from sensor_msgs.msg import JointState
 
-from drivers.ros_locobot.connection.errors import ClockSkew, DepthUnit, SecondPublisher
+from drivers.ros.connection.errors import ClockSkew, DepthUnit, SecondPublisher
+from drivers.ros.head import RosHead
 from drivers.ros_locobot.driver import make_robot
-from drivers.ros_locobot.head import RosHead
 from robot_runtime.actions.discrete import Displacement
 from robot_runtime.common.clock import NS_PER_S
 from robot_runtime.errors import DeviceFault, FrozenCamera, StaleData

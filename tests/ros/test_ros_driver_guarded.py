@@ -20,8 +20,8 @@ from robot_runtime_simulation.srv import Place
 from ros_processes import Program, eventually
 from std_srvs.srv import SetBool
 
+from drivers.ros.guard.logic import GuardStatus
 from drivers.ros_locobot.driver import make_robot
-from drivers.ros_locobot.guard.node import from_message
 from robot_runtime.actions.discrete import Displacement
 from robot_runtime.errors import DeviceFault
 from robot_runtime.hal import Halt, Robot, Velocity
@@ -156,7 +156,7 @@ def test_a_forgotten_teleoperation_does_not_make_the_robot_creep(guard: Program,
 
     endpoints = (
         rospy.Subscriber(
-            "/robot_runtime_guard/status", DiagnosticArray, lambda m: reasons.append(from_message(m).reason)
+            "/robot_runtime_guard/status", DiagnosticArray, lambda m: reasons.append(GuardStatus.of(m).reason)
         ),
         rospy.Subscriber("/simulation/ground_truth", PoseStamped, lambda m: truth.append(m.pose.position.x)),
     )

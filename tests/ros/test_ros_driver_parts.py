@@ -16,14 +16,17 @@ from nav_msgs.msg import Odometry
 from raising import raises_naming
 from sensor_msgs.msg import CameraInfo, Image
 
-from drivers.ros_locobot.camera.driver import NOMINAL, RosCamera
-from drivers.ros_locobot.connection.clock import RosClock
-from drivers.ros_locobot.connection.diagnostics import Diagnostics, Level
+from drivers.ros.camera.driver import NOMINAL, RosCamera
+from drivers.ros.connection.clock import RosClock
+from drivers.ros.connection.diagnostics import Diagnostics, Level
+from drivers.ros.connection.received import Received
+from drivers.ros.localizer.motion_history import MotionHistory
+from drivers.ros.localizer.sources import make_localizer
+from drivers.ros.options import LocalizerOptions
+from drivers.ros.placer import PlacedDevices, RealPlacer
 from drivers.ros_locobot.connection.session import Session
-from drivers.ros_locobot.localizer.motion_history import MotionHistory
-from drivers.ros_locobot.localizer.sources import make_localizer
-from drivers.ros_locobot.options import LocalizerOptions, RosOptions
-from drivers.ros_locobot.placer import PlacedDevices, RealPlacer
+from drivers.ros_locobot.options import RosOptions
+from drivers.ros_locobot.reading import received
 from robot_runtime.common import config
 from robot_runtime.common.clock import NS_PER_S, SimulatedClock
 from robot_runtime.common.geometry import SE2
@@ -41,7 +44,7 @@ def test_troubles_are_told_once_and_remembered(caplog: pytest.LogCaptureFixture)
 
     def hear(level: int, text: str) -> None:
         status = SimpleNamespace(name="mobile_base: Battery", level=bytes([level]), message=text)
-        diagnostics.receive(SimpleNamespace(status=[status]))
+        diagnostics.receive(Received(SimpleNamespace(status=[status])))
 
     for _ in range(3):
         hear(1, "Low")
@@ -54,7 +57,7 @@ def test_troubles_are_told_once_and_remembered(caplog: pytest.LogCaptureFixture)
 def test_a_contact_is_no_trouble_of_its_own(caplog: pytest.LogCaptureFixture) -> None:
     diagnostics = Diagnostics()
     status = SimpleNamespace(name="mobile_base_nodelet_manager: Wall Sensor", level=bytes([1]), message="Wall Hit!")
-    diagnostics.receive(SimpleNamespace(status=[status]))
+    diagnostics.receive(Received(SimpleNamespace(status=[status])))
     assert (diagnostics.troubles(), caplog.text) == ((), "")
 
 
@@ -159,7 +162,7 @@ class Carried:
 
     def __init__(self) -> None:
         self.clock = SimulatedClock(10 * MS)
-        self.options = SimpleNamespace(connect_timeout_s=1.0)
+        self.connect_timeout_s = 1.0
         self.limits = HeadLimits(-1, 1, -1, 1, 1, 0.1)
         self.told: list[str] = []
 
@@ -209,7 +212,7 @@ def test_poses_of_the_old_place_that_are_still_on_their_way_are_not_taken(source
         (message if source == "pose" else message.pose).pose.orientation.w = 1.0
         message.header.stamp, message.header.frame_id = rospy.Time(10, at_ms * MS), "map"
         session.clock.advance(10 * NS_PER_S + at_ms * MS)
-        localizer._on_message(message)
+        localizer._on_message(received(message))
 
     hear(100, 1.0)
     localizer.forget(10 * NS_PER_S + 200 * MS)

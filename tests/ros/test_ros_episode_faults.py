@@ -23,7 +23,7 @@ from robot_runtime_simulation.srv import SetFault
 from ros_processes import Program
 from ros_truth import Truth
 
-from drivers.ros_locobot.connection.errors import ClockSkew, DepthUnit, SecondPublisher
+from drivers.ros.connection.errors import ClockSkew, DepthUnit, SecondPublisher
 from drivers.ros_locobot.driver import make_robot
 from robot_runtime.common.geometry import SE2
 from robot_runtime.env import Env

@@ -22,10 +22,10 @@ from robot_runtime_simulation.srv import Place
 from ros_processes import Program
 
 from drivers.fake.driver import make_robot as make_fake
+from drivers.ros.localizer.alignment import aligned
+from drivers.ros.localizer_factory import make_localizer
+from drivers.ros.options import LocalizerOptions
 from drivers.ros_locobot.driver import make_robot
-from drivers.ros_locobot.localizer.alignment import aligned
-from drivers.ros_locobot.localizer_factory import make_localizer
-from drivers.ros_locobot.options import LocalizerOptions
 from robot_runtime.common import config
 from robot_runtime.common.geometry import SE2
 from robot_runtime.conformance import Harness, LocalizerConformance

@@ -11,8 +11,8 @@ import rospy
 from ros_processes import LIMIT_S, eventually, is_subscribed
 from std_msgs.msg import Header
 
+from drivers.ros.protocol import ACKNOWLEDGE_TOPIC
 from drivers.ros_locobot.connection.acknowledge import AcknowledgePublisher
-from drivers.ros_locobot.protocol import ACKNOWLEDGE_TOPIC
 from robot_runtime.common.clock import NS_PER_S, seconds_to_ns
 from sim_bridge.ros import lockstep_barrier
 from sim_bridge.ros.faults import Faults

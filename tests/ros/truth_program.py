@@ -11,8 +11,8 @@ import time
 import rospy
 from geometry_msgs.msg import PoseStamped
 
+from drivers.ros.localizer.messages import planar_pose
 from drivers.ros_locobot.connection.acknowledge import AcknowledgePublisher
-from drivers.ros_locobot.localizer.messages import planar_pose
 
 TOPIC = "/simulation/ground_truth"
 

@@ -20,11 +20,11 @@ from rosbags.interfaces import Connection
 from rosbags.rosbag1 import Writer
 from typing_extensions import Self
 
+from drivers.ros.protocol import MessageFactory, bits_of, create_safety_diagnosis
+from drivers.ros.safety_fields import CREATE_SAFETY_STATUS, KOBUKI_BITS, KOBUKI_WHEEL_BITS
 from drivers.ros_locobot.bag import topic_layout as at
 from drivers.ros_locobot.bag.definitions import stored_name, typestore
 from drivers.ros_locobot.bag.topic_layout import Layout
-from drivers.ros_locobot.protocol import MessageFactory, bits_of, create_safety_diagnosis
-from drivers.ros_locobot.safety_fields import CREATE_SAFETY_STATUS, KOBUKI_BITS, KOBUKI_WHEEL_BITS
 from robot_runtime.common.clock import NS_PER_S
 from robot_runtime.common.creating import creating
 from robot_runtime.common.geometry import SE2

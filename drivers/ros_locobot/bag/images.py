@@ -9,15 +9,15 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from drivers.ros.camera.messages import DepthImages, color_image, intrinsics
+from drivers.ros.camera.pairing import StampMatcher
+from drivers.ros.connection.quantities import Sources
+from drivers.ros.robot_variants import topics_of
 from drivers.ros_locobot.bag.errors import DamagedBag, NoOverlap
 from drivers.ros_locobot.bag.reader import BagMessage, BagReader
 from drivers.ros_locobot.bag.topic_layout import COMPRESSED, COMPRESSED_DEPTH
 from drivers.ros_locobot.bag.trajectory import YAML_REMEDY
-from drivers.ros_locobot.camera.messages import DepthImages, color_image, intrinsics
-from drivers.ros_locobot.camera.pairing import StampMatcher
-from drivers.ros_locobot.connection.quantities import Sources
 from drivers.ros_locobot.options import RosOptions
-from drivers.ros_locobot.robot_variants import topics_of
 from robot_runtime.common import image_files
 from robot_runtime.common.bounded import TooLarge
 from robot_runtime.common.clock import ns_to_seconds

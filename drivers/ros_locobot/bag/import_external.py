@@ -14,6 +14,7 @@ from itertools import chain
 
 import numpy as np
 
+from drivers.ros.robot_variants import base_frame
 from drivers.ros_locobot.bag.action_segmentation import DrivenStep, DriveSection, segment_actions, waypoint_steps
 from drivers.ros_locobot.bag.episode_header import (
     ImportOptions,
@@ -30,7 +31,6 @@ from drivers.ros_locobot.bag.poses import PoseTrack, odometry_track, read_poses
 from drivers.ros_locobot.bag.reader import BagReader, Progress
 from drivers.ros_locobot.bag.topic_layout import MAP_FRAME
 from drivers.ros_locobot.bag.trajectory import RecordedDrive, check_clocks, read_drive
-from drivers.ros_locobot.robot_variants import base_frame
 from robot_runtime.common.clock import ns_to_seconds
 from robot_runtime.common.geometry import SE2
 from robot_runtime.hal import RgbdFrame

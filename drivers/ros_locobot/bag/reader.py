@@ -16,10 +16,10 @@ from rosbags.serde import SerdeError
 from rosbags.typesys.msg import denormalize_msgtype
 from typing_extensions import Self
 
+from drivers.ros.connection.errors import WrongDefinition
+from drivers.ros.connection.received import UNKNOWN
 from drivers.ros_locobot.bag.definitions import md5_of, stored_name, typestore
 from drivers.ros_locobot.bag.errors import DamagedBag, MissingTopic
-from drivers.ros_locobot.connection.errors import WrongDefinition
-from drivers.ros_locobot.connection.quantities import UNKNOWN
 from robot_runtime.common.clock import NS_PER_S, ns_to_seconds
 from robot_runtime.errors import RecordingError
 

@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 
-from drivers.ros_locobot.options import BaseOptions, Topics, VariantName
-from drivers.ros_locobot.protocol import Frames
-from drivers.ros_locobot.robot_variants import VARIANTS, topics_of
+from drivers.ros.options import BaseOptions, Topics
+from drivers.ros.protocol import Frames
+from drivers.ros.robot_variants import VARIANTS, topics_of
+from drivers.ros_locobot.options import VariantName
 
 LOG_NAMESPACE = "/robot_runtime"
 """Namespace of what a log has and a robot does not publish; steps and end are std_msgs/String with JSON."""

@@ -11,7 +11,7 @@ from typing import Any
 import rospy
 from std_msgs.msg import Header
 
-from drivers.ros_locobot.protocol import ACKNOWLEDGE_TOPIC
+from drivers.ros.protocol import ACKNOWLEDGE_TOPIC
 
 QUEUE_SIZE = 10
 

@@ -20,7 +20,8 @@ from urllib.parse import urlparse
 
 from rosgraph.network import ROSHandshakeException, read_ros_handshake_header, write_ros_handshake_header
 
-from drivers.ros_locobot.connection.errors import MasterGone, WrongDefinition
+from drivers.ros.connection.errors import MasterGone, WrongDefinition
+from drivers.ros.connection.waiting import wait_until
 from robot_runtime.common.clock import Stopwatch
 from robot_runtime.errors import DeviceFault
 
@@ -252,12 +253,3 @@ def similar_topics(master: Master, topic: str) -> str:
 
 def _has_left(master: Master, node: str, topic: str) -> bool:
     return node not in master.graph().publishers.get(topic, ()) or master.is_dead(node)
-
-
-def wait_until(poll: Callable[[], bool], pause: Callable[[float], Any], timeout_s: float, poll_s: float) -> bool:
-    """Return whether ``poll`` became true within about ``timeout_s``, pausing with e.g. ``Event.wait``."""
-    for _ in range(max(1, round(timeout_s / poll_s))):
-        if poll():
-            return True
-        pause(poll_s)
-    return poll()

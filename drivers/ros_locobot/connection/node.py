@@ -14,7 +14,7 @@ from typing import TypeVar
 import rosgraph
 import rospy
 
-from drivers.ros_locobot.connection.errors import MasterGone
+from drivers.ros.connection.errors import MasterGone
 from robot_runtime.errors import DeviceFault, RuntimeFault
 
 T = TypeVar("T")

@@ -7,36 +7,35 @@
 
 A gap in the link is no fault: the monitor's calls are lost before anything else is, because each needs a connection of
 its own. Only when no topic delivers anything either, for ``patience_s``, the link is given up.
-
-A connection that has faulted stays so until every device is closed. Connecting again registers everything again, also
-with a master that was restarted meanwhile.
 """
 
 import logging
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 import rosgraph
 import rospy
 from rosgraph_msgs.msg import Clock as ClockMessage
+from roslib.message import get_service_class
 
+from drivers.ros.connection import session as shared
+from drivers.ros.connection.clock import HELD_UP, SIMULATED_SKEW_S, RosClock
+from drivers.ros.connection.errors import LinkLost, MasterGone
+from drivers.ros.connection.received import Received
+from drivers.ros.connection.session import Endpoint
+from drivers.ros.connection.waiting import wait_until
+from drivers.ros.protocol import ACKNOWLEDGE_TOPIC
 from drivers.ros_locobot.connection.acknowledge import AcknowledgePublisher
-from drivers.ros_locobot.connection.clock import HELD_UP, SIMULATED_SKEW_S, RosClock
-from drivers.ros_locobot.connection.errors import LinkLost, MasterGone, SecondPublisher
-from drivers.ros_locobot.connection.master import (
-    ALIVE_S,
-    ATTEMPTS,
-    Master,
-    check_publishers,
-    similar_topics,
-    wait_until,
-)
+from drivers.ros_locobot.connection.master import ALIVE_S, ATTEMPTS, Master, check_publishers, similar_topics
 from drivers.ros_locobot.connection.node import call_within, join_network
+from drivers.ros_locobot.messages import RospyMessages
 from drivers.ros_locobot.options import MasterOptions
-from drivers.ros_locobot.protocol import ACKNOWLEDGE_TOPIC
-from robot_runtime.common.clock import SystemClock, ns_to_seconds
+from drivers.ros_locobot.reading import Reader, message_class, received
+from robot_runtime.common.clock import ns_to_seconds
 from robot_runtime.errors import DeviceFault, RuntimeFault, StaleData
 
 T = TypeVar("T")
@@ -52,8 +51,35 @@ LEAST_UNANSWERED = 3
 log = logging.getLogger(__name__)
 
 
-class Session:
-    """The connection to a master. Thread-safe.
+@dataclass(frozen=True)
+class _Endpoint:
+    """A subscription or a publisher of rospy."""
+
+    session: "Session"
+    rospy: Any
+
+    @property
+    def topic(self) -> str:
+        return str(self.rospy.resolved_name)
+
+    def has_publisher(self) -> bool:
+        return bool(self.rospy.get_num_connections())
+
+    def has_subscriber(self) -> bool:
+        return any(peer != self.session.node for _, peer, *_ in self.rospy.impl.get_stats_info())
+
+    def publish(self, message: Any) -> None:
+        try:
+            self.rospy.publish(message)
+        except rospy.ROSException as error:  # the node was shut down
+            raise DeviceFault(f"topic {self.topic}: cannot be published any more: {error}", "connect again") from error
+
+    def remove(self) -> None:
+        self.session.remove(self.rospy)
+
+
+class Session(shared.Session):
+    """The connection to a master.
 
     Args:
         options: Address of the master, and time limits.
@@ -61,21 +87,14 @@ class Session:
     """
 
     def __init__(self, options: MasterOptions, clock: RosClock) -> None:
+        super().__init__(clock, RospyMessages(), options.connect_timeout_s)
         self.options = options
-        self.clock = clock
-        self._lock = threading.RLock()
-        self._users: list[object] = []
-        self._listeners: list[Callable[[], None]] = []
-        self._exclusive: dict[str, frozenset[str]] = {}
-        self._fault: RuntimeFault | None = None
-        self._stop = threading.Event()
         self._monitor: threading.Thread | None = None
         self._clock_subscriber: rospy.Subscriber | None = None
         self._acknowledge: AcknowledgePublisher | None = None
         self._acknowledged: dict[rospy.Subscriber, str] = {}
         self._master: Master | None = None
-        self._host = SystemClock()
-        self._heard_ns = self._answered_ns = 0
+        self._answered_ns = 0
         self._unanswered = 0
 
     @property
@@ -88,128 +107,58 @@ class Session:
 
     @property
     def node(self) -> str:
-        """The node name of this process."""
         return str(rospy.get_name())
 
-    @property
-    def fault(self) -> RuntimeFault | None:
-        """The fault that has broken this connection; None while it is good."""
-        return self._fault
-
-    def open(self, user: object) -> None:
-        """Join the network on behalf of ``user``; only the first user's call connects.
-
-        Raises:
-            MasterGone: No master answers in time.
-            DeviceFault: The process cannot become a node of this master.
-            StaleData: Time is simulated, and ``/clock`` is silent.
-        """
-        with self._lock:
-            if user in self._users:
-                return
-            if not self._users:
-                self._open()
-            self._users.append(user)
-
-    def close(self, user: object) -> None:
-        """Leave on behalf of ``user``; the last user's call ends the connection. Never raises."""
-        with self._lock:
-            if user not in self._users:
-                return
-            self._users.remove(user)
-            if self._users:
-                return
-            self._stop.set()
-            monitor, self._monitor = self._monitor, None
-            self._exclusive.clear()
-            self._listeners.clear()
-            self.unsubscribe(self._clock_subscriber)
-            self._clock_subscriber = None
-            if self._acknowledge is not None:
-                self.unsubscribe(self._acknowledge.publisher)
-                self._acknowledge = None
-        if monitor is not None and monitor is not threading.current_thread():
-            monitor.join(self.options.timeout_s)
-
-    def check(self) -> None:
-        """Raise the fault that has broken the connection, if any."""
-        if self._fault is not None:
-            raise self._fault
-        self.clock.check()
-
-    def fail(self, fault: RuntimeFault) -> None:
-        """Mark the connection as broken and notify the listeners; only the first fault counts."""
-        with self._lock:
-            if self._fault is not None:
-                return
-            self._fault = fault
-            listeners = tuple(self._listeners)
-        for listener in listeners:
-            listener()
-
-    def on_fault(self, listener: Callable[[], None]) -> None:
-        """Register a listener, called once when the connection breaks, in the thread that detects it."""
-        self._listeners.append(listener)
-
-    def wait(self, seconds: float) -> None:
-        """Sleep for host time, less if the connection ends meanwhile."""
-        self._stop.wait(seconds)
+    def _close(self) -> Callable[[], object]:
+        monitor, self._monitor = self._monitor, None
+        self.remove(self._clock_subscriber)
+        self._clock_subscriber = None
+        if self._acknowledge is not None:
+            self.remove(self._acknowledge.publisher)
+            self._acknowledge = None
+        if monitor is None or monitor is threading.current_thread():
+            return lambda: None
+        return partial(monitor.join, self.options.timeout_s)
 
     # --- topics -----------------------------------------------------------------------------------------------------
 
     def subscribe(
         self,
         topic: str,
-        message: Any,
-        callback: Callable[[Any], object],
+        kinds: str | tuple[str, ...],
+        callback: Callable[[Received], object],
         queue_size: int = 1,
         images: bool = False,
         required: bool = True,
         acknowledged: bool = False,
-    ) -> rospy.Subscriber:
-        """Subscribe to a topic whose publishers use the right message definition.
-
-        Args:
-            topic: Full name.
-            message: Generated message class.
-            callback: Called in rospy's thread of each publisher; a ``RuntimeFault`` in it breaks the connection.
-            queue_size: rospy's; older messages are dropped.
-            images: Whether messages are large.
-            required: Whether to wait for a publisher, and to fail without one.
-            acknowledged: Whether simulated time waits until each message has been processed (``acknowledge.py``).
-
-        Raises:
-            StaleData: The topic has no publisher within ``connect_timeout_s``.
-            WrongDefinition: Names both md5 sums.
-            MasterGone: The master does not answer.
-        """
+    ) -> _Endpoint:
         nodes = self.require_publisher(topic)[topic] if required else None
-        if message is not rospy.AnyMsg:
-            check_publishers(self.master, topic, message, self.options.timeout_s, nodes)
+        reader = Reader((kinds,) if isinstance(kinds, str) else kinds)
+        check_publishers(self.master, topic, reader.definition, self.options.timeout_s, nodes)
 
-        def guarded(received: Any) -> None:
-            self._heard_ns = self._host.now_ns()
-            try:
-                callback(received)
-            except RuntimeFault as fault:
-                self.fail(fault)
+        def on_message(message: Any) -> None:
+            if (read := reader.read(message)) is not None:
+                self._receive(callback, read)
             if acknowledged and (acknowledge := self._acknowledge) is not None:
-                acknowledge.acknowledge(topic, received)
+                acknowledge.acknowledge(topic, message)
 
-        options = {"queue_size": queue_size, "tcp_nodelay": True, "buff_size": IMAGE_BUFFER_BYTES if images else 65536}
-        subscriber = self.call_with_timeout(
-            lambda: rospy.Subscriber(topic, message, guarded, **options), f"subscribing to {topic}"
-        )
+        subscriber = self._subscribe(topic, reader.message, on_message, queue_size, images)
         if acknowledged:
             self._acknowledged[subscriber] = topic
-        return subscriber
+        return _Endpoint(self, subscriber)
+
+    def _subscribe(
+        self, topic: str, message: Any, callback: Callable[[Any], object], queue_size: int = 1, images: bool = False
+    ) -> rospy.Subscriber:
+        options = {"queue_size": queue_size, "tcp_nodelay": True, "buff_size": IMAGE_BUFFER_BYTES if images else 65536}
+        return self.call_with_timeout(
+            lambda: rospy.Subscriber(topic, message, callback, **options), f"subscribing to {topic}"
+        )
+
+    def publishers(self) -> Mapping[str, tuple[str, ...]]:
+        return self.master.graph().publishers
 
     def require_publisher(self, *topics: str) -> dict[str, tuple[str, ...]]:
-        """Wait until one of ``topics`` has a publisher, and return the publishers of each.
-
-        Raises:
-            StaleData: None has within ``connect_timeout_s``.
-        """
         nodes: dict[str, tuple[str, ...]] = {}
 
         def published() -> bool:
@@ -226,30 +175,22 @@ class Session:
             )
         return nodes
 
-    def check_definition(self, topic: str, message: Any) -> None:
-        """Raise ``WrongDefinition`` if ``topic`` is published with another definition than ``message``'s."""
-        check_publishers(self.master, topic, message, self.options.timeout_s)
-
-    def advertise(self, topic: str, message: Any) -> rospy.Publisher:
-        """Create a publisher that never blocks and sends only the newest message. Raises ``MasterGone``."""
-        return self.call_with_timeout(
+    def advertise(self, topic: str, kind: str) -> _Endpoint:
+        message = message_class((kind,))
+        publisher = self.call_with_timeout(
             lambda: rospy.Publisher(topic, message, queue_size=1, tcp_nodelay=True), f"advertising {topic}"
         )
+        return _Endpoint(self, publisher)
 
-    def require_subscriber(self, publisher: rospy.Publisher) -> None:
-        """Wait until another node has connected to a publisher of this node.
-
-        Raises:
-            DeviceFault: No node has within ``connect_timeout_s``.
-        """
-        topic = publisher.resolved_name
+    def require_subscriber(self, publisher: shared.Publisher) -> None:
+        topic = publisher.topic
         if self._wait_for_subscriber(publisher):
             return
         nodes = self._subscribing_nodes(topic)
         if nodes:
             raise DeviceFault(
                 f"topic {topic}: {nodes[0]} subscribes to it, but does not connect to this node",
-                f"it expects another definition of {publisher.type} (see its log), or cannot reach this computer: "
+                "it expects another definition (see its log), or cannot reach this computer: "
                 "set ROS_IP here to the address that the robot sees",
             )
         raise DeviceFault(
@@ -257,11 +198,7 @@ class Session:
             f"start its node, or name the right topic{similar_topics(self.master, topic)}",
         )
 
-    def has_subscriber(self, publisher: rospy.Publisher) -> bool:
-        """Whether another node is connected to a publisher of this node."""
-        return any(peer != self.node for _, peer, *_ in publisher.impl.get_stats_info())
-
-    def unsubscribe(self, *endpoints: rospy.Subscriber | rospy.Publisher | None) -> None:
+    def remove(self, *endpoints: rospy.Subscriber | rospy.Publisher | None) -> None:
         """Unregister subscribers and publishers within the time limit, also without a master."""
         for endpoint in endpoints:
             if endpoint is not None:
@@ -274,20 +211,27 @@ class Session:
             if topic is not None and self._acknowledge is not None:
                 self._acknowledge.end(topic)
 
-    def claim_topic(self, topic: str, *others: str) -> None:
-        """Allow only this node and ``others`` to publish ``topic`` from now on.
+    def _is_dead(self, node: str) -> bool:
+        return self.master.is_dead(node)
 
-        Raises:
-            SecondPublisher: Another node does already. Later ones break the connection when the monitor detects them.
-        """
-        self._exclusive[topic] = frozenset((self.node, *others))
-        self._check_exclusive()
+    def _watch_senders(self, topic: str) -> tuple[Endpoint, ...]:
+        def on_message(message: Any) -> None:
+            self._receive(lambda sent: self._check_sender(topic, sent.sender), received(message))
 
-    def check_sender(self, topic: str, message: Any) -> None:
-        """Raise ``SecondPublisher`` if a message on a claimed topic comes from a node that may not publish it."""
-        sender = message._connection_header.get("callerid", "?")
-        if sender not in self._exclusive.get(topic, (sender,)):
-            raise SecondPublisher.of(topic, sender)
+        return (_Endpoint(self, self._subscribe(topic, rospy.AnyMsg, on_message)),)
+
+    def call(self, service: str, kind: str, **request: Any) -> Any:
+        if not self.master.has_service(service):
+            raise DeviceFault(
+                f"service {service} does not exist",
+                "start the node that offers it, or name the right service in the robot's YAML",
+            )
+        try:
+            return self.call_with_timeout(
+                lambda: rospy.ServiceProxy(service, get_service_class(kind))(**request), f"calling {service}"
+            )
+        except rospy.ServiceException as error:
+            raise DeviceFault(f"service {service}: {error}", "look at the log of the node that offers it") from error
 
     def call_with_timeout(self, call: Callable[[], T], what: str, limit_s: float | None = None) -> T:
         """Return the result of a blocking call of rospy.
@@ -307,15 +251,12 @@ class Session:
         """Time limit of what is under way while connecting, with a gap in the link."""
         return self.options.connect_timeout_s + self.options.patience_s
 
-    def _wait_for_subscriber(self, publisher: rospy.Publisher) -> bool:
+    def _wait_for_subscriber(self, publisher: shared.Publisher) -> bool:
         """Wait for a connection, for longer if a node has announced that it will connect."""
-
-        def connected() -> bool:
-            return self.has_subscriber(publisher)
-
+        connected = publisher.has_subscriber
         if wait_until(connected, self.wait, self.options.connect_timeout_s, POLL_S):
             return True
-        announced = bool(self._subscribing_nodes(publisher.resolved_name))
+        announced = bool(self._subscribing_nodes(publisher.topic))
         return announced and wait_until(connected, self.wait, self.options.patience_s, POLL_S)
 
     def _subscribing_nodes(self, topic: str) -> list[str]:
@@ -324,8 +265,6 @@ class Session:
     # --- opening and monitoring -------------------------------------------------------------------------------------
 
     def _open(self) -> None:
-        self._fault = None
-        self._stop.clear()
         identity = self.master.identity()
         self._heard_ns = self._answered_ns = self._host.now_ns()
         self._unanswered = 0
@@ -339,8 +278,8 @@ class Session:
     def _follow_clock(self) -> None:
         started = threading.Event()
 
-        def tick(message: ClockMessage) -> None:
-            now_ns = message.clock.to_nsec()
+        def tick(ticked: Received) -> None:
+            now_ns = ticked.message.clock.to_nsec()
             if started.is_set():
                 passed_s = self.clock.advance(now_ns)
                 if passed_s > SIMULATED_SKEW_S:
@@ -357,16 +296,16 @@ class Session:
         # A simulator that waits for its subscribers must be connected before its time can run ahead of this one.
         simulators = self._subscribing_nodes(ACKNOWLEDGE_TOPIC)
         alive = any(not self.master.is_dead(node) for node in simulators)
-        if alive and not self._wait_for_subscriber(self._acknowledge.publisher):
+        if alive and not self._wait_for_subscriber(_Endpoint(self, self._acknowledge.publisher)):
             log.warning(
                 "topic %s: %s subscribes to it, but does not connect to this node, and will not wait for it; set "
                 "ROS_IP here to the address that the simulator sees",
                 ACKNOWLEDGE_TOPIC,
                 simulators[0],
             )
-        self._clock_subscriber = self.subscribe("/clock", ClockMessage, tick)
+        self._clock_subscriber = self.subscribe("/clock", ClockMessage._type, tick).rospy
         if not started.wait(self._connecting_s):
-            self.unsubscribe(self._clock_subscriber)
+            self.remove(self._clock_subscriber)
             raise StaleData(
                 "topic /clock has delivered nothing, but /use_sim_time is set",
                 "start the simulator, or on a real robot `rosparam set /use_sim_time false` and connect again",
@@ -388,7 +327,7 @@ class Session:
                     )
                 )
                 return
-            self._check_exclusive(master)
+            self._check_exclusive(master.graph().publishers if self._exclusive else {}, master.is_dead)
         except MasterGone as gone:
             self._unanswered += 1
             self._look_after_link(gone)
@@ -418,13 +357,3 @@ class Session:
                     "check the network between the computers and whether the robot's is on, then connect again",
                 )
             )
-
-    def _check_exclusive(self, master: Master | None = None) -> None:
-        if not self._exclusive:
-            return
-        master = master or self.master
-        publishers = master.graph().publishers
-        for topic, allowed in tuple(self._exclusive.items()):
-            for node in publishers.get(topic, ()):
-                if node not in allowed and not master.is_dead(node):
-                    raise SecondPublisher.of(topic, node)

@@ -8,17 +8,17 @@ then registered again.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from typing import Any
 
 import rosgraph
 import rospy
 from rospy.impl.registration import get_service_manager, get_topic_manager
 
-from drivers.ros_locobot.connection.errors import WrongDefinition
+from drivers.ros.connection.errors import WrongDefinition
+from drivers.ros.guard.options import GuardOptions
+from drivers.ros.topics import family_of
 from drivers.ros_locobot.connection.master import UNREACHABLE, Master, call_api, check_publishers
-from drivers.ros_locobot.guard.options import GuardOptions
-from drivers.ros_locobot.topics import family_of
 from robot_runtime.errors import DeviceFault
 
 
@@ -28,24 +28,26 @@ class MasterMonitor:
     Args:
         options: Time limits, and ``silent_publishers``.
         velocity_topic: Only this node and ``silent_publishers`` may publish it.
-        report: Called with the names of other publishers (empty for none) whenever the master has answered.
+
+    Attributes:
+        definitions: Topics, and the message classes that their publishers must use.
     """
 
-    def __init__(self, options: GuardOptions, velocity_topic: str, report: Callable[[tuple[str, ...]], None]) -> None:
+    def __init__(self, options: GuardOptions, velocity_topic: str) -> None:
         self._timeout_s, self._period_s = options.master_timeout_s, options.monitor_period_s
         self._topic = velocity_topic
         self._allowed = frozenset((rospy.get_name(), *options.silent_publishers))
-        self._report = report
+        self._report: Callable[[tuple[str, ...]], None] = lambda nodes: None
         self._master = Master(rosgraph.get_master_uri().rstrip("/"), self._timeout_s)
-        self._definitions: list[tuple[str, Any]] = []
+        self.definitions: list[tuple[str, Any]] = []
         self._identity = ""
         self._notes: tuple[str, ...] = ()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="master watch", daemon=True)
 
-    def start(self, definitions: Sequence[tuple[str, Any]]) -> None:
-        """Start; ``definitions`` are topics, and the message classes that their publishers must use."""
-        self._definitions = [(topic, message) for topic, message in definitions if message is not None]
+    def start(self, report: Callable[[tuple[str, ...]], None]) -> None:
+        """Start; names of other publishers (empty for none) are reported whenever the master has answered."""
+        self._report = report
         self._thread.start()
 
     def stop(self) -> None:
@@ -74,7 +76,7 @@ class MasterMonitor:
             published = self._master.graph().publishers
             foreign = (node for node in published.get(self._topic, ()) if node not in self._allowed)
             self._report(tuple(node for node in foreign if not self._master.is_dead(node)))
-            notes = (self._wrong_family(published), *(self._wrong_definition(*pair) for pair in self._definitions))
+            notes = (self._wrong_family(published), *(self._wrong_definition(*pair) for pair in self.definitions))
             return tuple(filter(None, notes))
         except DeviceFault as error:
             return (error.message,)
@@ -82,7 +84,7 @@ class MasterMonitor:
             return (f"ROS master {self._master.uri}: {error}",)
 
     def _wrong_family(self, published: Collection[str]) -> str:
-        if any(topic in published for topic, _ in self._definitions):
+        if any(topic in published for topic, _ in self.definitions):
             return ""
         family = family_of(published)
         return (

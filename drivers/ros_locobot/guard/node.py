@@ -1,24 +1,12 @@
-"""The guard node: it owns the base's velocity topic and forwards only the velocities that the Guard allows.
+"""The guard node on ROS 1.
 
-Started by ``ros_ws/src/robot_runtime_guard``, whose README has the topics and parameters. Safety needs no master, timer
-or runtime: a stop is decided and sent within the callback that receives its cause, and a loop in this process repeats
-the last decision.
-
-::
-
-    sensors ──► LevelTracker ┐
-    command ───────────────► WheelGuard ──► the base's velocity topic
-    e-stop, other publishers ┘         └──► status
+Started by ``ros_ws/src/robot_runtime_guard``, whose README has the topics and parameters.
 """
 
 from __future__ import annotations
 
-import signal
-import sys
 import threading
-import traceback
 from collections.abc import Callable
-from dataclasses import asdict, replace
 from typing import Any
 
 import rosgraph
@@ -28,28 +16,18 @@ from geometry_msgs.msg import Twist
 from std_msgs.msg import Bool
 from std_srvs.srv import SetBool, SetBoolRequest, SetBoolResponse
 
-from drivers.ros_locobot.connection.errors import MasterGone
-from drivers.ros_locobot.connection.master import Master, wait_until
-from drivers.ros_locobot.guard.e_stop_latch import LEFT_ENGAGED, EStopLatch
-from drivers.ros_locobot.guard.logic import GuardStatus, Hold, WheelGuard
+from drivers.ros.connection.errors import MasterGone
+from drivers.ros.connection.received import Received
+from drivers.ros.connection.waiting import wait_until
+from drivers.ros.guard.logic import GuardStatus
+from drivers.ros.guard.node import NODE_NAME, GuardNode, GuardTransport, run_program
+from drivers.ros.guard.options import GuardOptions
+from drivers.ros.guard.sensors import Sensor
+from drivers.ros_locobot.connection.master import Master
 from drivers.ros_locobot.guard.master_monitor import MasterMonitor
-from drivers.ros_locobot.guard.options import CONNECT_TIMEOUT_S, MASTER_TIMEOUT_S, GuardOptions, read_guard_options
-from drivers.ros_locobot.guard.safety_sources import tracker_of
-from drivers.ros_locobot.guard.sensors import has_publisher, message_class, subscriptions
-from robot_runtime.common.clock import SystemClock, seconds_to_ns
-from robot_runtime.errors import RuntimeFault
-from robot_runtime.hal.wheels import Halt, Velocity
-from robot_runtime.safety.guard import STILL
-
-NODE_NAME = "robot_runtime_guard"
-STATUS_PERIOD_S = 1.0
-FINAL_ZEROS = 3
-"""Number of zeros sent at the end, a period apart: one may be lost, and the first only wakes rospy's sender."""
-
-SWITCH_INTERVAL_S = 0.0005
-"""Python's thread switch interval. With the default of 5 ms a callback would wait longer for a busy thread."""
-
-HOST = SystemClock()
+from drivers.ros_locobot.guard.options import CONNECT_TIMEOUT_S, MASTER_TIMEOUT_S, read_guard_options
+from drivers.ros_locobot.reading import Reader, message_class, received
+from robot_runtime.hal.wheels import Velocity
 
 NO_SWITCH = (
     "this base has no switch of motor power: between this node's zeros it follows the other node and creeps at a part "
@@ -92,181 +70,92 @@ class MotorSwitch:
             self._publisher.publish(self._message(self._message.ON))
 
 
-class GuardNode:
-    """Connects :class:`WheelGuard` to topics.
-
-    Decisions and their sending happen under one lock, so that no older velocity overtakes a stop.
+class RospyTransport(GuardTransport):
+    """The guard's endpoints; the node must have been initialized.
 
     Args:
         options: options of the node.
-        now_ns: time in nanoseconds from an arbitrary origin: this computer's monotonic clock, whatever the parameter
-            ``/use_sim_time`` is; a simulator may give its own.
         subscribe: constructor of a subscriber with the arguments of ``rospy.Subscriber``, used for every input.
     """
 
-    def __init__(
-        self,
-        options: GuardOptions,
-        now_ns: Callable[[], int] = HOST.now_ns,
-        subscribe: Callable[..., rospy.Subscriber] = rospy.Subscriber,
-    ) -> None:
-        self._options = options
-        self._now_ns = now_ns
+    def __init__(self, options: GuardOptions, subscribe: Callable[..., rospy.Subscriber] = rospy.Subscriber) -> None:
+        self.name = rospy.get_name()
         self._subscribe = subscribe
-        self._latch = EStopLatch(options.e_stop_path(rospy.get_name()))
-        self._topics = options.topics
-        self._logic = WheelGuard(options.limits, tracker_of(options.family, self._topics))
-        self._lock = threading.Lock()
-        self._sent = STILL
-        self._reported: GuardStatus | None = None
-        self._reported_ns = 0
         # A queue for a single message, sent by a thread: a base that stopped reading can never block the guard.
-        self._wheels = rospy.Publisher(self._topics.velocity, Twist, queue_size=1, tcp_nodelay=True)
+        self._wheels = rospy.Publisher(options.topics.velocity, Twist, queue_size=1, tcp_nodelay=True)
+        self.velocity_topic = self._wheels.resolved_name
         self._status = rospy.Publisher("~status", DiagnosticArray, queue_size=4, latch=True)
         self._diagnostics = rospy.Publisher("/diagnostics", DiagnosticArray, queue_size=4)
-        self._motors = MotorSwitch(self._topics.motor_power)
-        self._sensors = subscriptions(options.family, self._topics, self._logic.tracker, now_ns)
-        self._subscribers: dict[str, rospy.Subscriber] = {}
-        self._monitor = MasterMonitor(options, self._wheels.resolved_name, self._on_publishers)
+        self._motors = MotorSwitch(options.topics.motor_power)
+        self._monitor = MasterMonitor(options, self.velocity_topic)
 
-    def start(self) -> None:
-        """Subscribe. Until the sensors have reported, the wheels are held at zero.
-
-        Raises:
-            ConfigError: The emergency stop cannot be remembered.
-        """
-        if self._latch.begin():
-            self._logic.emergency_stop(True, self._now_ns(), LEFT_ENGAGED)
-        for sensor in self._sensors:
-            callback = self._deciding(sensor.receive)
-            subscriber = self._subscribe(sensor.topic, sensor.message, callback, tcp_nodelay=True)
-            self._subscribers[sensor.topic] = subscriber
-        self._subscribe("~command", Twist, self._deciding(self._command), queue_size=1, tcp_nodelay=True)
-        self._subscribe("~emergency_stop", Bool, self._deciding(self._e_stop_message), tcp_nodelay=True)
-        # This node's own messages come back here too; any others are of a foreign publisher.
-        self._subscribe(self._topics.velocity, rospy.AnyMsg, self._on_velocity, tcp_nodelay=True)
-        rospy.Service("~emergency_stop", SetBool, self._e_stop_service)
-        self._monitor.start([(rospy.resolve_name(sensor.topic), sensor.definition) for sensor in self._sensors])
-
-    def run(self, stop: threading.Event) -> None:
-        """Repeat the decision until ``stop``; zero is sent at the end in any case."""
-        period_s = 1 / self._options.publish_hz
-        try:
-            while not stop.wait(period_s):
-                with self._lock:
-                    self._send()
-                self._report()
-        finally:
-            with self._lock:
-                self._logic.hold(Hold.ENDED, "")
-                self._send()
-            self._report()  # before the last zeros, so that rospy's threads have time to send it
-            for _ in range(FINAL_ZEROS):
-                rospy.rostime.wallsleep(period_s)
-                with self._lock:
-                    self._send()
-            self._monitor.stop()
-        self._latch.end(self._logic.e_stop)
-
-    def _deciding(self, receive: Callable[[Any], object]) -> Callable[[Any], None]:
-        """Return a callback that decides at once, and sends if that changes the velocity."""
+    def subscribe_sensor(self, sensor: Sensor, receive: Callable[[Received], None]) -> Callable[[], bool]:
+        reader = None if sensor.reports is None else Reader(sensor.kinds)
 
         def on_message(message: Any) -> None:
-            with self._lock:
-                try:
-                    receive(message)
-                except Exception as error:  # noqa: BLE001 - any fault must stop the wheels
-                    self._logic.hold(Hold.FAULT, f"{type(error).__name__}: {error}")
-                    rospy.logerr(traceback.format_exc())
-                self._send(only_changes=True)
+            read = received(message) if reader is None else reader.read(message)
+            if read is not None:
+                receive(read)
 
-        return on_message
+        message = rospy.AnyMsg if reader is None else reader.message
+        subscriber = self._subscribe(sensor.topic, message, on_message, tcp_nodelay=True)
+        if reader is not None:
+            self._monitor.definitions.append((rospy.resolve_name(sensor.topic), reader.definition))
+        return lambda: subscriber.get_num_connections() > 0
 
-    def _command(self, message: Twist) -> None:
-        sender = message._connection_header.get("callerid", "?")
-        self._logic.command(Velocity(message.linear.x, message.angular.z), self._now_ns(), sender)
+    def subscribe_command(self, receive: Callable[[Received], None]) -> None:
+        self._subscribe("~command", Twist, lambda sent: receive(received(sent)), queue_size=1, tcp_nodelay=True)
 
-    def _e_stop_message(self, message: Bool) -> None:
-        self._logic.emergency_stop(message.data, self._now_ns())
+    def offer_emergency_stop(
+        self, receive: Callable[[Received], None], serve: Callable[[bool], tuple[bool, str]]
+    ) -> None:
+        def on_request(request: SetBoolRequest) -> SetBoolResponse:
+            return SetBoolResponse(*serve(request.data))
 
-    def _e_stop_service(self, request: SetBoolRequest) -> SetBoolResponse:
-        with self._lock:
-            self._logic.emergency_stop(request.data, self._now_ns())
-            self._send()
-        return SetBoolResponse(True, "stopped: all commands are refused" if request.data else "released")
+        self._subscribe("~emergency_stop", Bool, lambda sent: receive(received(sent)), tcp_nodelay=True)
+        rospy.Service("~emergency_stop", SetBool, on_request)
 
-    def _on_velocity(self, message: rospy.AnyMsg) -> None:
-        sender = message._connection_header.get("callerid", "?")
-        if sender != rospy.get_name():
-            self._monitor.revoke(sender)
-            self._on_publishers((sender,))
+    def watch(self, sensors: list[Sensor], report: Callable[[tuple[str, ...]], None]) -> None:
+        def on_velocity(message: rospy.AnyMsg) -> None:
+            sender = received(message).sender
+            if sender != self.name:
+                self._monitor.revoke(sender)
+                report((sender,))
 
-    def _on_publishers(self, nodes: tuple[str, ...]) -> None:
-        with self._lock:
-            if not nodes:
-                self._logic.release(Hold.FOREIGN_PUBLISHER)
-                self._motors.restore()
-                self._send(only_changes=True)
-                return
-            names = ", ".join(nodes)
-            self._logic.hold(Hold.FOREIGN_PUBLISHER, names)
-            self._send(only_changes=True)  # before the switch: a base without power still obeys its newest velocity
-            self._logic.hold(Hold.FOREIGN_PUBLISHER, f"{names}; {self._motors.cut()}")
+        # This node's own messages come back here too; any others are of a foreign publisher.
+        self._subscribe(self.velocity_topic, rospy.AnyMsg, on_velocity, tcp_nodelay=True)
+        self._monitor.start(report)
 
-    def _send(self, only_changes: bool = False) -> None:
-        """Decide and send. Called under the lock."""
-        tracker, subscribers = self._logic.tracker, self._subscribers
-        tracker.unpublished([topic for topic in tracker.quiet_topics if not has_publisher(subscribers.get(topic))])
-        velocity = self._logic.decide(self._now_ns()).velocity
-        if not only_changes or velocity != self._sent:
-            twist = Twist()
-            twist.linear.x, twist.angular.z = velocity.linear_m_s, velocity.angular_rad_s
-            self._wheels.publish(twist)
-            self._sent = velocity
+    def send(self, velocity: Velocity) -> None:
+        twist = Twist()
+        twist.linear.x, twist.angular.z = velocity.linear_m_s, velocity.angular_rad_s
+        self._wheels.publish(twist)
 
-    def _report(self) -> None:
-        """Publish the status when it changes, and at its period."""
+    def publish(self, status: GuardStatus) -> None:
+        array = DiagnosticArray()
+        array.header.stamp = rospy.Time.now()
+        values = [KeyValue(key, value) for key, value in status.values().items()]
+        array.status = [DiagnosticStatus(status.level, NODE_NAME, status.text, NODE_NAME, values)]
+        self._status.publish(array)
+        self._diagnostics.publish(array)
+
+    def notes(self) -> tuple[str, ...]:
         notes = self._monitor.notes()
         if self._wheels.get_num_connections() < 2:  # one of them is this node's own subscriber
-            notes = (*notes, f"no node subscribes to {self._wheels.resolved_name}")
-        with self._lock:
-            now_ns = self._now_ns()
-            status = self._logic.status(now_ns, notes)
-        before = self._reported
-        # The text contains ages, which always change.
-        changed = before is None or replace(status, text="") != replace(before, text="")
-        if changed or now_ns - self._reported_ns >= seconds_to_ns(STATUS_PERIOD_S):
-            if before is None or status.reason != before.reason:
-                # The start without sensors and the end are no trouble.
-                normal = before is None or status.reason in (Halt.NONE.value, Hold.ENDED.value)
-                (rospy.loginfo if normal else rospy.logwarn)("%s", status.text)
-            self._reported, self._reported_ns = status, now_ns
-            message = to_message(status)
-            self._status.publish(message)
-            self._diagnostics.publish(message)
+            notes = (*notes, f"no node subscribes to {self.velocity_topic}")
+        return notes
 
+    def cut_power(self) -> str:
+        return self._motors.cut()
 
-def to_message(status: GuardStatus) -> DiagnosticArray:
-    """Return the status as a message: OK while commands pass, ERROR where a person must act."""
-    passing = {Halt.NONE.value: DiagnosticStatus.OK, Halt.EXPIRED.value: DiagnosticStatus.WARN}
-    passing[Halt.CONTACT.value] = passing[Halt.CLIFF.value] = DiagnosticStatus.WARN
-    array = DiagnosticArray()
-    array.header.stamp = rospy.Time.now()
-    values = [
-        KeyValue(key, str(value).lower() if isinstance(value, bool) else value) for key, value in asdict(status).items()
-    ]
-    level = passing.get(status.reason, DiagnosticStatus.ERROR)
-    array.status = [DiagnosticStatus(level, NODE_NAME, status.text, NODE_NAME, values)]
-    return array
+    def restore_power(self) -> None:
+        self._motors.restore()
 
+    def log(self, text: str, is_trouble: bool) -> None:
+        (rospy.logwarn if is_trouble else rospy.loginfo)("%s", text)
 
-def from_message(array: DiagnosticArray) -> GuardStatus:
-    """Return the status in a message of :func:`to_message`. Raises ``KeyError`` for another message."""
-    values = {pair.key: pair.value for pair in array.status[0].values}
-    return GuardStatus(
-        **{name: values[name] for name in GuardStatus.__dataclass_fields__ if name != "e_stop"},
-        e_stop=values["e_stop"] == "true",
-    )
+    def close(self) -> None:
+        self._monitor.stop()
 
 
 def _join(stop: threading.Event) -> None:
@@ -284,20 +173,16 @@ def _join(stop: threading.Event) -> None:
     rospy.init_node(NODE_NAME, disable_signals=True)
 
 
-def main(make_guard: Callable[[GuardOptions], GuardNode] = GuardNode) -> None:
-    """Run the node until SIGTERM or Ctrl-C. A wrong parameter prints one line; the exit status is 2."""
-    sys.setswitchinterval(SWITCH_INTERVAL_S)
-    stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, lambda *_: stop.set())
-    try:
+def make_guard(options: GuardOptions) -> GuardNode:
+    """Return the guard on this computer's clock."""
+    return GuardNode(options, RospyTransport(options))
+
+
+def main(make_guard: Callable[[GuardOptions], GuardNode] = make_guard) -> None:
+    """Run the node until SIGTERM or Ctrl-C."""
+
+    def joined(stop: threading.Event) -> GuardNode:
         _join(stop)
-        node = make_guard(read_guard_options(rospy.get_param("~", None), rospy.get_name()))
-        node.start()
-    except RuntimeFault as error:
-        print(f"{NODE_NAME}: {error}", file=sys.stderr)
-        sys.exit(error.exit_code)
-    try:
-        node.run(stop)
-    finally:
-        rospy.signal_shutdown("the guard has ended")
+        return make_guard(read_guard_options(rospy.get_param("~", None), rospy.get_name()))
+
+    run_program(joined, lambda: rospy.signal_shutdown("the guard has ended"))

@@ -10,11 +10,12 @@ import itertools
 import resource
 from collections.abc import Callable
 
-from drivers.ros_locobot.camera.driver import RosCamera
-from drivers.ros_locobot.connection.clock import RosClock
+from drivers.ros.camera.driver import RosCamera
+from drivers.ros.connection.clock import RosClock
+from drivers.ros.localizer.motion_history import MotionHistory
+from drivers.ros.options import CameraOptions
 from drivers.ros_locobot.connection.session import Session
-from drivers.ros_locobot.localizer.motion_history import MotionHistory
-from drivers.ros_locobot.options import CameraOptions, RosOptions
+from drivers.ros_locobot.options import RosOptions
 from robot_runtime.common.clock import NS_PER_S, Stopwatch
 from robot_runtime.errors import StaleData
 from robot_runtime.hal import Intrinsics

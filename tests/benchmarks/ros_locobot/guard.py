@@ -16,7 +16,7 @@ import rospy
 from geometry_msgs.msg import Twist
 from kobuki_msgs.msg import SensorState
 
-from drivers.ros_locobot.topics import topic_names
+from drivers.ros.topics import topic_names
 from robot_runtime.common.clock import SystemClock
 from robot_runtime.errors import DeviceFault
 from tests.benchmarks.report import Row

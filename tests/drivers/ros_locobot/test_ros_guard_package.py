@@ -14,7 +14,7 @@ import pytest
 from python38 import python38
 
 FOLDER = Path(__file__).parents[3] / "ros_ws" / "src" / "robot_runtime_guard"
-ROS = {"diagnostic_msgs", "geometry_msgs", "rosgraph", "roslib", "rospkg", "rospy", "std_msgs", "std_srvs"}
+ROS = {"diagnostic_msgs", "geometry_msgs", "rosgraph", "roslib", "rospy", "std_msgs", "std_srvs"}
 """Modules that every installation of rospy has."""
 
 
@@ -84,14 +84,12 @@ def test_a_folder_without_its_repository_says_so(tmp_path: Path, monkeypatch: py
 
 
 DRIVE = """
-import sys, types
+import os, sys, types
 sys.path.insert(0, sys.argv[1])
-rospkg = types.ModuleType("rospkg")
-rospkg.get_ros_home = lambda: "/home/robot/.ros"
-sys.modules["rospkg"] = rospkg
-from drivers.ros_locobot.guard.logic import WheelGuard
+os.environ["ROS_HOME"] = "/home/robot/.ros"
+from drivers.ros.guard.logic import WheelGuard
 from drivers.ros_locobot.guard.options import read_guard_options
-from drivers.ros_locobot.guard.safety_sources import SAFETY_SOURCES, tracker_of
+from drivers.ros.guard.safety_sources import SAFETY_SOURCES, tracker_of
 from robot_runtime.hal.wheels import Velocity
 
 def core(**zones):

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from raising import raises_naming
 
+from drivers.ros.connection.clock import RosClock
+from drivers.ros.connection.errors import LinkLost, MasterGone, SecondPublisher
 from drivers.ros_locobot.connection import master as master_module
-from drivers.ros_locobot.connection.clock import RosClock
-from drivers.ros_locobot.connection.errors import LinkLost, MasterGone, SecondPublisher
 from drivers.ros_locobot.connection.master import ATTEMPTS, Graph, Master, publisher_definition
 from drivers.ros_locobot.connection.session import LEAST_UNANSWERED, Session
 from drivers.ros_locobot.options import MasterOptions

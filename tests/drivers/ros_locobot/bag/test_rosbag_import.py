@@ -17,6 +17,8 @@ from bag_drive import FORWARD, LEFT, REST, START, START_NS, UP, Move
 from raising import raises_naming
 from rosbags.rosbag1 import Writer
 
+from drivers.ros.connection.errors import DepthUnit, WrongDefinition
+from drivers.ros.options import CameraOptions, LocalizerOptions
 from drivers.ros_locobot.bag import reader as bag_reader
 from drivers.ros_locobot.bag.definitions import typestore
 from drivers.ros_locobot.bag.episode_header import ImportOptions
@@ -24,8 +26,7 @@ from drivers.ros_locobot.bag.errors import DamagedBag, MissingTopic, NoOverlap, 
 from drivers.ros_locobot.bag.import_external import import_drive
 from drivers.ros_locobot.bag.reader import BagReader
 from drivers.ros_locobot.bag.topic_layout import layout
-from drivers.ros_locobot.connection.errors import DepthUnit, WrongDefinition
-from drivers.ros_locobot.options import CameraOptions, LocalizerOptions, RosOptions
+from drivers.ros_locobot.options import RosOptions
 from robot_runtime.actions.discrete import Action
 from robot_runtime.cli.main import run_command
 from robot_runtime.common.clock import NS_PER_S

@@ -1,0 +1,1 @@
+"""The base over ROS: its driver and its sensors."""

@@ -1,0 +1,132 @@
+"""The variants of the LoCoBot: pan-tilt and battery; topics are in ``topics.py``, limits of the base in ``bases.py``.
+
+Sources: PyRobot's ``locobot_config.py``, kobuki_core's ``battery.cpp``, Interbotix' ``modes_*.yaml``.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Literal, Protocol
+
+from drivers.dynamixel.variants import VARIANTS as PAN_TILTS
+from drivers.ros.bases import BASES
+from drivers.ros.options import BaseOptions, RobotOptions, Topics
+from drivers.ros.protocol import Frames
+from drivers.ros.topics import topic_names
+from robot_runtime.hal import BaseInfo, HeadLimits
+from robot_runtime.hal.motors import CREATE_2_MOTORS, KOBUKI_MOTORS, MotorModel
+
+LIMITED_ACCEL_M_S2 = 0.4
+"""Of a wheel on Interbotix' robots, which switch kobuki_node's limiter on: 0.5 m/s² and 3.5 rad/s² (kobuki_core), of
+which the latter is 0.4 m/s² of each wheel."""
+
+
+@dataclass(frozen=True)
+class RobotVariant:
+    """One variant of the LoCoBot.
+
+    Attributes:
+        motors: Nominal ones of the base, what its ROS driver does with commands included.
+        pan_joint: Name in JointState.
+        tilt_joint: Name in JointState; positive is down (joint axis +y) in all variants.
+        head: Head commands: one Float64 for each joint, or Interbotix' JointGroupCommand of the group ``camera``.
+        limits: Of the head.
+        full_v: Voltage of the full battery.
+        empty_v: Voltage below which the robot refuses to drive.
+        namespaced: Whether frames begin with the option ``robot_name``.
+    """
+
+    pan_joint: str
+    tilt_joint: str
+    motors: MotorModel
+    head: Literal["floats", "group"]
+    limits: HeadLimits
+    full_v: float
+    empty_v: float
+    namespaced: bool = False
+
+    @property
+    def joints(self) -> tuple[str, str]:
+        """Names of pan and tilt."""
+        return self.pan_joint, self.tilt_joint
+
+    def frames(self, robot_name: str) -> Frames:
+        """Return the names of the robot's frames."""
+        return Frames(f"{robot_name}/" if self.namespaced else "")
+
+
+VARIANTS: Mapping[str, RobotVariant] = {
+    "pyrobot-kobuki": RobotVariant(
+        pan_joint="head_pan_joint",
+        tilt_joint="head_tilt_joint",
+        motors=KOBUKI_MOTORS,
+        head="floats",
+        limits=PAN_TILTS["pyrobot"].limits,
+        full_v=16.5,
+        empty_v=13.2,
+    ),
+    "pyrobot-create": RobotVariant(
+        pan_joint="head_pan_joint",
+        tilt_joint="head_tilt_joint",
+        motors=CREATE_2_MOTORS,
+        head="floats",
+        limits=PAN_TILTS["pyrobot"].limits,
+        full_v=16.0,
+        empty_v=12.5,
+    ),
+    "interbotix": RobotVariant(
+        pan_joint="pan",
+        tilt_joint="tilt",
+        motors=replace(KOBUKI_MOTORS, accel_m_s2=LIMITED_ACCEL_M_S2),
+        head="group",
+        limits=PAN_TILTS["interbotix"].limits,
+        full_v=16.5,
+        empty_v=13.2,
+        namespaced=True,
+    ),
+}
+
+
+class BaseDescription(Protocol):
+    """Options that describe a base: a robot's, or those of a bag's layout."""
+
+    @property
+    def family(self) -> str: ...
+    @property
+    def robot_name(self) -> str: ...
+    @property
+    def topics(self) -> Topics: ...
+    @property
+    def base(self) -> BaseOptions: ...
+
+
+def topics_of(options: BaseDescription) -> Topics:
+    """Return the full names of all topics: the YAML's, else the variant's; empty where the variant has none."""
+    defaults = topic_names(options.family, options.robot_name)
+    given = {item.name: getattr(options.topics, item.name) for item in fields(Topics)}
+    return Topics(**{name: value or defaults.get(name, "") for name, value in given.items()})
+
+
+def base_frame(options: BaseDescription) -> str:
+    """Return the child frame of odometry on this robot."""
+    return VARIANTS[options.family].frames(options.robot_name).base
+
+
+def base_info(options: BaseDescription, name: str) -> BaseInfo:
+    """Return the base's limits: the YAML's, else the variant's."""
+    return replace(BASES[options.family], name=name, **_given(options.base, BaseInfo))
+
+
+def head_limits(options: RobotOptions) -> HeadLimits:
+    """Return the pan-tilt's limits: the YAML's, else the variant's."""
+    return replace(VARIANTS[options.family].limits, **_given(options.head, HeadLimits))
+
+
+def kobuki_charge(voltage_v: float, full_v: float, empty_v: float) -> float:
+    """Return the charge, 0..1, as Kobuki's driver estimates it from the voltage (``battery.cpp``): 5 % when empty."""
+    return min(1.0, max(0.0, 0.95 * (voltage_v - empty_v) / (full_v - empty_v) + 0.05)) if voltage_v > 0 else math.nan
+
+
+def _given(options: object, wanted: type[BaseInfo] | type[HeadLimits]) -> dict[str, float]:
+    values = {item.name: getattr(options, item.name, None) for item in fields(wanted)}
+    return {name: value for name, value in values.items() if value is not None}
