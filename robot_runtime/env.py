@@ -209,7 +209,7 @@ class Env:
             episode = check_episode(self.task, self.scene, episode, self._geodesic)
         with self._ends_on_error():
             self.robot.check_ready()
-            self._session.begin_episode(episode, lambda: self._place(episode))
+            episode = self._session.begin_episode(episode, lambda: self._place(episode))
             phase = self._begin_phase(episode, 0)
             self._start(self._new_header(episode, phase, agent_name, seed, policy))
             now_ns = self.robot.clock.now_ns()

@@ -96,7 +96,7 @@ def preflight(
         trained = loaded.task or run_in
         place = load_scene(find_scene(scene))
         connected = stack.enter_context(robot.load(RobotContext.of(trained, place, [], seed)))
-        view = look_around(connected, trained, place) if needs_images(loaded.needs) else None
+        view = look_around(connected, trained, place) if checks.IMAGES & set(loaded.needs) else None
         steps = load_actuation(actuation) if actuation is not None else None
         found = checks.findings(loaded.needs, trained, run_in, connected, view, steps)
         shown = [*found, checks.after_contact(connected), checks.battery(connected)]
@@ -120,13 +120,6 @@ def _draw(picture: Path, policy: str, robot: Robot, trained: Task, view: StartVi
 
     draw(picture, policy, robot.name, trained.camera, robot.camera.info, view)
     console.print(f"picture: {picture}", soft_wrap=True)
-
-
-def needs_images(needs: Sequence[str]) -> bool:
-    """Whether these sensors of a policy include images."""
-    from robot_runtime.preflight.checks import IMAGES
-
-    return bool(IMAGES & set(needs))
 
 
 def look_around(robot: Robot, task: Task, scene: Scene) -> StartView:

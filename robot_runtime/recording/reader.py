@@ -390,7 +390,9 @@ def _with_images(
         RecordingError: an image is not the one that the policy was given.
     """
     task = header.task
-    moment = Moment(task, frame, SE2(), SE2(), None, object_category_ids(task, header.scene))
+    shows_goal = any(sensor_of(task, name).goal_type for name in digests)
+    goal = kind_of(task).goal(task, header.scene, header.episode, SE2()) if shows_goal else None
+    moment = Moment(task, frame, SE2(), SE2(), goal, object_category_ids(task, header.scene))
     observation: Observation = {}
     for name in task.sensors:
         if name in record.observation:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import PlainValidator
 from typing_extensions import Self
@@ -58,7 +58,12 @@ class EpisodeDetails:
     """Base of what the episodes of a kind of task have besides the common fields.
 
     A subclass is a frozen dataclass whose fields all have defaults; in files they stand next to the episode's.
+
+    Attributes:
+        seen: fields that the robot may fill in; :attr:`Episode.key` does not depend on them.
     """
+
+    seen: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
     def from_yaml(cls, fields: Mapping[str, Any], path: Path, where: str) -> Self:
@@ -169,7 +174,8 @@ class Episode:
     @cached_property
     def key(self) -> str:
         """Scene and content hash: ``scene/0123456789ab``."""
-        content = {name: _plain(value) for name, value in self.document().items()}
+        seen = () if self.details is None else self.details.seen
+        content = {name: _plain(value) for name, value in self.document().items() if name not in seen}
         text = json.dumps(content, sort_keys=True, default=str)
         return f"{self.scene}/{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 

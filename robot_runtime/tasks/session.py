@@ -51,13 +51,14 @@ class TaskSession:
         """Whether the running phase counts for success and for the limits of steps and time."""
         return True
 
-    def begin_episode(self, episode: Episode, place: Callable[[], object]) -> None:
-        """Prepare an episode, before its first phase.
+    def begin_episode(self, episode: Episode, place: Callable[[], object]) -> Episode:
+        """Prepare an episode, before its first phase; return it with what was seen in preparing.
 
         Args:
             episode: the checked episode.
             place: brings the robot to the episode's start.
         """
+        return episode
 
     def begin_phase(self, place: Callable[[], T]) -> T:
         """Bring scene and robot to the start of the next phase.

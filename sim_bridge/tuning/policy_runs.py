@@ -22,6 +22,7 @@ from robot_runtime.parallel.result_journal import ResultJournal, file_key
 from robot_runtime.parallel.workers import WorkerLoss
 from robot_runtime.policies import AGENTS, load_source
 from robot_runtime.policy import Policy, PolicySource
+from robot_runtime.preflight.checks import IMAGES
 from robot_runtime.recording.json_records import plain
 from robot_runtime.recording.writer import Recorder
 from robot_runtime.records import EpisodeEnd, EpisodeHeader, StepRecord, Subscriber
@@ -40,9 +41,6 @@ from sim_bridge.tuning.settings import Setting, SweepOptions
 NOISE_SEED_OFFSET = 1_000_003
 """Added to the log's seed for the simulated robot. In a log that was simulated itself, the same seed would repeat the
 logged errors and favor the setting."""
-
-IMAGES = frozenset({"rgb", "depth", "semantic", "imagegoal"})
-"""Sensors that need rendering."""
 
 
 @dataclass(frozen=True)

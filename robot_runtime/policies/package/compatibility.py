@@ -24,6 +24,12 @@ def check_task(manifest: Manifest, task: Task) -> None:
             f"policy {manifest.name!r} was trained with {what} {trained}, task {task.name!r} has {found}",
             "run it without --task, in its own task, or give a task preset that agrees with it",
         )
+    growing = [need.most for need in manifest.inputs if len(need.sides) < len(need.shape)]
+    if growing and min(growing) < task.max_steps:
+        raise PolicyMismatch(
+            f"policy {manifest.name!r} has a memory of {min(growing)} steps, task {task.name!r} has {task.max_steps}",
+            "give a task with fewer 'max_steps', or raise 'most' in policy.yaml if the network remembers more",
+        )
 
 
 def _differences(manifest: Manifest, task: Task) -> Iterator[tuple[str, object, object]]:
@@ -43,9 +49,6 @@ def _differences(manifest: Manifest, task: Task) -> Iterator[tuple[str, object, 
         if trained != found and any(action in own.actions for action in actions):
             yield what, trained, found
     yield from _camera_differences(manifest, task)
-    growing = [need.most for need in manifest.inputs if len(need.sides) < len(need.shape)]
-    if growing and min(growing) < task.max_steps:
-        yield "a memory of (steps)", min(growing), task.max_steps
     if {"objectgoal", "semantic"} & set(manifest.needs):
         trained_ids = {name: category.id for name, category in own.categories.items()}
         found_ids = {name: category.id for name, category in task.categories.items()}

@@ -138,6 +138,7 @@ class PackagePolicy(Policy):
         """
         answer, value = self._rollout.step(prepare(self.manifest, observation))
         self._info, self._about = {**self._about, self.manifest.answer.role: answer.tolist(), "value": value}, {}
+        self._info |= {"noise": self._rollout.noise} if self._rollout.noise else {}
         if self.manifest.timing is not None:
             from robot_runtime.policies.package.motions import motion_of
 
@@ -162,7 +163,7 @@ class PackagePolicy(Policy):
             )
 
     def info(self) -> dict[str, Any]:
-        """Logits in the order of ``manifest.task.actions``, value, and at the first step package and seeds."""
+        """Logits in the order of ``manifest.task.actions``, value, noise, and at the first step package and seeds."""
         return self._info
 
     @override

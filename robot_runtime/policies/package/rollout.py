@@ -101,6 +101,8 @@ class Rollout:
         """The recurrent state by input name, as it goes into the next step."""
         self.answers: dict[str, float] = {}
         """Scores of the answers after the last step, of a network that answers questions."""
+        self.noise: dict[str, list[float]] = {}
+        """Numbers of the last step's inputs of noise, for the log."""
 
     def step(self, prepared: Mapping[str, Array]) -> tuple[NDArray[np.float32], float | None]:
         """The answer, and the value where the network has one; the state moves on.
@@ -166,6 +168,7 @@ class Rollout:
             context[need.name] = np.full(need.sides, not self._first, need.dtype)
         for need in self._manifest.inputs_of(NOISE):
             context[need.name] = self._random.standard_normal(need.sides, np.float32).astype(need.dtype)
+            self.noise[need.name] = context[need.name].ravel().tolist()
         return context
 
     def _check(self, tensor: Tensor, outputs: Mapping[str, Array]) -> None:

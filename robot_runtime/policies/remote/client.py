@@ -78,6 +78,7 @@ class RemotePolicy(ChunkedPolicy):
     ) -> None:
         self.name = url  # type: ignore[misc]  # one class stands for every server
         self._chunks = config.parse(chunks, openpi.Chunks, f"{url}: arguments")
+        self.needs = tuple(self._chunks.renamed())  # type: ignore[misc]
         url = url.replace("openpi://", "ws://", 1) if url.startswith("openpi://") else url
         self._url = url
         self._token = token or os.environ.get(TOKEN_VARIABLE)

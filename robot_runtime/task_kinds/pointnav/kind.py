@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from robot_runtime.common.geometry import SE2, gps, polar_goal
+from robot_runtime.task_kinds.pointnav.image_goal import GoalImage, PointNavSession, goal_image
 from robot_runtime.tasks.episode import Episode
 from robot_runtime.tasks.kind import TaskKind
-from robot_runtime.tasks.sensor import PI, UNBOUNDED, Bound, Moment, Sensor, goal_of
+from robot_runtime.tasks.sensor import PI, UNBOUNDED, Bound, Moment, Sensor, goal_of, image_shape
+from robot_runtime.tasks.session import TaskSession
 from robot_runtime.tasks.task import Task
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ class PointGoal:
     x_m: float
     y_m: float
     z_m: float = 0.0
+    image_url: str = ""
 
 
 def _seen(moment: Moment, seen_from: SE2) -> NDArray[np.float32]:
@@ -67,14 +70,26 @@ class PointNav(TaskKind):
         "pointgoal_with_gps_compass": _sensor(
             "the goal seen from the present pose", lambda moment: moment.pose.relative_to(moment.start)
         ),
+        "imagegoal": Sensor(
+            doc="color, 0..255, of the camera at the goal; constant over the episode",
+            dtype=np.uint8,
+            shape=image_shape(3),
+            bounds=lambda _: (0, 255),
+            value=lambda moment: goal_image(goal_of(moment, PointGoal).image_url, moment.task.camera),
+            goal_type=PointGoal,
+            rank=11,
+        ),
     }
+    details_type: ClassVar[type] = GoalImage
+    session: ClassVar[type[TaskSession]] = PointNavSession
 
     @override
     def goal(self, task: Task, scene: Scene, episode: Episode, start: SE2) -> object:
         if not episode.goals:
             return None
         first = episode.goals[0]
-        return PointGoal(*start.inverse().apply(first.x_m, first.y_m), first.z_m - episode.start_z_m)
+        x_m, y_m = start.inverse().apply(first.x_m, first.y_m)
+        return PointGoal(x_m, y_m, first.z_m - episode.start_z_m, GoalImage.of(episode).goal_image)
 
     @override
     def example_goal(self) -> object:

@@ -59,13 +59,14 @@ class RearrangementSession(TaskSession):
         self.object_source = self._tracker.info.source
 
     @override
-    def begin_episode(self, episode: Episode, place: Callable[[], object]) -> None:
+    def begin_episode(self, episode: Episode, place: Callable[[], object]) -> Episode:
         self._episode, self.phase = episode, ""
         self._goal_frame = self._grab = None
         if self._settings.goal == "image":
             self._arrange(_goals(episode), place)
             now_ns = self._robot.clock.now_ns()
             self._goal_frame = self._robot.camera.capture(now_ns, STREAMS["rgb"].max_age_s)
+        return episode
 
     @override
     def begin_phase(self, place: Callable[[], T]) -> T:

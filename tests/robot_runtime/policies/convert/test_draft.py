@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from dataclasses import replace
 from pathlib import Path
@@ -140,3 +141,24 @@ def test_a_memory_that_is_shorter_than_the_task_is_refused(tmp_path: Path) -> No
     policy = load_policy(str(tmp_path / "net"))
     with raises_naming(PolicyMismatch, "memory", 20, 500):
         policy.check(manifest.task)
+    policy.check(replace(manifest.task, max_steps=20))
+
+
+def test_noise_is_of_the_seed_and_its_numbers_are_logged(tmp_path: Path) -> None:
+    kind = zoo.KINDS["diffusion"]
+    manifest, facts, golden = draft(kind.write(tmp_path / "net.onnx"), kind.about, kind.task, kind.rgb)
+    write_package(tmp_path / "net", manifest, facts.model, golden)
+    policy = load_policy(str(tmp_path / "net"))
+
+    def drawn(seed: int) -> list[list[float]]:
+        policy.reset(manifest.task, seed)
+        infos = []
+        for step in range(2):
+            policy.act(patchwork(manifest, step))
+            infos.append(json.loads(json.dumps(policy.info()["noise"]))["noise"])
+        return infos
+
+    first, again, other = drawn(3), drawn(3), drawn(4)
+    assert first == again != other
+    assert first[0] != first[1]
+    assert len(first[0]) == 16

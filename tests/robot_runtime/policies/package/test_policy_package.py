@@ -346,7 +346,7 @@ def setter(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
         ("proof.same_actions", 7, "same_actions"),
         ("task.actions", ["stop", "stop", "turn_left", "turn_right"], "'actions'"),
         ("task.camera.hfov_deg", "79", "hfov_deg"),
-        ("preprocess.0.kernel", "cv2_area", "kernel"),
+        ("preprocess.0.kernel", "cv2_cubic", "kernel"),
         ("licence", "MIT", "licence"),
     ],
 )

@@ -84,6 +84,7 @@ def roboarena(request: dict[Any, Any]) -> Any:
 def test_openpis_answer_is_a_chunk_and_the_instruction_is_the_prompt() -> None:
     with server({}, lambda _: TURNS) as (place, requests):
         policy = load_policy(f"openpi://{place}", actions="ids", keys="rgb=observation/image")
+        assert policy.needs == ("rgb",)
         policy.reset(TASK, 0)
         assert [policy.act(seen()) for _ in range(3)] == [Action.TURN_LEFT, Action.TURN_RIGHT, Action.TURN_LEFT]
         policy.close()
