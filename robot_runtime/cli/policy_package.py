@@ -27,11 +27,12 @@ def package(
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Field of the manifest, or of an input or output by name."),
     ] = None,
-    about: Annotated[Path | None, typer.Option(help="YAML file with such fields.")] = None,
+    about: Annotated[Path | None, typer.Option(help="YAML file with such fields, and with task and rgb.")] = None,
 ) -> None:
     """Make a package of a network: roles of inputs and outputs from names, preprocessing from shapes.
 
-    A rollout is recorded that every later load must repeat. What the file does not say is asked for.
+    A rollout is recorded that every later load must repeat. What the file does not say is asked for, also in a YAML
+    file next to the package, which can be completed and given with --about.
 
     Examples:
         robot-runtime policy package model.onnx
@@ -40,12 +41,21 @@ def package(
     """
     from robot_runtime.common.config import read_yaml
     from robot_runtime.common.console import console
-    from robot_runtime.policies.convert.draft import draft, fields_of
+    from robot_runtime.common.creating import creating
+    from robot_runtime.policies.convert.draft import OpenQuestionsError, draft, fields_of
     from robot_runtime.policies.package.writer import write_package
 
     target = out or network.with_suffix(".zip")
     fields = fields_of(set_ or (), {} if about is None else read_yaml(about))
-    manifest, facts, golden = draft(network, fields, task, rgb)
+    try:
+        manifest, facts, golden = draft(network, fields, task, rgb)
+    except OpenQuestionsError as error:
+        form = about or target.with_suffix(".about.yaml")
+        if not form.exists():
+            with creating(form) as file:
+                file.write_text(error.form(), encoding="utf-8")
+        error.remedy += f"; or complete {form}, and add --about {form}"
+        raise
     written = write_package(target, manifest, facts.model, golden, facts.weights)
     console.print(f"{target}: {written.name}, in task {written.task.name}", soft_wrap=True, markup=False)
     console.print(f"next: robot-runtime run --policy {target}", soft_wrap=True, markup=False)

@@ -45,7 +45,7 @@ class FileOpener(PolicyOpener):
         path = Path(spec)
         if not is_network(path):
             return package_policy(read_package(path), arguments)
-        from robot_runtime.policies.convert.draft import draft
+        from robot_runtime.policies.convert.draft import OpenQuestionsError, draft
         from robot_runtime.policies.package.writer import sealed
 
         said = {key: arguments.pop(key) for key in _DRAFT if key in arguments}
@@ -53,9 +53,8 @@ class FileOpener(PolicyOpener):
             said["about"] = config.read_yaml(Path(said["about"]))
         try:
             manifest, facts, golden = draft(path, **said)
-        except PolicyError as error:
-            if error.message.startswith(f"{path}: does not say"):
-                error.remedy = f"robot-runtime policy package {path} {error.remedy}"
+        except OpenQuestionsError as error:
+            error.remedy = f"robot-runtime policy package {path} {error.remedy}"
             raise
         files = sealed(manifest, facts.model, golden, facts.weights)
         return package_policy(PackageFiles(path, *files, facts.weights), arguments)

@@ -143,6 +143,10 @@ KINDS: dict[str, Kind] = {
     "dynamic axes": Kind([("depth", "float32", ("batch", "height", "width", 1)), ("goal", "float32", ("batch", 2))],
                          [("logits", "float32", ("batch", 4))]),
     "velocity": Kind([DEPTH, GOAL], [("cmd_vel", "float32", (1, 2))], about=TRAJECTORY, answer="velocity"),
+    "chunk of actions": Kind([DEPTH, GOAL, ("prev_action", "int64", (1, 1))], [("logits", "float32", (1, 3, 4))],
+                             about={"carry_out": 2}),
+    "chunk of velocities": Kind([DEPTH, GOAL], [("cmd_vel", "float32", (1, 4, 2))], about=TRAJECTORY,
+                                answer="velocity"),
     "waypoint": Kind([DEPTH, GOAL], [("waypoint", "float32", (1, 3))], about={"timing": {"period_s": 5.0}},
                      answer="waypoint"),
     "history of images": Kind(

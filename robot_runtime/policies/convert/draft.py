@@ -3,6 +3,7 @@
 What the file cannot say is asked for, never guessed.
 """
 
+import json
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -28,7 +29,40 @@ STEPS = 8
 
 _GOAL = "pointgoal_with_gps_compass"
 _IMAGE = {"rgb": 3, "depth": 1, "semantic": 1, "imagegoal": 3}
+_OPTIONS = ("task", "rgb")
 _NAMES = config.read_yaml(Path(__file__).with_name("names.yaml"))
+
+
+class OpenQuestionsError(PolicyError):
+    """A network's file does not say all of its package.
+
+    Attributes:
+        asked: question -> keys of the field that says it, and what it may be.
+    """
+
+    def __init__(self, path: Path, asked: Mapping[str, tuple[tuple[str, ...], str]]) -> None:
+        self.path, self.asked = path, asked
+        said = [f"--{key} {value}" if key in _OPTIONS else f"--set {key}={value}" for key, value in self._fields()]
+        super().__init__(f"{path}: does not say {'; '.join(asked)}", "; ".join(dict.fromkeys(said)))
+
+    def _fields(self) -> list[tuple[str, str]]:
+        return [(".".join(keys), value) for keys, value in self.asked.values()]
+
+    def form(self) -> str:
+        """The questions as YAML to complete, for ``about``."""
+        lines: dict[str, list[str]] = {}
+        for question, ((key, *inner), value) in self.asked.items():
+            lines.setdefault(json.dumps(key), []).append(
+                f"{''.join(f'{name}:' for name in inner)}  # {question}: {value}"
+            )
+        text = [f"# What {self.path} does not say: complete it, and give it with --about."]
+        for key, questions in lines.items():
+            text += (
+                [f"{key}:{questions[0]}"]
+                if questions[0].startswith(" ")
+                else [f"{key}:", *map("  {}".format, questions)]
+            )
+        return "\n".join([*text, ""])
 
 
 def draft(
@@ -38,20 +72,24 @@ def draft(
 
     Args:
         path: path of the network's file.
-        about: fields of the manifest instead of the draft's, and of inputs and outputs under their names.
+        about: fields of the manifest instead of the draft's, and of inputs and outputs under their names; ``task`` and
+            ``rgb`` may be in it, too. What is None is not said.
         task: task preset or YAML file; None for one that fits the inputs.
         rgb: numbers of a color image of floats: ``raw`` 0..255, ``unit`` 0..1, ``imagenet`` standardized.
 
     Raises:
-        PolicyError: something has to be said by a person, with the options that say it; or the file is no network.
+        OpenQuestionsError: something has to be said by a person, with the options that say it.
+        PolicyError: the file is no network.
         ConfigError: a field of ``about`` is invalid, or there is no such task.
     """
-    facts, about, asked = read_facts(path), about or {}, dict[str, str]()
+    facts, about, asked = read_facts(path), _said(about or {}), dict[str, tuple[tuple[str, ...], str]]()
+    named = {key: about.pop(key) for key in _OPTIONS if isinstance(about.get(key), str)}
+    task, rgb = task or named.get("task"), rgb or named.get("rgb")
     if rgb not in (None, *_NAMES["rgb"]):
         raise ConfigError(f"there are no colors {rgb!r}", f"choose {', '.join(_NAMES['rgb'])}")
     document = _document(facts, about, task, rgb, asked)
     if asked:
-        raise PolicyError(f"{path}: does not say {'; '.join(asked)}", "; ".join(dict.fromkeys(asked.values())))
+        raise OpenQuestionsError(path, asked)
     manifest = config.parse(document, m.Manifest, f"the draft of {path}")
     with closing(open_network(manifest, facts.model, Execution(device="cpu"), facts.weights)) as network:
         shown = [patchwork(manifest, seed) for seed in range(STEPS)]
@@ -73,9 +111,13 @@ def fields_of(pairs: Sequence[str], about: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _document(
-    facts: NetworkFacts, about: Mapping[str, Any], task_name: str | None, rgb: str | None, asked: dict[str, str]
+    facts: NetworkFacts,
+    about: Mapping[str, Any],
+    task_name: str | None,
+    rgb: str | None,
+    asked: dict[str, tuple[tuple[str, ...], str]],
 ) -> dict[str, Any]:
-    """The manifest as a document; ``asked`` gets what nobody says, with the option that says it."""
+    """The manifest as a document; ``asked`` gets what nobody says, with the field that says it."""
     names = [port.name for port in (*facts.inputs, *facts.outputs)]
     told: dict[str, dict[str, Any]] = {name: about.get(name, {}) for name in names}
     ports = [replace(port, shape=tuple(told[port.name].get("shape", port.shape))) for port in facts.inputs]
@@ -87,21 +129,25 @@ def _document(
     task = _task(task_name, {*roles.values(), *out.values()}, asked)
     for port in facts.outputs:
         out[port.name] = out[port.name] or _by_shape(port, len(task.actions), bool({*out.values()} & {*m.DECISIONS}))
-        size = math.prod(_fixed(port, batch, 1))
-        if out[port.name] == m.LOGITS and size != len(task.actions) and "task" not in about:
-            asked[f"which actions its {size} logits are"] = "--task TASK with as many, or --set task.actions=[...]"
+        sides = _fixed(port, batch, 1)
+        if (
+            out[port.name] == m.LOGITS
+            and len(task.actions) not in (math.prod(sides), sides[-1])
+            and "task" not in about
+        ):
+            asked[f"which actions its {sides[-1]} logits are"] = ("task",), "TASK with as many actions"
     inputs, preprocess = [], list[dict[str, Any]]()
     for port in ports:
         need = {"name": port.name, "role": roles[port.name], "dtype": port.dtype}
         need["shape"] = _fixed(port, batch, None if need["role"] == m.RECURRENT else 1)
         if not need["role"]:
-            asked[f"what its input {port.name!r} is"] = f"--set {port.name}.role=SENSOR"
+            asked[f"what its input {port.name!r} is"] = (port.name, "role"), "SENSOR"
         if not port.shape:
-            asked[f"the shape of {port.name!r}"] = f"--set {port.name}.shape=[1,2]"
+            asked[f"the shape of {port.name!r}"] = (port.name, "shape"), "[1,2]"
         elif need["role"] in _IMAGE:
             steps, colors = _image(need, port, task)
             if colors and rgb is None and "preprocess" not in about:
-                asked[f"what the numbers of {port.name!r} are"] = "--rgb raw (0..255), unit (0..1) or imagenet"
+                asked[f"what the numbers of {port.name!r} are"] = ("rgb",), "raw (0..255), unit (0..1) or imagenet"
             steps[colors:colors] = _NAMES["rgb"][rgb or "raw"] if colors else ()
             preprocess += [{"keys": [port.name], **step} for step in steps]
         inputs.append(need | told[port.name])
@@ -111,7 +157,7 @@ def _document(
         for port in facts.outputs
     ] or [{"name": "logits", "role": m.LOGITS, "dtype": "float32", "shape": [1, len(task.actions)]}]  # fmt: skip
     if {m.VELOCITY, m.WAYPOINT, m.TRAJECTORY} & {*out.values()} and "timing" not in about:
-        asked["how long its motions take"] = "--set timing.period_s=0.25"
+        asked["how long its motions take"] = ("timing", "period_s"), "0.25"
     sensors = [*roles.values(), *([m.EXPOSURE] if any(one.get("period_s") for one in told.values()) else [])]
     document = {
         "schema": m.SCHEMA,
@@ -139,6 +185,12 @@ def _merged(document: Mapping[str, Any], about: Mapping[str, Any]) -> dict[str, 
         both = isinstance(result.get(key), Mapping) and isinstance(value, Mapping)
         result[key] = _merged(result[key], value) if both else value
     return result
+
+
+def _said(about: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields without what is None in a form that is not complete."""
+    fields = {key: _said(value) if isinstance(value, Mapping) else value for key, value in about.items()}
+    return {key: value for key, value in fields.items() if value not in (None, {})}
 
 
 def _role_in(port: Port) -> str:
@@ -181,11 +233,11 @@ def _states_out(states: Sequence[Port], outputs: Sequence[Port]) -> dict[str, st
     return found
 
 
-def _task(name: str | None, roles: set[str], asked: dict[str, str]) -> Task:
+def _task(name: str | None, roles: set[str], asked: dict[str, tuple[tuple[str, ...], str]]) -> Task:
     if name is not None:
         return load_task(name)
     unsaid = {role: task for role, task in _NAMES["asked"].items() if role in roles}
-    asked |= {f"which task its {role} is of": f"--task {task}, or another" for role, task in unsaid.items()}
+    asked |= {f"which task its {role} is of": (("task",), f"{task}, or another") for role, task in unsaid.items()}
     moves = {m.TRAJECTORY, m.VELOCITY, m.WAYPOINT} & roles
     return load_task(next(iter(unsaid.values()), "pointnav_trajectory" if moves else "pointnav_gps_compass"))
 

@@ -4,7 +4,7 @@ Arrays, T steps long except for the sensors and the states:
 
 ====================  ================================================================================================
 ``first``             bool: an episode starts here (state zero, mask false, no previous action)
-``action``            int64: the action taken, the previous action of the next step; the largest logit's, else 0
+``action``            int64: the action taken last, the previous action of the next step; the largest logit's, else 0
 ``input/NAME``        the network's inputs from sensors, preprocessed, with the manifest's shape of one observation
 ``sensor/KEY``        the first few observations; preprocessed, they must equal the first few inputs
 ``output/NAME``       the original network's outputs except the states
@@ -28,7 +28,7 @@ from robot_runtime.errors import PackageError
 from robot_runtime.policies.package.files import MAX_GOLDEN_BYTES
 from robot_runtime.policies.package.formats.network import Network, check_array
 from robot_runtime.policies.package.manifest import ANSWERS, EXPOSURE, LOGITS, RECURRENT, UNUSED, VALUE, Manifest, Proof
-from robot_runtime.policies.package.rollout import Rollout, prepare
+from robot_runtime.policies.package.rollout import Rollout, chosen, prepare
 from robot_runtime.tasks.registry import has_sensor
 
 Array = NDArray[Any]
@@ -129,7 +129,7 @@ def record(
         for tensor in manifest.outputs_of(ANSWERS):
             scores = np.array(list(rollout.answers.values()), np.float32).reshape(tensor.sides)
             outputs.setdefault(tensor.name, []).append(scores)
-        actions.append(int(logits.argmax()) if answer.role == LOGITS else 0)
+        actions.append(chosen(manifest, logits))
         rollout.acted(actions[-1])
     return Golden(
         original=original or network.runtime,
@@ -208,7 +208,7 @@ def replay(manifest: Manifest, golden: Golden, network: Network) -> Agreement:
         for tensor in manifest.outputs_of(ANSWERS):
             scores = np.array(list(rollout.answers.values()))
             logit_difference = max(logit_difference, _difference(scores, golden.outputs[tensor.name][step].reshape(-1)))
-        same += int(answer.role != LOGITS or logits.argmax() == golden.action[step])
+        same += int(answer.role != LOGITS or chosen(manifest, logits) == golden.action[step])
         rollout.acted(int(golden.action[step]))
     state_difference = max(
         (_difference(rollout.state[name], array) for name, array in golden.states.items()), default=0.0

@@ -256,6 +256,7 @@ class Manifest(config.Strict):
     Attributes:
         preprocess: operations on the task's observation, in order.
         timing: times of an answer that is not a choice of an action.
+        carry_out: of an answer of several logits or velocities, the number of actions before the next; None for all.
         vocabulary: vocabulary of a network that takes questions.
     """
 
@@ -272,6 +273,7 @@ class Manifest(config.Strict):
     selection: Selection
     golden: GoldenFile
     timing: Timing | None = None
+    carry_out: int | None = None
     vocabulary: Vocabulary | None = None
 
     def __post_init__(self) -> None:
@@ -297,6 +299,12 @@ class Manifest(config.Strict):
     def answer(self) -> Tensor:
         """The output that decides."""
         return next(tensor for tensor in self.outputs if tensor.role in DECISIONS)
+
+    @property
+    def chunk(self) -> int:
+        """Number of actions in an answer; a trajectory is one."""
+        width = {LOGITS: len(self.task.actions), VELOCITY: 2}.get(self.answer.role)
+        return 1 if width is None else math.prod(self.answer.sides) // width
 
     def inputs_of(self, role: str) -> tuple[Need, ...]:
         """Inputs of a role, in order."""
@@ -335,12 +343,15 @@ class Manifest(config.Strict):
             raise ValueError(f"needs one output of floats with the role {', '.join(DECISIONS)}")
         answer, size = found[0], math.prod(found[0].sides)
         count = {LOGITS: len(self.task.actions), VELOCITY: 2, WAYPOINT: 3}.get(answer.role, size)
-        if size != count or (answer.role == TRAJECTORY and answer.shape[-1] not in (2, 3, 4)):
+        rows = size != count and answer.role in (LOGITS, VELOCITY) and answer.sides[-1] == count
+        if not (size == count or rows) or (answer.role == TRAJECTORY and answer.shape[-1] not in (2, 3, 4)):
             raise ValueError(
                 f"output {answer.name!r} is {answer.role} of shape {list(answer.shape)}; logits are one for each of "
-                f"{len(self.task.actions)} actions, a velocity is [forward, left turn], a waypoint [x, y, yaw], and a "
-                "trajectory ends in 2, 3 or 4 columns: x, y, yaw, or the cosine and sine of yaw"
+                f"{len(self.task.actions)} actions, a velocity is [forward, left turn], or rows of these; a waypoint "
+                "is [x, y, yaw], and a trajectory ends in 2, 3 or 4 columns: x, y, yaw, or the cosine and sine of yaw"
             )
+        if self.carry_out is not None and not 1 <= self.carry_out <= self.chunk:
+            raise ValueError(f"carry_out is {self.carry_out}, and an answer has {self.chunk} actions")
         if (answer.role == LOGITS) == (self.timing is not None):
             raise ValueError(f"'timing' goes with the roles {VELOCITY}, {WAYPOINT} and {TRAJECTORY}")
         for tensor in self.outputs_of(VALUE):

@@ -17,7 +17,7 @@ from robot_runtime.policies.package.files import PackageFiles, read_package
 from robot_runtime.policies.package.formats.network import Execution, Network, open_network
 from robot_runtime.policies.package.manifest import PREVIOUS_ACTION, Manifest, Mode, Selection
 from robot_runtime.policies.package.rollout import Rollout, prepare
-from robot_runtime.policy import Answer, Observation, Policy, World
+from robot_runtime.policy import Answer, ChunkedPolicy, Observation, World
 from robot_runtime.tasks.task import Task
 
 
@@ -83,7 +83,7 @@ def open_package(files: PackageFiles, execution: Execution | None = None) -> Pac
         raise
 
 
-class PackagePolicy(Policy):
+class PackagePolicy(ChunkedPolicy):
     """The policy of a package.
 
     Args:
@@ -122,6 +122,7 @@ class PackagePolicy(Policy):
         """
         self.check(task)
         self._rollout.reset(self.manifest.selection.seed, seed)
+        self.rest = ()
         self._selector = Selector(self.manifest.selection, seed)
         selection = self.manifest.selection
         self._about = {
@@ -129,8 +130,16 @@ class PackagePolicy(Policy):
             "selection": {"mode": selection.mode, "temperature": selection.temperature, "seed": [selection.seed, seed]},
         }
 
+    @override
     def act(self, observation: Observation) -> Decision:
-        """The next action.
+        if self.rest:
+            self._info = {}
+            self._rollout.see(observation)
+        return super().act(observation)
+
+    @override
+    def answered(self, observation: Observation) -> tuple[Decision, ...]:
+        """The next actions.
 
         Raises:
             PolicyOutputError: the network gave NaN, infinity or an array that it did not declare.
@@ -140,12 +149,12 @@ class PackagePolicy(Policy):
         self._info, self._about = {**self._about, self.manifest.answer.role: answer.tolist(), "value": value}, {}
         self._info |= {"noise": self._rollout.noise} if self._rollout.noise else {}
         if self.manifest.timing is not None:
-            from robot_runtime.policies.package.motions import motion_of
+            from robot_runtime.policies.package.motions import motions_of
 
-            return motion_of(self.manifest.answer.role, answer, self.manifest.timing)
-        chosen = self._selector.choose(answer)
-        self._rollout.acted(chosen)
-        return self.manifest.task.actions[chosen]
+            return motions_of(self.manifest.answer.role, answer, self.manifest.timing)[: self.manifest.carry_out]
+        chosen = [self._selector.choose(logits) for logits in np.atleast_2d(answer)[: self.manifest.carry_out]]
+        self._rollout.acted(chosen[-1])
+        return tuple(self.manifest.task.actions[action_id] for action_id in chosen)
 
     @override
     def answer(self, observation: Observation) -> Answer | None:
@@ -153,6 +162,7 @@ class PackagePolicy(Policy):
 
     def overruled(self, decision: Decision) -> None:
         """Set the previous action to ``decision``. Raises ``PolicyMismatch`` if the network has no id for it."""
+        super().overruled(decision)
         actions = self.manifest.task.actions
         if decision in actions:
             self._rollout.acted(actions.index(decision))

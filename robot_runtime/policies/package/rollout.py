@@ -13,6 +13,7 @@ from robot_runtime.policies.package.formats.network import Network, check_array
 from robot_runtime.policies.package.manifest import (
     ANSWERS,
     EXPOSURE,
+    LOGITS,
     MASK,
     NOISE,
     PREVIOUS_ACTION,
@@ -75,6 +76,11 @@ def formed(need: Need, array: Array, operations: Sequence[Operation]) -> Array:
     return preprocess({need.name: array}, own)[need.name]
 
 
+def chosen(manifest: Manifest, answer: Array) -> int:
+    """The id of the last action that is carried out, by the largest logits; 0 of a motion."""
+    return int(np.atleast_2d(answer)[: manifest.carry_out][-1].argmax()) if manifest.answer.role == LOGITS else 0
+
+
 class Rollout:
     """One network with what it remembers of an episode.
 
@@ -111,7 +117,7 @@ class Rollout:
             prepared: see :func:`prepare`.
 
         Returns:
-            Logits (actions,), a velocity (2,), a waypoint (3,) or a trajectory (points, columns), float32.
+            Logits (actions,), velocity (2,), rows of either, waypoint (3,), trajectory (points, columns); float32.
 
         Raises:
             PolicyOutputError: the network gave NaN or infinity, or another shape or type than it declared.
@@ -134,8 +140,13 @@ class Rollout:
             self.answers = dict(zip(self._manifest.vocabulary.answers, scores, strict=True))
         value = None if self._value is None else float(outputs[self._value.name].reshape(()))
         answer = self._manifest.answer
-        columns = (answer.sides[-1],) if answer.role == TRAJECTORY else ()
+        columns = (answer.sides[-1],) if answer.role == TRAJECTORY or self._manifest.chunk > 1 else ()
         return outputs[answer.name].reshape(-1, *columns).astype(np.float32), value
+
+    def see(self, observation: Mapping[str, Array]) -> None:
+        """Remember an observation at which nothing is asked, for the inputs with a history."""
+        if self._histories:
+            self._remember(prepare(self._manifest, observation))
 
     def acted(self, action_id: int) -> None:
         """Set the previous action of the next step."""
@@ -145,8 +156,7 @@ class Rollout:
         """The inputs with a history. Of equally near exposures the older one counts."""
         if not self._histories:
             return {}
-        now_ns = int(prepared[EXPOSURE][0]) if EXPOSURE in prepared else 0
-        self._seen.append((now_ns, prepared))
+        now_ns = self._remember(prepared)
         past, kept = {}, max(need.count for need in self._histories)
         for need in self._histories:
             chosen = []
@@ -158,6 +168,11 @@ class Rollout:
             kept = max(kept, len(self._seen) - chosen[0])
         self._seen = self._seen[-kept:]
         return past
+
+    def _remember(self, prepared: Mapping[str, Array]) -> int:
+        now_ns = int(prepared[EXPOSURE][0]) if EXPOSURE in prepared else 0
+        self._seen.append((now_ns, prepared))
+        return now_ns
 
     def _context(self) -> dict[str, Array]:
         context: dict[str, Array] = {}

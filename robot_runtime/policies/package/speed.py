@@ -48,7 +48,7 @@ def time_package(package: Package, steps: int, seed: int = 0) -> Times:
     policy.reset(manifest.task, seed)
     builder = _builder(manifest)
     frames = [_frame(manifest, seed + number) for number in range(_OBSERVATIONS)]
-    policy.act(observations[0])
+    policy.answered(observations[0])
     network, prepared, decide, added = [], [], [], []
     timer = Stopwatch()
     for step in range(steps):
@@ -58,11 +58,11 @@ def time_package(package: Package, steps: int, seed: int = 0) -> Times:
         network.append(1000 * timer.restart())
         preprocess(observation, manifest.preprocess)
         prepared.append(1000 * timer.restart())
-        policy.act(observation)
+        policy.answered(observation)
         decide.append(1000 * timer.restart())
         if builder is not None:
             observation = builder.build(frames[step % _OBSERVATIONS], SE2(0.1, 0.2, 0.3))
-        policy.act(observation)
+        policy.answered(observation)
         added.append(1000 * (timer.restart() - timed.elapsed_s))
     return Times(network, prepared, decide, added)
 

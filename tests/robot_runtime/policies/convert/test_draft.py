@@ -9,16 +9,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 import zoo_networks as zoo
 from raising import raises_naming
 
 from robot_runtime.cli.main import run_command
-from robot_runtime.errors import CheckpointError, PolicyError, PolicyMismatch
+from robot_runtime.errors import CheckpointError, ConfigError, PolicyError, PolicyMismatch
 from robot_runtime.policies import load_policy
 from robot_runtime.policies.convert.draft import draft
 from robot_runtime.policies.package.formats.network import Network
+from robot_runtime.policies.package.golden import Agreement
 from robot_runtime.policies.package.observations import patchwork
-from robot_runtime.policies.package.policy import load_package
+from robot_runtime.policies.package.policy import Package, PackagePolicy, load_package
 from robot_runtime.policies.package.rollout import Rollout, prepare
 from robot_runtime.policies.package.writer import write_package
 
@@ -77,6 +79,84 @@ def test_the_remedy_of_a_refused_command_is_carried_out(tmp_path: Path, capsys: 
     assert (manifest.name, manifest.selection.mode) == ("renamed", "sample")
     assert run_command(["policy", "package", path, "--rgb", "gray"]) == 2
     assert run_command(["policy", "package", path, "--rgb", "unit", "--set", "colour"]) == 2
+
+
+def test_the_yaml_of_open_questions_is_completed_and_taken(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    kind = replace(
+        zoo.KINDS["velocity"], inputs=[("image", "float32", (1, 3, 16, 16)), ("x", "float32", (1, 7)), zoo.GOAL]
+    )
+    path, form = kind.write(tmp_path / "net.onnx"), tmp_path / "net.about.yaml"
+    command = ["policy", "package", str(path)]
+    assert run_command(command) == 9
+    assert f"--about {form}" in capsys.readouterr().err.replace("\n", "")
+    asked = yaml.safe_load(form.read_text())
+    assert asked == {"rgb": None, "x": {"role": None}, "timing": {"period_s": None}}
+    form.write_text(form.read_text().replace('"rgb":', '"rgb": unit'))
+    assert run_command([*command, "--about", str(form)]) == 9
+    said = capsys.readouterr().err
+    assert "'image'" not in said
+    assert "'x'" in said
+    assert "unit" in form.read_text(), "what was completed is kept"
+    form.write_text(form.read_text().replace("role:", "role: gps").replace("period_s:", "period_s: 0.25"))
+    with raises_naming(PolicyError, "'x'", [1, 7]):
+        draft(path, yaml.safe_load(form.read_text()))
+    good = replace(kind, inputs=[kind.inputs[0], ("x", "float32", (1, 2)), ("goal", "float32", (1, 2))])
+    assert run_command(["policy", "package", str(good.write(path)), "--about", str(form)]) == 0
+    manifest = load_package(tmp_path / "net.zip").manifest
+    assert set(manifest.needs) == {"rgb", "gps", "pointgoal_with_gps_compass"}
+
+
+def test_of_a_chunk_some_actions_are_carried_out_before_the_network_is_asked_again(tmp_path: Path) -> None:
+    kind = zoo.KINDS["chunk of actions"]
+    manifest, _, _ = draft(kind.write(tmp_path / "net.onnx"), kind.about)
+    asked: list[int] = []
+
+    class Rows(Network):
+        runtime = "rows"
+
+        def run(self, inputs):  # type: ignore[no-untyped-def]
+            asked.append(int(inputs["prev_action"][0, 0]))
+            return {"logits": np.eye(4, dtype=np.float32)[[[1, 2, 3]]]}
+
+    policy = PackagePolicy(Package(tmp_path, manifest, Rows(), Agreement(1, 1, 0.0, 0.0, 0.0)))
+    policy.reset(manifest.task, 0)
+    shown = patchwork(manifest, 0)
+    assert [policy.act(shown).value for _ in range(4)] == [manifest.task.actions[k].value for k in (1, 2, 1, 2)]
+    assert asked == [0, 2]
+    assert policy.info() == {}
+    policy.act(shown)
+    policy.overruled(manifest.task.actions[3])
+    policy.act(shown)
+    assert asked == [0, 2, 2, 3], "what is left of an answer was meant for another place"
+
+
+def test_a_history_has_the_observations_at_which_nothing_is_asked(tmp_path: Path) -> None:
+    path = replace(zoo.KINDS["chunk of velocities"], inputs=[("rgb", "uint8", (1, 3, 16, 16, 3)), zoo.GOAL]).write(
+        tmp_path / "net.onnx"
+    )
+    manifest, _, _ = draft(path, zoo.TRAJECTORY | {"carry_out": 2})
+    seen: list[list[int]] = []
+
+    class Spy(Network):
+        runtime = "spy"
+
+        def run(self, inputs):  # type: ignore[no-untyped-def]
+            seen.append(inputs["rgb"][0, :, 0, 0, 0].tolist())
+            return {"cmd_vel": np.full((1, 4, 2), 0.5, np.float32)}
+
+    policy = PackagePolicy(Package(tmp_path, manifest, Spy(), Agreement(1, 1, 0.0, 0.0, 0.0)))
+    policy.reset(manifest.task, 0)
+    for step in range(5):
+        shown = patchwork(manifest, 0)
+        policy.act(shown | {"rgb": np.full_like(shown["rgb"], step)})
+    assert seen == [[0, 0, 0], [0, 1, 2], [2, 3, 4]]
+
+
+@pytest.mark.parametrize("carry_out", [0, 4])
+def test_more_actions_than_an_answer_has_are_not_carried_out(tmp_path: Path, carry_out: int) -> None:
+    path = zoo.KINDS["chunk of actions"].write(tmp_path / "net.onnx")
+    with raises_naming(ConfigError, "carry_out", carry_out, 3):
+        draft(path, {"carry_out": carry_out})
 
 
 def test_a_networks_file_runs_without_a_package(tmp_path: Path) -> None:
