@@ -65,10 +65,8 @@ def _floor_plan(moment: Moment) -> str:
 def _proximity(moment: Moment) -> NDArray[np.float32]:
     """habitat-sim's distance to the border of its navigation mesh, which keeps off obstacles by the agent's radius."""
     assert moment.scene is not None
-    cells, here = moment.scene.map, moment.in_map
-    inside = cells.contains(here.x_m, here.y_m)
-    clear_m = cells.clearance_m()[cells.to_cell(here.x_m, here.y_m)] if inside else 0.0
-    return np.array([min(max(clear_m - moment.task.robot_radius_m, 0.0), MOST_PROXIMITY_M)], np.float32)
+    here, radius_m = moment.in_map, moment.task.robot_radius_m
+    return np.array([moment.scene.map.proximity_m(here.x_m, here.y_m, radius_m, MOST_PROXIMITY_M)], np.float32)
 
 
 def _intrinsics(moment: Moment) -> NDArray[np.float32]:

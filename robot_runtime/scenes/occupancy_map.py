@@ -244,6 +244,11 @@ class OccupancyMap:
         """State for other processes, without the clearance: it is eight times as large as the map."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
+    def proximity_m(self, x_m: float, y_m: float, radius_m: float, most_m: float) -> float:
+        """Way from the rim of a disc to the nearest cell that is not free, at most ``most_m``; 0 off the grid."""
+        clear_m = self.clearance_m()[self.to_cell(x_m, y_m)] if self.contains(x_m, y_m) else 0.0
+        return min(max(float(clear_m) - radius_m, 0.0), most_m)
+
     def most_open_point(self) -> tuple[float, float]:
         """The center of the cell with the largest clearance."""
         clearance_m = self.clearance_m()

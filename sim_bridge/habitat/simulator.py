@@ -181,9 +181,7 @@ class RobotSimulator(Simulator):  # type: ignore[misc]
 
     def distance_to_closest_obstacle(self, position: Sequence[float], max_search_radius: float = 2.0) -> float:
         """Distance from the robot's rim at a position, at most ``max_search_radius``."""
-        row, column = self._scene.map.to_cell(*_planar(position))
-        clearance_m = float(self._scene.map.clearance_m()[row, column]) - self._task.robot_radius_m
-        return min(max(clearance_m, 0.0), max_search_radius)
+        return self._scene.map.proximity_m(*_planar(position), self._task.robot_radius_m, max_search_radius)
 
     @property
     def up_vector(self) -> NDArray[np.float64]:

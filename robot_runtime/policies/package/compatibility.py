@@ -2,9 +2,12 @@
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from robot_runtime.actions.discrete import Action
 from robot_runtime.errors import PolicyMismatch
 from robot_runtime.policies.package.manifest import Manifest
+from robot_runtime.tasks.registry import kind_of
 from robot_runtime.tasks.task import HEIGHT_TOLERANCE_M, HFOV_TOLERANCE_DEG, Task
 
 TILT_TOLERANCE_DEG = 1.0
@@ -49,6 +52,10 @@ def _differences(manifest: Manifest, task: Task) -> Iterator[tuple[str, object, 
         if trained != found and any(action in own.actions for action in actions):
             yield what, trained, found
     yield from _camera_differences(manifest, task)
+    for name, sensor in kind_of(own).sensors.items():
+        trained_form, form = ((sensor.shape(one), sensor.bounds(one)) for one in (own, task))
+        if name in manifest.needs and sensor.dtype is np.float32 and trained_form != form:
+            yield f"{name} of the shape and range", trained_form, form
     if {"objectgoal", "semantic"} & set(manifest.needs):
         trained_ids = {name: category.id for name, category in own.categories.items()}
         found_ids = {name: category.id for name, category in task.categories.items()}

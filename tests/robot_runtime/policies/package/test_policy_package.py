@@ -594,6 +594,11 @@ def test_a_policy_without_images_runs_behind_any_camera():
         check_task(GOOD, other)
 
 
+def test_a_point_goal_of_another_form_is_refused():
+    with raises_naming(PolicyMismatch, "pointgoal_with_gps_compass"):
+        check_task(GOOD, replace(tiny.TASK, pointgoal_format="cartesian"))
+
+
 def test_a_sensor_that_is_not_shown_is_named(folder: Path):
     policy = load_package_policy(folder)
     policy.reset(tiny.TASK, 0)
