@@ -30,7 +30,7 @@ test: $(VENV)/.dev $(FRAMEWORKS)/.installed ## Install with development tools an
 
 test-all: $(VENV)/.dev $(FRAMEWORKS)/.installed ## Run every variant of every test: some forty minutes
 	$(BIN)/pytest -m ""
-	$(FRAMEWORKS)/bin/python -m pytest tests/frameworks
+	$(FRAMEWORKS)/bin/python -m pytest -m "" tests/frameworks
 
 test-fast: $(VENV)/.dev ## Run the tests without those marked slow or exhaustive: most of them, in four minutes on two cores
 	$(BIN)/pytest -n logical -m "not slow and not exhaustive"

@@ -12,7 +12,7 @@ from robot_runtime.cli_options.option_groups import grouped_options
 @grouped_options
 def package(
     *,
-    network: Annotated[Path, typer.Argument(help=".onnx, .pt2 or TorchScript.")],
+    network: Annotated[Path, typer.Argument(help=".onnx, .pt2, TorchScript; Stable-Baselines3 zip; LeRobot folder.")],
     out: Annotated[
         Path | None, typer.Option(help="The package: a zip if it ends in .zip, else a folder. Default: NETWORK.zip.")
     ] = None,
@@ -28,6 +28,9 @@ def package(
         typer.Option("--set", metavar="KEY=VALUE", help="Field of the manifest, or of an input or output by name."),
     ] = None,
     about: Annotated[Path | None, typer.Option(help="YAML file with such fields, and with task and rgb.")] = None,
+    framework_python: Annotated[
+        Path | None, typer.Option(help="Python with Stable-Baselines3 or LeRobot, in which code of the policy is run.")
+    ] = None,
 ) -> None:
     """Make a package of a network: roles of inputs and outputs from names, preprocessing from shapes.
 
@@ -38,6 +41,7 @@ def package(
         robot-runtime policy package model.onnx
         robot-runtime policy package model.onnx --rgb imagenet --task objectnav_hm3d2022 --out objectnav.zip
         robot-runtime policy package model.onnx --set x.role=depth --set timing.period_s=0.25
+        robot-runtime policy package ppo.zip --framework-python venv/bin/python --out policy.zip
     """
     from robot_runtime.common.config import read_yaml
     from robot_runtime.common.console import console
@@ -48,7 +52,7 @@ def package(
     target = out or network.with_suffix(".zip")
     fields = fields_of(set_ or (), {} if about is None else read_yaml(about))
     try:
-        manifest, facts, golden = draft(network, fields, task, rgb)
+        manifest, facts, golden = draft(network, fields, task, rgb, framework_python)
     except OpenQuestionsError as error:
         form = about or target.with_suffix(".about.yaml")
         if not form.exists():

@@ -14,6 +14,7 @@ from robot_runtime.policies.isolation import Isolation
 from robot_runtime.policies.openers import OPENERS, PolicyOpener
 from robot_runtime.policies.package.files import (
     PackageFiles,
+    framework_of,
     is_network,
     is_package,
     read_manifest,
@@ -61,6 +62,11 @@ class FileOpener(PolicyOpener):
 
     @override
     def check(self, spec: str, arguments: Mapping[str, Any]) -> None:
+        if framework := framework_of(Path(spec)):
+            raise PolicyError(
+                f"{spec}: is a policy of {framework}, which has weights and no network",
+                f"robot-runtime policy package {spec} --framework-python PYTHON, of one that has {framework}",
+            )
         if is_package(Path(spec)):
             read_manifest(Path(spec))
         elif not is_network(Path(spec)):

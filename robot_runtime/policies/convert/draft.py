@@ -17,6 +17,7 @@ from robot_runtime.common.version import VERSION
 from robot_runtime.errors import ConfigError, PolicyError
 from robot_runtime.policies.convert.network_facts import NetworkFacts, Port, read_facts
 from robot_runtime.policies.package import manifest as m
+from robot_runtime.policies.package.files import framework_of
 from robot_runtime.policies.package.formats.network import Execution, open_network
 from robot_runtime.policies.package.golden import Golden, record
 from robot_runtime.policies.package.observations import patchwork
@@ -29,6 +30,7 @@ STEPS = 8
 
 _GOAL = "pointgoal_with_gps_compass"
 _IMAGE = {"rgb": 3, "depth": 1, "semantic": 1, "imagegoal": 3}
+_SUFFIXES = {"onnx": ".onnx", "torch_export": ".pt2", "torchscript": ".ts"}
 _OPTIONS = ("task", "rgb")
 _NAMES = config.read_yaml(Path(__file__).with_name("names.yaml"))
 
@@ -66,23 +68,41 @@ class OpenQuestionsError(PolicyError):
 
 
 def draft(
-    path: Path, about: Mapping[str, Any] | None = None, task: str | None = None, rgb: str | None = None
+    path: Path,
+    about: Mapping[str, Any] | None = None,
+    task: str | None = None,
+    rgb: str | None = None,
+    python: Path | None = None,
 ) -> tuple[m.Manifest, NetworkFacts, Golden]:
     """The manifest, the file's content, and a rollout of the network that is recorded now.
 
     Args:
-        path: path of the network's file.
+        path: path of the network's file, or of a policy of another framework.
         about: fields of the manifest instead of the draft's, and of inputs and outputs under their names; ``task`` and
             ``rgb`` may be in it, too. What is None is not said.
         task: task preset or YAML file; None for one that fits the inputs.
         rgb: numbers of a color image of floats: ``raw`` 0..255, ``unit`` 0..1, ``imagenet`` standardized.
+
+        python: interpreter that has the framework of such a policy, which gives the rollout, too.
 
     Raises:
         OpenQuestionsError: something has to be said by a person, with the options that say it.
         PolicyError: the file is no network.
         ConfigError: a field of ``about`` is invalid, or there is no such task.
     """
-    facts, about, asked = read_facts(path), _said(about or {}), dict[str, tuple[tuple[str, ...], str]]()
+    framework, own, original, asked = (
+        framework_of(path),
+        dict[str, Any](),
+        None,
+        dict[str, tuple[tuple[str, ...], str]](),
+    )
+    if framework is None:
+        facts = read_facts(path)
+    else:
+        from robot_runtime.policies.convert.trained import read_trained
+
+        facts, own, original = read_trained(path, framework, python)
+    about = _merged(own, _said(about or {}))
     named = {key: about.pop(key) for key in _OPTIONS if isinstance(about.get(key), str)}
     task, rgb = task or named.get("task"), rgb or named.get("rgb")
     if rgb not in (None, *_NAMES["rgb"]):
@@ -93,7 +113,12 @@ def draft(
     manifest = config.parse(document, m.Manifest, f"the draft of {path}")
     with closing(open_network(manifest, facts.model, Execution(device="cpu"), facts.weights)) as network:
         shown = [patchwork(manifest, seed) for seed in range(STEPS)]
-        return manifest, facts, record(manifest, network, shown, (0, STEPS // 2), original=f"itself, {network.runtime}")
+        golden = record(manifest, network, shown, (0, STEPS // 2), original=f"itself, {network.runtime}")
+    if original is not None and python is not None:
+        from robot_runtime.policies.convert.proof import run_original
+
+        golden = run_original(python, original, manifest, golden)
+    return manifest, facts, golden
 
 
 def fields_of(pairs: Sequence[str], about: Mapping[str, Any]) -> dict[str, Any]:
@@ -122,9 +147,11 @@ def _document(
     told: dict[str, dict[str, Any]] = {name: about.get(name, {}) for name in names}
     ports = [replace(port, shape=tuple(told[port.name].get("shape", port.shape))) for port in facts.inputs]
     batch = next((port.shape[0] for port in ports if port.shape and isinstance(port.shape[0], str)), "")
-    roles = {port.name: told[port.name].get("role") or _role_in(port) for port in ports}
+    roles = {port.name: told[port.name].get("role", _role_in(port)) for port in ports}
     out = _states_out([port for port in ports if roles[port.name] == m.RECURRENT], facts.outputs)
-    out |= {name: told[name]["role"] for name in names if name not in roles and "role" in told[name]}
+    out |= {name: told[name]["role"] or m.UNUSED for name in names if name not in roles and "role" in told[name]}
+    unknown = [name for name in out if told[name].get("role") == ""]
+    asked |= {f"what its output {name!r} is": ((name, "role"), ", ".join(m.DECISIONS)) for name in unknown}
     out = {port.name: out.get(port.name) or _by_name(port.name, "outputs") for port in facts.outputs}
     task = _task(task_name, {*roles.values(), *out.values()}, asked)
     for port in facts.outputs:
@@ -166,7 +193,7 @@ def _document(
         "sources": [{"what": f"network {facts.path.name}", "licence": "not stated"}],
         "converter": {"name": "robot-runtime policy package", "version": VERSION},
         "proof": config.unparse(UNPROVEN),
-        "model": {"file": f"model{facts.path.suffix}", "format": facts.format, "sha256": UNKNOWN_SHA256,
+        "model": {"file": f"model{_SUFFIXES[facts.format]}", "format": facts.format, "sha256": UNKNOWN_SHA256,
                   "minimum_runtime": facts.minimum_runtime, "opset": facts.opset,
                   "data": dict.fromkeys(facts.weights, UNKNOWN_SHA256)},
         "inputs": inputs,

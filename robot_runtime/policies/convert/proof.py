@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from robot_runtime.errors import CheckpointError, ConfigError, PolicyError
 from robot_runtime.policies.convert.conversion import Original
 from robot_runtime.policies.package.golden import Golden
-from robot_runtime.policies.package.manifest import LOGITS, RECURRENT, VALUE, Manifest
+from robot_runtime.policies.package.manifest import RECURRENT, VALUE, Manifest
+from robot_runtime.policies.package.rollout import chosen
 
 LOGIT_ATOL = 1e-4
 TIMEOUT_S = 600.0
@@ -49,8 +50,7 @@ def run_original(python: Path, original: Original, manifest: Manifest, golden: G
         arrays = {f"input/{key}": array for key, array in golden.inputs.items()}
         arrays.update({f"sensor/{key}": array for key, array in golden.sensors.items()})
         _save(folder / "rollout.npz", {"first": golden.first, "action": golden.action, **arrays})
-        script = Path(__file__).parent / "frameworks" / original.script
-        _run([str(python), "-I", str(script), str(folder)], original.framework)
+        run_script(python, original, folder)
         try:
             with np.load(folder / "outputs.npz", allow_pickle=False) as file:
                 outputs = dict(file)
@@ -61,7 +61,10 @@ def run_original(python: Path, original: Original, manifest: Manifest, golden: G
     return _with_outputs(manifest, replace(golden, original=about), outputs)
 
 
-def _run(command: list[str], framework: str) -> None:
+def run_script(python: Path, original: Original, folder: Path) -> None:
+    """Run the framework's script on a folder. Raises ``ConfigError`` and ``PolicyError``."""
+    script, framework = Path(__file__).parent / "frameworks" / original.script, original.framework
+    command = [str(python), "-I", str(script), str(folder)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     except OSError as error:
@@ -72,7 +75,7 @@ def _run(command: list[str], framework: str) -> None:
         lines = "\n    ".join(done.stderr.strip().splitlines()[-_LAST_LINES:])
         raise PolicyError(
             f"{command[0]}: {framework} failed:\n    {lines}",
-            "install it there (docs/how-to/convert-checkpoints.md), or leave --framework-python out",
+            "install it there (docs/how-to/convert-checkpoints.md), or name another --framework-python",
         )
 
 
@@ -92,11 +95,13 @@ def _check_prepared(original: Original, golden: Golden, outputs: Mapping[str, Ar
 
 def _with_outputs(manifest: Manifest, golden: Golden, outputs: Mapping[str, Array]) -> Golden:
     made = {}
-    for role, name in ((LOGITS, "logits"), (VALUE, "value")):
+    for role, name in ((manifest.answer.role, "logits"), (VALUE, "value")):
         for tensor in manifest.outputs_of(role):
             made[tensor.name] = outputs[name].reshape(golden.steps, *tensor.shape).astype(np.float32)
-    logits = outputs["logits"].reshape(golden.steps, -1)
-    same = int((logits.argmax(-1) == golden.action).sum())
+    same = sum(
+        chosen(manifest, made[manifest.answer.name][k].reshape(manifest.chunk, -1)) == action
+        for k, action in enumerate(golden.action)
+    )
     if same < golden.steps:
         raise CheckpointError(
             f"the framework's largest logit is our network's at {same} of {golden.steps} steps",

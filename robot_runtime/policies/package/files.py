@@ -53,6 +53,16 @@ def is_network(path: Path) -> bool:
     return path.is_file() and path.suffix in _NETWORKS
 
 
+def framework_of(path: Path) -> str | None:
+    """The framework of a policy whose files are weights: a zip of ``stable-baselines3``, a folder of ``lerobot``."""
+    if path.is_dir():
+        return "lerobot" if all((path / name).is_file() for name in ("config.json", "model.safetensors")) else None
+    if not zipfile.is_zipfile(path):
+        return None
+    with zipfile.ZipFile(path) as archive:
+        return "stable-baselines3" if {"data", "policy.pth"} <= set(archive.namelist()) else None
+
+
 def read_manifest(path: Path) -> Manifest:
     """The manifest of a package.
 

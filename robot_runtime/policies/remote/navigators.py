@@ -73,13 +73,15 @@ class Navigator(ChunkedPolicy):
     options_type: ClassVar[type[NavigatorOptions]] = NavigatorOptions
     port: ClassVar[int]
     preset: ClassVar[str]
+    other_paths: ClassVar[str] = ""
 
     def __init__(self, url: str, arguments: dict[str, Any]) -> None:
         self.name = url  # type: ignore[misc]  # one class stands for every server
         scheme, _, place = url.partition(":")
         self._server = address(f"http:{place}")
         if self._server.path.strip("/"):
-            raise ConfigError(f"{url}: has a path, which this protocol does not", f"write it like {scheme}://host:port")
+            remedy = f"write it like {scheme}://host:port{self.other_paths}"
+            raise ConfigError(f"{url}: has a path, which this protocol does not", remedy)
         if self._server.port is None:
             self._server = self._server._replace(netloc=f"{self._server.netloc}:{self.port}")
         self._options = config.parse(arguments, self.options_type, f"{url}: arguments")
@@ -176,6 +178,7 @@ class InternNav(Navigator):
 
     needs = ("rgb", "depth", "instruction")
     port, preset = internnav.PORT, "vln_trajectory"
+    other_paths = "; InternNav's /agent unpickles what anybody sends it: run its agent as habitat:file.py:Class"
     _index = 0
 
     @override

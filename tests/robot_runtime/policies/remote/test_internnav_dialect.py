@@ -17,7 +17,7 @@ from raising import raises_naming
 from robot_runtime.actions.discrete import Action, Magnitudes
 from robot_runtime.actions.timed import TimedAction
 from robot_runtime.env import Env
-from robot_runtime.errors import PolicyError, PolicyMismatch
+from robot_runtime.errors import ConfigError, PolicyError, PolicyMismatch
 from robot_runtime.policies import load_policy
 from robot_runtime.policies.remote.dialects import internnav
 from robot_runtime.policies.remote.navigators import InternNav
@@ -149,3 +149,9 @@ def test_what_is_neither_actions_nor_a_trajectory_is_refused(answer: dict[str, A
 def test_a_task_with_other_steps_is_refused() -> None:
     with raises_naming(PolicyMismatch, "15", "30", "vln_trajectory"):
         internnav.check(replace(TASK, magnitudes=Magnitudes(0.25, 30, 30)))
+
+
+def test_the_route_that_takes_pickles_is_refused_and_the_address_without_it_works() -> None:
+    with raises_naming(ConfigError, "internnav://there:8087/agent", "habitat:file.py:Class"):
+        load_policy("internnav://there:8087/agent")
+    assert load_policy("internnav://there:8087").name == "internnav://there:8087"
