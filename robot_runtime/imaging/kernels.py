@@ -5,6 +5,7 @@ fractional pixels; Pillow's bilinear and torch's with ``antialias`` are a triang
 OpenCV's one of two pixels. Their results differ by up to ten gray levels, or more where they skip pixels.
 """
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -39,34 +40,38 @@ def torch_area(image: Array, height: int, width: int) -> Array:
     return (sums / counts.astype(np.float32)).astype(image.dtype)
 
 
-def pil_bilinear(image: Array, height: int, width: int) -> Array:
-    """``PIL.Image.resize((width, height), BILINEAR)`` by Pillow, as AllenAct's sensors use it.
+def pil(image: Array, height: int, width: int, kernel: str) -> Array:
+    """``PIL.Image.resize((width, height), kernel)``: bilinear for AllenAct; bicubic, the default, for GNM and ViNT.
 
     Args:
         image: uint8 (H, W, 3), or float32 (H, W, 1).
         height: height of the result.
         width: width of the result.
+        kernel: name of a ``PIL.Image.Resampling``.
 
     Returns:
         (height, width, C), of the same type.
     """
-    return _pil(image, height, width, "BILINEAR")
-
-
-def pil_bicubic(image: Array, height: int, width: int) -> Array:
-    """``PIL.Image.resize((width, height))`` of Pillow, whose default is bicubic, as GNM, ViNT and NoMaD use it.
-
-    Arguments and result are those of :func:`pil_bilinear`.
-    """
-    return _pil(image, height, width, "BICUBIC")
-
-
-def _pil(image: Array, height: int, width: int, kernel: str) -> Array:
     from PIL import Image
 
     plane = image if image.shape[2] == 3 else image[:, :, 0]
     resized = Image.fromarray(np.ascontiguousarray(plane)).resize((width, height), Image.Resampling[kernel])
     return np.asarray(resized, image.dtype).reshape(height, width, image.shape[2])
+
+
+def opencv(image: Array, height: int, width: int, kernel: str) -> Array:
+    """``cv2.resize((width, height), interpolation=kernel)``, whose default is ``INTER_LINEAR``, bilinear of two pixels.
+
+    Arguments and result are those of :func:`torch_antialias`.
+    """
+    import cv2
+
+    resized = cv2.resize(image, (width, height), interpolation=getattr(cv2, kernel))
+    return np.asarray(resized).reshape(height, width, -1)
+
+
+pil_bilinear, pil_bicubic = partial(pil, kernel="BILINEAR"), partial(pil, kernel="BICUBIC")
+cv2_area, cv2_bilinear = partial(opencv, kernel="INTER_AREA"), partial(opencv, kernel="INTER_LINEAR")
 
 
 def torch_nearest(image: Array, height: int, width: int) -> Array:
@@ -117,23 +122,6 @@ def _triangles(size: int, count: int, dtype: type[np.floating[Any]]) -> Array:
     offset = (pixel.astype(dtype) - center + dtype(0.5)) * (dtype(1) / reach)
     weights = np.where(near, np.maximum(dtype(1) - np.abs(offset), dtype(0)), dtype(0))
     return np.asarray(weights / weights.sum(1, keepdims=True))
-
-
-def cv2_area(image: Array, height: int, width: int) -> Array:
-    """``cv2.resize((width, height), interpolation=INTER_AREA)``; arguments and result are :func:`torch_antialias`'s."""
-    return _cv2(image, height, width, "INTER_AREA")
-
-
-def cv2_bilinear(image: Array, height: int, width: int) -> Array:
-    """``cv2.resize((width, height))``, whose default is bilinear of two pixels in each direction."""
-    return _cv2(image, height, width, "INTER_LINEAR")
-
-
-def _cv2(image: Array, height: int, width: int, kernel: str) -> Array:
-    import cv2
-
-    resized = cv2.resize(image, (width, height), interpolation=getattr(cv2, kernel))
-    return np.asarray(resized).reshape(height, width, -1)
 
 
 def _bins(size: int, count: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

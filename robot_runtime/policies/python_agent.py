@@ -15,14 +15,15 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
 from typing_extensions import override
 
-from robot_runtime.actions.timed import Decision
 from robot_runtime.common.own_directory import OwnDirectory
 from robot_runtime.errors import PolicyError, RuntimeFault
 from robot_runtime.policies.agents.habitat import HabitatInterface
+from robot_runtime.policies.agents.interface import InterfacePolicy
 from robot_runtime.policies.isolation import remedy_for
-from robot_runtime.policy import Answer, ChunkedPolicy, Observation, Policy, World
+from robot_runtime.policy import Observation, Policy, World
 from robot_runtime.tasks.task import Task
 
 
@@ -37,7 +38,7 @@ class HabitatStyleAgent(Protocol):
         """Return the next action."""
 
 
-class HabitatAgent(ChunkedPolicy):
+class HabitatAgent(InterfacePolicy):
     """Policy of an agent of the Habitat challenges.
 
     The interface has no seed and no task: the agent seeds itself, and ``needs`` is its attribute of that name, if any.
@@ -46,43 +47,24 @@ class HabitatAgent(ChunkedPolicy):
     name = "habitat-agent"
 
     def __init__(self, agent: HabitatStyleAgent, name: str) -> None:
-        self.name = name  # type: ignore[misc]  # one wrapper class stands for many agents
-        self.needs = tuple(getattr(agent, "needs", ()))  # type: ignore[misc]
+        super().__init__(HabitatInterface(name, {"needs": tuple(getattr(agent, "needs", ()))}))
         self._agent = agent
-        self._interface = HabitatInterface(name, {"needs": self.needs})
-        self._task: Task | None = None
-        self._answer: Answer | None = None
 
     @override
     def reset(self, task: Task, seed: int, world: World | None = None) -> None:
-        self._task, self._answer, self.rest = task, None, ()
+        super().reset(task, seed, world)
         try:
             self._agent.reset()
         except (Exception, SystemExit) as error:
             raise _raised(self.name, "reset()", error) from error
 
     @override
-    def answered(self, observation: Observation) -> tuple[Decision, ...]:
-        """The agent's decisions.
-
-        Raises:
-            PolicyError: the agent raised, or returned something that is not an action.
-            UnknownAction: the action is none of habitat-lab's, or none of the task's.
-        """
-        if self._task is None:
-            raise PolicyError(f"agent {self.name!r} has no episode", "call reset() first")
+    def _returned(self, shown: dict[str, Any]) -> Any:
         try:
             # The runtime's arrays are read-only; agents written for a simulator may write into them.
-            shown = self._interface.agent_observation({n: a.copy() for n, a in observation.items()}, self._task)
-            returned = self._agent.act(shown)
+            return self._agent.act({n: a.copy() if isinstance(a, np.ndarray) else a for n, a in shown.items()})
         except (Exception, SystemExit) as error:
             raise _raised(self.name, "act()", error) from error
-        decisions, self._answer = self._interface.decisions(returned, self._task)
-        return decisions
-
-    @override
-    def answer(self, observation: Observation) -> Answer | None:
-        return self._answer
 
 
 def make_agent(name: str, imported: Callable[[], Any], arguments: Mapping[str, Any]) -> Policy:

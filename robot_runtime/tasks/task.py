@@ -74,6 +74,11 @@ class TrainingCamera(config.Strict):
         return Intrinsics.from_hfov(self.width, self.height, self.hfov_deg)
 
     @property
+    def pixels(self) -> str:
+        """Width and height, ``640x480``."""
+        return f"{self.width}x{self.height}"
+
+    @property
     def tilt_rad(self) -> float:
         """``tilt_deg`` in radians."""
         return math.radians(self.tilt_deg)

@@ -4,9 +4,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+from typing_extensions import override
+
 from robot_runtime.actions.timed import Decision
 from robot_runtime.errors import PolicyError
-from robot_runtime.policy import Answer, Observation
+from robot_runtime.policy import Answer, ChunkedPolicy, Observation, World
 from robot_runtime.tasks.task import Task
 
 
@@ -81,6 +83,52 @@ class Interface(ABC):
     def invalid_answer(self, returned: object, remedy: str) -> PolicyError:
         """The error for a return value that is not an action."""
         return PolicyError(f"agent {self.name!r} returned {returned!r:.300}, which is not an action", remedy)
+
+
+class InterfacePolicy(ChunkedPolicy):
+    """Base of the policies of agents with an interface.
+
+    Args:
+        interface: interface of the agent.
+    """
+
+    def __init__(self, interface: Interface) -> None:
+        self.name = interface.name  # type: ignore[misc]  # one class stands for many agents
+        self.needs, self.kinds = interface.needs, interface.solves  # type: ignore[misc]
+        self._interface = interface
+        self._task: Task | None = None
+        self._answer: Answer | None = None
+
+    @override
+    def check(self, task: Task) -> None:
+        super().check(task)
+        self._interface.check(task)
+
+    @override
+    def reset(self, task: Task, seed: int, world: World | None = None) -> None:
+        self._task, self._answer, self.rest = task, None, ()
+
+    @override
+    def answered(self, observation: Observation) -> tuple[Decision, ...]:
+        """The agent's decisions.
+
+        Raises:
+            PolicyError: it raised, hangs, ended, or returned something that is not an action.
+            UnknownAction: it returned an action that the task does not have.
+        """
+        if self._task is None:
+            raise PolicyError(f"agent {self.name!r} has no episode", "call reset() first")
+        returned = self._returned(self._interface.agent_observation(observation, self._task))
+        decisions, self._answer = self._interface.decisions(returned, self._task)
+        return decisions
+
+    @abstractmethod
+    def _returned(self, shown: dict[str, Any]) -> Any:
+        """What the agent returns for an observation in its format."""
+
+    @override
+    def answer(self, observation: Observation) -> Answer | None:
+        return self._answer
 
 
 def single(value: Any) -> Any:

@@ -4,16 +4,14 @@ from typing import Any
 
 from typing_extensions import override
 
-from robot_runtime.actions.timed import Decision
-from robot_runtime.errors import PolicyError
-from robot_runtime.policies.agents.interface import Interface
+from robot_runtime.policies.agents.interface import Interface, InterfacePolicy
 from robot_runtime.policies.agents.process import AgentProcess, split
 from robot_runtime.policies.isolation import Isolation
-from robot_runtime.policy import Answer, ChunkedPolicy, Observation, World
+from robot_runtime.policy import World
 from robot_runtime.tasks.task import Task
 
 
-class AgentPolicy(ChunkedPolicy):
+class AgentPolicy(InterfacePolicy):
     """Runs an unmodified agent.
 
     The agent's random numbers (Python's, numpy's global ones, torch's) are seeded at each episode's start: its
@@ -32,49 +30,28 @@ class AgentPolicy(ChunkedPolicy):
     def __init__(
         self, interface: type[Interface], spec: str, arguments: dict[str, Any], isolation: Isolation | None = None
     ) -> None:
-        self.name = f"{interface.kind}:{spec}"  # type: ignore[misc]  # one class stands for many agents
-        self._process = AgentProcess(self.name, isolation or Isolation())
+        name = f"{interface.kind}:{spec}"
+        self._process = AgentProcess(name, isolation or Isolation())
         self._request = {"type": "load", "interface": interface.kind, "spec": spec, "arguments": arguments}
-        self._task: Task | None = None
-        self._answer: Answer | None = None
         try:
             about = self._process.start(self._request).get("about")
         except BaseException:
             self._process.close()
             raise
-        self._interface = interface(self.name, about if isinstance(about, dict) else {})
-        self.needs, self.kinds = self._interface.needs, interface.solves  # type: ignore[misc]
+        super().__init__(interface(name, about if isinstance(about, dict) else {}))
 
     @override
-    def check(self, task: Task) -> None:
-        super().check(task)
-        self._interface.check(task)
-
     def reset(self, task: Task, seed: int, world: World | None = None) -> None:
         """Start an episode. Raises ``PolicyError``."""
-        self._task, self._answer, self.rest = task, None, ()
+        super().reset(task, seed, world)
         if not self._process.running:
             self._process.start(self._request)
         self._process.ask({"type": "reset", "seed": seed}, {}, "reset()")
 
     @override
-    def answered(self, observation: Observation) -> tuple[Decision, ...]:
-        """The agent's decisions.
-
-        Raises:
-            PolicyError: it raised, hangs, ended, or returned something that is not an action.
-            UnknownAction: it returned an action that the task does not have.
-        """
-        if self._task is None:
-            raise PolicyError(f"agent {self.name!r} has no episode", "call reset() first")
-        request, arrays = split(self._interface.agent_observation(observation, self._task))
-        reply = self._process.ask({"type": "act", **request}, arrays, "act()")
-        decisions, self._answer = self._interface.decisions(reply.get("action"), self._task)
-        return decisions
-
-    @override
-    def answer(self, observation: Observation) -> Answer | None:
-        return self._answer
+    def _returned(self, shown: dict[str, Any]) -> Any:
+        request, arrays = split(shown)
+        return self._process.ask({"type": "act", **request}, arrays, "act()").get("action")
 
     @override
     def close(self) -> None:

@@ -1,6 +1,7 @@
 """Check of a package's policy against a task: both must have the same actions, camera and goal ids."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
+from operator import attrgetter
 
 import numpy as np
 
@@ -35,53 +36,40 @@ def check_task(manifest: Manifest, task: Task) -> None:
         )
 
 
+_TURNS, _LOOKS = {Action.TURN_LEFT, Action.TURN_RIGHT}, {Action.LOOK_UP, Action.LOOK_DOWN}
+_IMAGES, _DEPTH = {"rgb", "depth", "semantic"}, {"depth"}
+_COMPARED: tuple[tuple[str, str, float, Set[str]], ...] = (
+    ("a forward move of (m)", "magnitudes.forward_m", 0.0, {Action.MOVE_FORWARD}),
+    ("turns of (degrees)", "magnitudes.turn_deg", 0.0, _TURNS),
+    ("looks of (degrees)", "magnitudes.tilt_deg", 0.0, _LOOKS),
+    ("a camera of (pixels)", "camera.pixels", 0.0, _IMAGES),
+    ("a horizontal field of view of (degrees)", "camera.hfov_deg", HFOV_TOLERANCE_DEG, _IMAGES),
+    ("a camera height of (m)", "camera.height_m", HEIGHT_TOLERANCE_M, _IMAGES),
+    ("a camera tilt of (degrees)", "camera.tilt_deg", TILT_TOLERANCE_DEG, _IMAGES),
+    ("a least depth of (m)", "camera.depth_min_m", 0.0, _DEPTH),
+    ("a greatest depth of (m)", "camera.depth_max_m", 0.0, _DEPTH),
+    ("normalized depth:", "camera.depth_normalized", 0.0, _DEPTH),
+    ("holes in depth as", "camera.depth_holes", 0.0, _DEPTH),
+)
+"""What is compared: words, field of the task, tolerance, and the actions and sensors that it matters to."""
+
+
 def _differences(manifest: Manifest, task: Task) -> Iterator[tuple[str, object, object]]:
     """(what, the package's value, the task's value) of each difference that matters."""
-    own = manifest.task
+    own, used = manifest.task, {*manifest.task.actions, *manifest.needs}
     if own.kind != task.kind:
         yield "tasks of kind", own.kind, task.kind
-    missing = [action for action in own.actions if action not in task.actions]
-    if missing:
+    if not set(own.actions) <= set(task.actions):
         yield "the actions", ", ".join(own.actions), ", ".join(task.actions)
-    for what, name, actions in (
-        ("a forward move of (m)", "forward_m", (Action.MOVE_FORWARD,)),
-        ("turns of (degrees)", "turn_deg", (Action.TURN_LEFT, Action.TURN_RIGHT)),
-        ("looks of (degrees)", "tilt_deg", (Action.LOOK_UP, Action.LOOK_DOWN)),
-    ):
-        trained, found = getattr(own.magnitudes, name), getattr(task.magnitudes, name)
-        if trained != found and any(action in own.actions for action in actions):
+    for what, field, tolerance, concerned in _COMPARED:
+        trained, found = map(attrgetter(field), (own, task))
+        if used & concerned and (abs(trained - found) > tolerance if tolerance else trained != found):
             yield what, trained, found
-    yield from _camera_differences(manifest, task)
     for name, sensor in kind_of(own).sensors.items():
-        trained_form, form = ((sensor.shape(one), sensor.bounds(one)) for one in (own, task))
-        if name in manifest.needs and sensor.dtype is np.float32 and trained_form != form:
-            yield f"{name} of the shape and range", trained_form, form
-    if {"objectgoal", "semantic"} & set(manifest.needs):
-        trained_ids = {name: category.id for name, category in own.categories.items()}
-        found_ids = {name: category.id for name, category in task.categories.items()}
+        forms = [(sensor.shape(one), sensor.bounds(one)) for one in (own, task)]
+        if name in used and sensor.dtype is np.float32 and forms[0] != forms[1]:
+            yield f"{name} of the shape and range", forms[0], forms[1]
+    if {"objectgoal", "semantic"} & used:
+        trained_ids, found_ids = ({name: one.id for name, one in at.categories.items()} for at in (own, task))
         if any(trained_ids.get(name) != number for name, number in found_ids.items()):
             yield "the goal ids", trained_ids, found_ids
-
-
-def _camera_differences(manifest: Manifest, task: Task) -> Iterator[tuple[str, object, object]]:
-    own, camera = manifest.task.camera, task.camera
-    if not {"rgb", "depth", "semantic"} & set(manifest.needs):
-        return
-    if (own.width, own.height) != (camera.width, camera.height):
-        yield "a camera of (pixels)", f"{own.width}x{own.height}", f"{camera.width}x{camera.height}"
-    for what, name, tolerance in (
-        ("a horizontal field of view of (degrees)", "hfov_deg", HFOV_TOLERANCE_DEG),
-        ("a camera height of (m)", "height_m", HEIGHT_TOLERANCE_M),
-        ("a camera tilt of (degrees)", "tilt_deg", TILT_TOLERANCE_DEG),
-    ):
-        if abs(getattr(own, name) - getattr(camera, name)) > tolerance:
-            yield what, getattr(own, name), getattr(camera, name)
-    if "depth" in manifest.needs:
-        for what, name in (
-            ("a least depth of (m)", "depth_min_m"),
-            ("a greatest depth of (m)", "depth_max_m"),
-            ("normalized depth:", "depth_normalized"),
-            ("holes in depth as", "depth_holes"),
-        ):
-            if getattr(own, name) != getattr(camera, name):
-                yield what, getattr(own, name), getattr(camera, name)

@@ -8,14 +8,13 @@ import numpy as np
 from robot_runtime.common.clock import Stopwatch
 from robot_runtime.common.geometry import SE2
 from robot_runtime.hal import RgbdFrame
-from robot_runtime.imaging.preprocess import preprocess
 from robot_runtime.policies.package.formats.network import Array, Network
 from robot_runtime.policies.package.manifest import Manifest
 from robot_runtime.policies.package.observations import patchwork
 from robot_runtime.policies.package.policy import Package, PackagePolicy
 from robot_runtime.policies.package.rollout import Rollout, prepare
 from robot_runtime.sensors import ObservationBuilder
-from robot_runtime.tasks.registry import kind_of
+from robot_runtime.tasks.registry import kind_of, sensor_of
 
 _OBSERVATIONS = 4
 
@@ -28,8 +27,8 @@ class Times:
         network: the network alone, with prepared inputs.
         preprocess: the manifest's operations.
         decide: the policy from observation to action, network and preprocessing included.
-        added: time from a camera's frame (without a point goal: from the observation) to the action, less the network's
-            time.
+        added: time from a camera's frame to the action, less the network's time; from the observation where there is
+            no point goal, or an image of the goal.
     """
 
     network: Sequence[float]
@@ -56,7 +55,7 @@ def time_package(package: Package, steps: int, seed: int = 0) -> Times:
         timer.restart()
         package.network.run(inputs)
         network.append(1000 * timer.restart())
-        preprocess(observation, manifest.preprocess)
+        prepare(manifest, observation)
         prepared.append(1000 * timer.restart())
         policy.answered(observation)
         decide.append(1000 * timer.restart())
@@ -78,8 +77,11 @@ def fixed_inputs(package: Package, seed: int) -> dict[str, Array]:
 
 
 def _builder(manifest: Manifest) -> ObservationBuilder | None:
-    goal = kind_of(manifest.task).example_goal()
-    return None if goal is None else ObservationBuilder(manifest.task, SE2(), goal)
+    task = manifest.task
+    goal, sensors = kind_of(task).example_goal(), (sensor_of(task, name) for name in task.sensors)
+    if goal is None or any(sensor.goal_type and len(sensor.shape(task)) == 3 for sensor in sensors):
+        return None  # an image of a goal is an episode's
+    return ObservationBuilder(task, SE2(), goal)
 
 
 def _frame(manifest: Manifest, seed: int) -> RgbdFrame:

@@ -165,12 +165,12 @@ class NavDP(Navigator):
 def _image(file: str) -> NDArray[np.uint8]:
     """RGB of an image file. Raises ``ConfigError``."""
     try:
-        image = decode_image(Path(file).read_bytes(), cv2.IMREAD_COLOR)
+        image = decode_image(Path(file).read_bytes(), cv2.IMREAD_COLOR_RGB)
     except (OSError, TooLarge) as error:
         raise ConfigError(f"{file}: cannot be read: {error}", "name a PNG or JPEG with goal_image=") from error
     if image is None:
         raise ConfigError(f"{file}: is not an image", "name a PNG or JPEG with goal_image=")
-    return image[:, :, ::-1]
+    return image
 
 
 class InternNav(Navigator):

@@ -63,7 +63,7 @@ def goal_image(url: str, camera: TrainingCamera) -> NDArray[np.uint8]:
     from robot_runtime.common.image_files import decode_image
 
     try:
-        image = decode_image(base64.b64decode(url.partition(",")[2]), cv2.IMREAD_COLOR)
+        image = decode_image(base64.b64decode(url.partition(",")[2]), cv2.IMREAD_COLOR_RGB)
     except (ValueError, TooLarge):
         image = None
     size = (camera.height, camera.width)
@@ -73,9 +73,8 @@ def goal_image(url: str, camera: TrainingCamera) -> NDArray[np.uint8]:
             f"the goal image {found}; the task's camera has {size[1]}x{size[0]}",
             "take it at the goal with the robot's camera in this task",
         )
-    rgb: NDArray[np.uint8] = np.ascontiguousarray(image[:, :, ::-1])
-    rgb.flags.writeable = False
-    return rgb
+    image.flags.writeable = False
+    return image
 
 
 class PointNavSession(TaskSession):

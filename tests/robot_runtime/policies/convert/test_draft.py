@@ -22,6 +22,7 @@ from robot_runtime.policies.package.golden import Agreement
 from robot_runtime.policies.package.observations import patchwork
 from robot_runtime.policies.package.policy import Package, PackagePolicy, load_package
 from robot_runtime.policies.package.rollout import Rollout, prepare
+from robot_runtime.policies.package.speed import time_package
 from robot_runtime.policies.package.writer import write_package
 
 
@@ -222,6 +223,19 @@ def test_a_memory_that_is_shorter_than_the_task_is_refused(tmp_path: Path) -> No
     with raises_naming(PolicyMismatch, "memory", 20, 500):
         policy.check(manifest.task)
     policy.check(replace(manifest.task, max_steps=20))
+
+
+def test_a_network_with_an_image_of_its_goal_needs_no_task_and_is_timed(tmp_path: Path) -> None:
+    kind = zoo.Kind(
+        [("obs_img", "float32", (1, 18, 16, 16)), ("goal_img", "float32", (1, 3, 16, 16))],
+        [("dist_pred", "float32", (1, 1)), ("action_pred", "float32", (1, 5, 4))],
+        rgb="imagenet",
+        about=zoo.TRAJECTORY,
+    )
+    manifest, facts, golden = draft(kind.write(tmp_path / "net.onnx"), kind.about, kind.task, kind.rgb)
+    assert (manifest.task.kind, manifest.needs) == ("pointnav", ("rgb", "imagegoal"))
+    write_package(tmp_path / "net", manifest, facts.model, golden)
+    assert len(time_package(load_package(tmp_path / "net"), 10).decide) == 10
 
 
 def test_noise_is_of_the_seed_and_its_numbers_are_logged(tmp_path: Path) -> None:
