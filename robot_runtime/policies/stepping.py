@@ -29,7 +29,7 @@ def check_policy(policy: Policy, task: Task) -> None:
             with_sensors(task, missing)
         except ConfigError as error:
             raise PolicyError(f"{message}; {error.message}", "choose another policy, or another task") from error
-        raise PolicyError(message, f"add `{' '.join(f'--sensor {name}' for name in missing)}`, or choose another task")
+        raise PolicyError(message, f"add {', '.join(missing)} to 'sensors' in the task's file, or choose another task")
 
 
 def reset_policy(policy: Policy, task: Task, seed: int, world: World | None = None) -> None:

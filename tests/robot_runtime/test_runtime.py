@@ -135,9 +135,11 @@ def test_a_policy_that_lacks_a_sensor_is_refused_before_the_robot_moves():
 
 
 def test_a_sensor_that_can_be_added_is_the_remedy():
+    task = replace(TASK, sensors=("rgb", "compass", "pointgoal"))
     with pytest.raises(PolicyError) as caught:
-        check_policy(Localized(), replace(TASK, sensors=("rgb", "compass", "pointgoal")))
-    assert "`--sensor gps`" in caught.value.remedy
+        check_policy(Localized(), task)
+    assert "add gps to 'sensors'" in caught.value.remedy
+    check_policy(Localized(), replace(task, sensors=(*task.sensors, "gps")))
 
 
 def test_a_policy_that_raises_is_named_with_its_step():

@@ -173,7 +173,7 @@ class Function:
 
     def __init__(self, factory: Callable[..., Any], arguments: dict[str, Any]) -> None:
         self.function = functools.partial(factory, **arguments)
-        self.about: dict[str, Any] = {}
+        self.about: dict[str, Any] = {"needs": [str(name) for name in getattr(factory, "needs", ())]}
 
     def reset(self) -> None:
         """Do nothing: a function has no episodes."""

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from typing_extensions import Self, override
 
 from robot_runtime.common import config
-from robot_runtime.common.bounded import TooLarge
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import ConfigError, EpisodeError
 from robot_runtime.hal import Robot
@@ -64,7 +63,7 @@ def goal_image(url: str, camera: TrainingCamera) -> NDArray[np.uint8]:
 
     try:
         image = decode_image(base64.b64decode(url.partition(",")[2]), cv2.IMREAD_COLOR_RGB)
-    except (ValueError, TooLarge):
+    except ValueError:
         image = None
     size = (camera.height, camera.width)
     if image is None or image.shape[:2] != size:

@@ -50,6 +50,11 @@ class Declares:
     def act(self, observations):
         return int(list(observations) != ["compass"])
 
+def declares(observations):
+    return int(list(observations) != ["compass"])
+
+declares.needs = ("compass",)
+
 class Cuda:
     def __init__(self, map_location=None):
         if map_location is None:
@@ -75,7 +80,7 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("spec", ["gym:{}:Model", "habitat:{}:Declares", "{}:Declares"])
+@pytest.mark.parametrize("spec", ["gym:{}:Model", "habitat:{}:Declares", "function:{}:declares", "{}:Declares"])
 def test_an_agent_gets_what_it_declares_and_no_more(file: Path, spec: str) -> None:
     policy = load_policy(spec.format(file))
     policy.reset(make_task(), 0)
