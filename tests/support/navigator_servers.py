@@ -63,12 +63,14 @@ class Emulator:
         resets: the routes and documents of all resets.
         seen: all steps.
         wait: called before each answer.
+        pause: called in the middle of each answer, with the number of steps.
     """
 
     algorithm: str = "navdp"
     answer: Callable[[int], Any] = lambda _: STRAIGHT
     raw: Callable[[int], bytes | None] = lambda _: None
     wait: Callable[[str], object] = lambda _: None
+    pause: Callable[[int], object] = lambda _: None
     resets: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)
     seen: list[Seen] = field(default_factory=list)
 
@@ -118,7 +120,9 @@ def emulated(emulator: Emulator) -> Iterator[str]:
                 answer, status = f"Internal Server Error: {error}".encode(), 500
             self.send_response(status)
             self.end_headers()
-            self.wfile.write(answer)
+            self.wfile.write(answer[: len(answer) // 2])
+            emulator.pause(len(emulator.seen))
+            self.wfile.write(answer[len(answer) // 2 :])
 
         def log_message(self, *_: object) -> None:
             pass

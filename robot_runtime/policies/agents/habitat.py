@@ -59,7 +59,7 @@ _ARGUMENTS = {
 _UNIT: Range = (-1.0, 1.0)
 _LIVE_GOAL = "pointgoal_with_gps_compass"
 
-_REMEDY = "return an int, a name such as 'move_forward', or {'action': one of these, 'action_args': {...}}"
+_REMEDY = "return an int, a name, {'action': one of these, 'action_args': {...}}, or of several {'chunk': [...]}"
 
 
 class HabitatInterface(Interface):

@@ -49,9 +49,8 @@ class TorchNetwork(Network):
             with torch.inference_mode():
                 returned = self._function(*tensors)
         except Exception as error:  # operators raise many types
-            raise PolicyError(
-                f"the network failed: {error}", "check the package: robot-runtime policy validate"
-            ) from error
+            remedy = _remedy(error, "check the package: robot-runtime policy validate")
+            raise PolicyError(f"the network failed: {error!s:.1000}", remedy) from error
         outputs = returned if isinstance(returned, (tuple, list)) else (returned,)
         if len(outputs) != len(self._outputs) or not all(isinstance(output, torch.Tensor) for output in outputs):
             raise PolicyOutputError(
@@ -64,6 +63,13 @@ class TorchNetwork(Network):
 def not_taken(name: str, error: Exception) -> PackageError:
     """The error for a file that torch refuses."""
     return PackageError(
-        f"{name}: torch {torch.__version__} does not take it: {error}",
-        "check that the file is complete, and the version with which it was written",
+        f"{name}: torch {torch.__version__} does not take it: {error!s:.1000}",
+        _remedy(error, "check that the file is complete, and the version with which it was written"),
+    )
+
+
+def _remedy(error: Exception, otherwise: str) -> str:
+    on_gpu = "CUDA" in str(error) and not torch.cuda.is_available()
+    return (
+        "export it on the CPU, after model.cpu(): its program names a GPU, which is not here" if on_gpu else otherwise
     )

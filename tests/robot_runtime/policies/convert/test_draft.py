@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 import yaml
 import zoo_networks as zoo
 from raising import raises_naming
@@ -188,6 +189,26 @@ def test_a_checkpoint_with_code_in_it_is_not_run(tmp_path: Path) -> None:
     with raises_naming(CheckpointError, path):
         load_policy(str(path))
     assert not (tmp_path / "ran").exists()
+
+
+class Pickled(torch.nn.Module):
+    """A user's network, whose file names this class and has no program."""
+
+    def forward(self, goal: torch.Tensor) -> torch.Tensor:
+        return torch.cat([goal, -goal], 1)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # of the exporter's internals
+def test_a_pickled_network_is_exported_where_its_class_is(tmp_path: Path) -> None:
+    torch.save(Pickled(), tmp_path / "net.pt")
+    with raises_naming(CheckpointError, "net.pt", "torch.onnx.export(model.eval(), inputs, 'model.onnx')") as caught:
+        draft(tmp_path / "net.pt")
+    assert "robot-runtime policy package model.onnx" in caught.value.remedy
+    inputs, names = (torch.zeros(1, 2),), {"input_names": ["goal"], "output_names": ["logits"]}
+    torch.onnx.export(Pickled().eval(), inputs, tmp_path / "model.onnx", verbose=False, **names)
+    manifest, _, _ = draft(tmp_path / "model.onnx")
+    assert manifest.needs == ("pointgoal_with_gps_compass",)
 
 
 def test_a_history_is_of_exposures_and_longer_than_the_episode_at_first(tmp_path: Path) -> None:

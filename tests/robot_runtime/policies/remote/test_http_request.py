@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
-from navigator_servers import STRAIGHT, TURN_LEFT_NAVDP, Emulator, emulated
+from navigator_servers import STRAIGHT, Emulator, emulated
 from open_room import Witness, fake_robot, make_episode, make_scene, make_task
 from raising import raises_naming
 
@@ -140,33 +140,6 @@ def test_json_that_is_no_object_is_refused() -> None:
 
 
 # --- episodes -------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("raw", "named"),
-    [
-        (b'{"trajectory": [[[NaN, NaN]]]}', "not finite"),
-        (b'{"trajectory": [[[1, 2, 3, 4]]]}', "(1, 4)"),
-        (b" " * (MAX_ANSWER_BYTES + 1), f"{MAX_ANSWER_BYTES} bytes"),
-        (b'{"error": "CUDA out of memory"}', "CUDA out of memory"),
-        (None, "2 s"),
-    ],
-)
-def test_a_bad_answer_in_an_episode_ends_it_with_the_wheels_at_zero(raw: bytes | None, named: str) -> None:
-    """The first answers turn the robot; None stalls in the middle of the episode."""
-    leave = threading.Event()
-    emulator = Emulator(answer=lambda _: TURN_LEFT_NAVDP, raw=lambda step: raw if step == 2 else None)
-    if raw is None:
-        emulator.wait = lambda route: len(emulator.seen) == 2 and route == "pointgoal_step" and leave.wait(20)
-    witness = Witness()
-    with emulated(emulator) as place, fake_robot(TASK) as robot:
-        policy = load_policy(f"navdp://{place}", time_limit_s=2.0 if raw is None else 20.0)
-        with raises_naming(PolicyError, place, named):
-            run_episode(Env(robot, TASK, make_scene(), [witness]), policy, make_episode(), seed=7)
-        leave.set()
-        assert robot.base.state(1.0).velocity.angular_rad_s == 0.0
-    assert witness.ends[0].reason is EndReason.FAULT
-    assert [str(step.action) for step in witness.steps[1:]] == ["turn_left"] * 2
 
 
 @pytest.mark.parametrize("stalls", [False, True])
