@@ -35,36 +35,27 @@ _OPTIONS = ("task", "rgb")
 _NAMES = config.read_yaml(Path(__file__).with_name("names.yaml"))
 
 
+Asked = dict[str, tuple[tuple[str, ...], str]]
+"""Question -> keys of the field that says it, and what it may be."""
+
+
 class OpenQuestionsError(PolicyError):
-    """A network's file does not say all of its package.
+    """A network's file does not say all of its package."""
 
-    Attributes:
-        asked: question -> keys of the field that says it, and what it may be.
-    """
-
-    def __init__(self, path: Path, asked: Mapping[str, tuple[tuple[str, ...], str]]) -> None:
+    def __init__(self, path: Path, asked: Asked) -> None:
         self.path, self.asked = path, asked
-        said = [f"--{key} {value}" if key in _OPTIONS else f"--set {key}={value}" for key, value in self._fields()]
+        fields = [(".".join(keys), value) for keys, value in asked.values()]
+        said = [f"--{key} {value}" if key in _OPTIONS else f"--set {key}={value}" for key, value in fields]
         super().__init__(f"{path}: does not say {'; '.join(asked)}", "; ".join(dict.fromkeys(said)))
-
-    def _fields(self) -> list[tuple[str, str]]:
-        return [(".".join(keys), value) for keys, value in self.asked.values()]
 
     def form(self) -> str:
         """The questions as YAML to complete, for ``about``."""
-        lines: dict[str, list[str]] = {}
-        for question, ((key, *inner), value) in self.asked.items():
-            lines.setdefault(json.dumps(key), []).append(
-                f"{''.join(f'{name}:' for name in inner)}  # {question}: {value}"
-            )
-        text = [f"# What {self.path} does not say: complete it, and give it with --about."]
-        for key, questions in lines.items():
-            text += (
-                [f"{key}:{questions[0]}"]
-                if questions[0].startswith(" ")
-                else [f"{key}:", *map("  {}".format, questions)]
-            )
-        return "\n".join([*text, ""])
+        notes = {keys: f"  # {question}: {value}" for question, (keys, value) in self.asked.items()}
+        lines = [f"# What {self.path} does not say: complete it, and give it with --about."]
+        for (key, *inner), note in sorted(notes.items()):
+            head = f"{json.dumps(key)}:"
+            lines += [*([] if head in lines else [head]), f"  {inner[0]}:{note}"] if inner else [head + note]
+        return "\n".join([*lines, ""])
 
 
 def draft(
@@ -82,7 +73,6 @@ def draft(
             ``rgb`` may be in it, too. What is None is not said.
         task: task preset or YAML file; None for one that fits the inputs.
         rgb: numbers of a color image of floats: ``raw`` 0..255, ``unit`` 0..1, ``imagenet`` standardized.
-
         python: interpreter that has the framework of such a policy, which gives the rollout, too.
 
     Raises:
@@ -90,13 +80,10 @@ def draft(
         PolicyError: the file is no network.
         ConfigError: a field of ``about`` is invalid, or there is no such task.
     """
-    framework, own, original, asked = (
-        framework_of(path),
-        dict[str, Any](),
-        None,
-        dict[str, tuple[tuple[str, ...], str]](),
-    )
-    if framework is None:
+    asked: Asked = {}
+    own: dict[str, Any] = {}
+    original = None
+    if (framework := framework_of(path)) is None:
         facts = read_facts(path)
     else:
         from robot_runtime.policies.convert.trained import read_trained
@@ -136,11 +123,7 @@ def fields_of(pairs: Sequence[str], about: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _document(
-    facts: NetworkFacts,
-    about: Mapping[str, Any],
-    task_name: str | None,
-    rgb: str | None,
-    asked: dict[str, tuple[tuple[str, ...], str]],
+    facts: NetworkFacts, about: Mapping[str, Any], task_name: str | None, rgb: str | None, asked: Asked
 ) -> dict[str, Any]:
     """The manifest as a document; ``asked`` gets what nobody says, with the field that says it."""
     names = [port.name for port in (*facts.inputs, *facts.outputs)]
@@ -156,12 +139,9 @@ def _document(
     task = _task(task_name, {*roles.values(), *out.values()}, asked)
     for port in facts.outputs:
         out[port.name] = out[port.name] or _by_shape(port, len(task.actions), bool({*out.values()} & {*m.DECISIONS}))
-        sides = _fixed(port, batch, 1)
-        if (
-            out[port.name] == m.LOGITS
-            and len(task.actions) not in (math.prod(sides), sides[-1])
-            and "task" not in about
-        ):
+        sides = _fixed(port, batch, 1) or [1]
+        fits = len(task.actions) in (math.prod(sides), sides[-1])
+        if out[port.name] == m.LOGITS and not fits and "task" not in about:
             asked[f"which actions its {sides[-1]} logits are"] = ("task",), "TASK with as many actions"
     inputs, preprocess = [], list[dict[str, Any]]()
     for port in ports:
@@ -260,7 +240,7 @@ def _states_out(states: Sequence[Port], outputs: Sequence[Port]) -> dict[str, st
     return found
 
 
-def _task(name: str | None, roles: set[str], asked: dict[str, tuple[tuple[str, ...], str]]) -> Task:
+def _task(name: str | None, roles: set[str], asked: Asked) -> Task:
     if name is not None:
         return load_task(name)
     unsaid = {role: task for role, task in _NAMES["asked"].items() if role in roles}

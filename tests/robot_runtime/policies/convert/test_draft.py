@@ -59,6 +59,9 @@ def test_what_the_file_does_not_say_is_asked_for(tmp_path: Path) -> None:
     six = replace(zoo.KINDS["rgbd"], outputs=[("logits", "float32", (1, 6))]).write(tmp_path / "six.onnx")
     with raises_naming(PolicyError, "6 logits", "--task"):
         draft(six)
+    scalar = replace(zoo.KINDS["rgbd"], outputs=[("logits", "float32", ())]).write(tmp_path / "scalar.onnx")
+    with raises_naming(PolicyError, "1 logits", "--task"):
+        draft(scalar)
 
 
 def test_the_remedy_of_a_refused_command_is_carried_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
