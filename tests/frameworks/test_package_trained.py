@@ -114,6 +114,7 @@ def lerobot_python(tmp_path: Path) -> str:
     return str(program)
 
 
+@pytest.mark.exhaustive
 def test_a_folder_of_lerobots_act(lerobot_python: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "act"
     command = [lerobot_python, "-I", str(FOLDER / "act_policy.py"), str(folder)]

@@ -43,10 +43,9 @@ def main(folder):
     shapes = {names[feature]: tuple(kind.shape) for feature, kind in features.items()}
     with torch.no_grad():
         examples = tuple(torch.rand(1, *shape) for shape in shapes.values())
-        if config.n_obs_steps > 1 or not torch.equal(module(*examples), module(*examples)):
-            sys.exit(
-                f"{config.type}: not deterministic, or of several observations: run it as an agent that answers chunks"
-            )
+        remembers = config.n_obs_steps > 1 or getattr(config, "temporal_ensemble_coeff", None) is not None
+        if remembers or not torch.equal(module(*examples), module(*examples)):
+            sys.exit(f"{config.type}: remembers, or is not deterministic: run it as an agent that answers chunks")
         if (folder / "rollout.npz").exists():
             data = np.load(folder / "rollout.npz", allow_pickle=False)
             shown = [
