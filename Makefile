@@ -3,6 +3,7 @@
 VENV := .venv
 BIN := $(VENV)/bin
 FRAMEWORKS := .venv-frameworks
+ROS2 := .venv-ros2
 DEMO := logs/demo
 
 .PHONY: help demo test test-all test-fast newcomer bench pictures check docs format clean
@@ -19,18 +20,23 @@ $(VENV)/.dev: pyproject.toml .ci/setup .ci/build-ros-workspace $(wildcard ros_ws
 $(FRAMEWORKS)/.installed: $(VENV)/.dev tests/frameworks/requirements.txt .ci/setup-frameworks
 	bash .ci/setup-frameworks
 
+$(ROS2)/.installed: $(VENV)/.dev tests/ros2/requirements.txt .ci/setup-ros2
+	bash .ci/setup-ros2
+
 demo: $(VENV)/.sim ## Install; run, score and report three PointNav episodes in the bundled apartment
 	$(BIN)/robot-runtime run --count 3 --seed 6 --out $(DEMO) --overwrite
 	$(BIN)/robot-runtime report $(DEMO) --out $(DEMO)/report.html --picture $(DEMO)/demo.png
 	@echo "next: source $(VENV)/bin/activate; then robot-runtime run --count 20 --out logs/mine"
 
-test: $(VENV)/.dev $(FRAMEWORKS)/.installed ## Install with development tools and run the tests
+test: $(VENV)/.dev $(FRAMEWORKS)/.installed $(ROS2)/.installed ## Install with development tools and run the tests
 	$(BIN)/pytest
 	$(FRAMEWORKS)/bin/python -m pytest tests/frameworks
+	$(ROS2)/bin/python -m pytest tests/ros2
 
-test-all: $(VENV)/.dev $(FRAMEWORKS)/.installed ## Run every variant of every test: some forty minutes
+test-all: $(VENV)/.dev $(FRAMEWORKS)/.installed $(ROS2)/.installed ## Run every variant of every test: some forty minutes
 	$(BIN)/pytest -m ""
 	$(FRAMEWORKS)/bin/python -m pytest -m "" tests/frameworks
+	$(ROS2)/bin/python -m pytest -m "" tests/ros2
 
 test-fast: $(VENV)/.dev ## Run the tests without those marked slow or exhaustive: most of them, in four minutes on two cores
 	$(BIN)/pytest -n logical -m "not slow and not exhaustive"
@@ -44,7 +50,7 @@ bench: $(VENV)/.dev ## Measure, and print a table: make bench NAME=sim ARGS="--c
 pictures: $(VENV)/.dev ## Make the documentation's pictures: make pictures NAMES="demo.png console.png"
 	$(BIN)/python -m tests.pictures $(NAMES)
 
-check: $(VENV)/.dev $(FRAMEWORKS)/.installed ## What CI runs: format, lint, types, import layers, structure, tests
+check: $(VENV)/.dev $(FRAMEWORKS)/.installed $(ROS2)/.installed ## What CI runs: format, lint, types, import layers, structure, tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -53,6 +59,7 @@ check: $(VENV)/.dev $(FRAMEWORKS)/.installed ## What CI runs: format, lint, type
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	$(BIN)/pytest
 	$(FRAMEWORKS)/bin/python -m pytest tests/frameworks
+	$(ROS2)/bin/python -m pytest tests/ros2
 
 docs: $(VENV)/.dev ## Build the documentation site into build/site, without a network
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
@@ -62,4 +69,4 @@ format: $(VENV)/.dev ## Rewrite the code in the project's format
 	$(BIN)/ruff check --fix .
 
 clean: ## Remove the virtual environment and caches
-	rm -rf $(VENV) $(FRAMEWORKS) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis *.egg-info build dist ros_ws/build ros_ws/devel
+	rm -rf $(VENV) $(FRAMEWORKS) $(ROS2) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis *.egg-info build dist ros_ws/build ros_ws/devel
