@@ -12,6 +12,7 @@ import zipfile
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,8 @@ from robot_runtime.policies.package.manifest import MANIFEST_FILE, PREVIOUS_ACTI
 
 _NETWORKS = (".onnx", ".pt2", ".ts", ".pt", ".pth", ".ckpt")
 """Suffixes of files that hold a network, or should."""
+
+_UNREADABLE = (OSError, zipfile.BadZipFile, ValueError, NotImplementedError)
 
 MAX_FILES = 64
 MAX_MANIFEST_BYTES = 1 << 20
@@ -57,10 +60,9 @@ def framework_of(path: Path) -> str | None:
     """The framework of a policy whose files are weights: a zip of ``stable-baselines3``, a folder of ``lerobot``."""
     if path.is_dir():
         return "lerobot" if all((path / name).is_file() for name in ("config.json", "model.safetensors")) else None
-    if not zipfile.is_zipfile(path):
-        return None
-    with zipfile.ZipFile(path) as archive:
+    with suppress(*_UNREADABLE), zipfile.ZipFile(path) as archive:
         return "stable-baselines3" if {"data", "policy.pth"} <= set(archive.namelist()) else None
+    return None
 
 
 def read_manifest(path: Path) -> Manifest:
@@ -153,7 +155,7 @@ class _Zip(_Container):
         super().__init__(path)
         try:
             self._zip = zipfile.ZipFile(path)
-        except (OSError, zipfile.BadZipFile, ValueError, NotImplementedError) as error:
+        except _UNREADABLE as error:
             raise PackageError(f"{path}: is not a readable zip: {error}", "copy the package again") from error
         try:
             self._check_names()

@@ -112,6 +112,15 @@ def test_of_a_lerobot_folder_what_its_features_do_not_say_is_asked_for(lerobot: 
     assert (manifest.chunk, manifest.carry_out, golden.original) == (8, 4, "framework 1")
 
 
+@pytest.mark.parametrize("at", [20, -60, -30])
+def test_a_damaged_zip_is_named(sb3: Path, at: int) -> None:
+    content = bytearray(sb3.read_bytes())
+    content[at] ^= 0xFF
+    sb3.write_bytes(content)
+    with raises_naming(PolicyError, sb3):
+        load_policy(str(sb3))
+
+
 def test_an_interpreter_that_fails_is_named_with_what_it_said(sb3: Path, tmp_path: Path) -> None:
     broken = tmp_path / "broken"
     broken.write_text("#!/bin/sh\necho No module named stable_baselines3 >&2; exit 1\n")
