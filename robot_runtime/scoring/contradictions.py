@@ -6,7 +6,7 @@ Nothing here decides about a score. A log whose records contradict each other wo
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy import ndimage
 
 from robot_runtime.common import config
+from robot_runtime.common.differences import flat
 from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.recording.json_records import plain
 from robot_runtime.records import EpisodeHeader, StepRecord
@@ -239,7 +240,7 @@ def mixed_settings(scored: Iterable[tuple[str, Mapping[str, Any]]]) -> tuple[str
         total += 1
         choices = {**stated, f"scene {scene}": stated.get("scene_digest", "")}
         choices.pop("scene_digest", None)
-        for name, value in _flat(choices).items():
+        for name, value in flat(choices).items():
             counts.setdefault(name, Counter())[f"{value!s:.{_SHOWN}}"] += 1
     for name, values in counts.items():
         if not name.startswith("scene ") and values.total() < total:
@@ -253,7 +254,7 @@ def mixed_settings(scored: Iterable[tuple[str, Mapping[str, Any]]]) -> tuple[str
 
 def _settings(task: Task) -> dict[str, Any]:
     own = {kind_of(task).settings_field: plain(task.settings)} if task.settings is not None else {}
-    return _flat({name: plain(getattr(task, name)) for name in TASK_SETTINGS} | own)
+    return flat({name: plain(getattr(task, name)) for name in TASK_SETTINGS} | own)
 
 
 @lru_cache(maxsize=64)
@@ -261,16 +262,3 @@ def _preset_settings(name: str, folder: Path) -> dict[str, Any]:
     """The settings of a preset; empty if there is none. Presets of the working directory, ``folder``, come first."""
     path = dict(config.presets("tasks")).get(name)
     return {} if path is None else _settings(config.load(path, Task))
-
-
-def _flat(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Nested dictionaries as one, with dots in its keys."""
-    return dict(_leaves(values, ""))
-
-
-def _leaves(values: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
-    for key, value in values.items():
-        if isinstance(value, Mapping):
-            yield from _leaves(value, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}", value

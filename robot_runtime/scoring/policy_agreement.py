@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from robot_runtime.actions.timed import Decision, TimedAction, stamped
 from robot_runtime.common import config
+from robot_runtime.common.differences import differences
 from robot_runtime.common.provenance import provenance
 from robot_runtime.errors import PolicyMismatch, RecordingError
 from robot_runtime.policies import AGENTS
@@ -241,10 +242,7 @@ def _same_source(header: EpisodeHeader, policy: Policy) -> bool | None:
 
 def manifest_differences(a: PackageFiles, b: PackageFiles) -> Iterator[tuple[str, Any, Any]]:
     """The differences of two manifests as (dotted field, value of a, value of b)."""
-    left, right = _flat(config.unparse(a.manifest)), _flat(config.unparse(b.manifest))
-    for name in [*left, *(name for name in right if name not in left)]:
-        if left.get(name) != right.get(name):
-            yield name, left.get(name), right.get(name)
+    return differences(config.unparse(a.manifest), config.unparse(b.manifest))
 
 
 def network_difference(a: PackageFiles, b: Package) -> golden.Agreement:
@@ -261,13 +259,3 @@ def network_difference(a: PackageFiles, b: Package) -> golden.Agreement:
         )
     manifest = dataclasses.replace(b.manifest, golden=a.manifest.golden)
     return golden.replay(manifest, golden.read(manifest, a.golden), b.network)
-
-
-def _flat(document: Any, prefix: str = "") -> dict[str, Any]:
-    if isinstance(document, dict):
-        items = [(f"{prefix}.{key}" if prefix else str(key), value) for key, value in document.items()]
-    elif isinstance(document, list) and any(isinstance(item, dict) for item in document):
-        items = [(f"{prefix}[{position}]", value) for position, value in enumerate(document)]
-    else:
-        return {prefix: document}
-    return {name: value for key, item in items for name, value in _flat(item, key).items()}

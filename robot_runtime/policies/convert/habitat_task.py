@@ -7,6 +7,7 @@ from typing import Any
 
 from robot_runtime.actions.discrete import Action, Magnitudes
 from robot_runtime.common import config
+from robot_runtime.common.differences import differences
 from robot_runtime.errors import CheckpointError
 from robot_runtime.policies.convert.conversion import Options
 from robot_runtime.policies.convert.habitat_config import HabitatFacts
@@ -160,12 +161,6 @@ def _success(kind: str, facts: HabitatFacts, base: Task | None) -> Success:
 
 
 def _differences(made: Task, base: Task) -> Iterator[tuple[str, Any, Any]]:
-    own, other = config.unparse(made), config.unparse(base)
-    for section in ("actions", "magnitudes", "camera", "max_steps", "robot_radius_m", "success"):
-        left, right = own[section], other[section]
-        if isinstance(left, dict):
-            for name in left:
-                if left[name] != right[name]:
-                    yield f"{section}.{name}", left[name], right[name]
-        elif left != right:
-            yield section, left, right
+    sections = ("actions", "magnitudes", "camera", "max_steps", "robot_radius_m", "success")
+    own, other = ({name: document[name] for name in sections} for document in map(config.unparse, (made, base)))
+    return differences(own, other)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from robot_runtime.common.geometry import SE2, gps, polar_goal
-from robot_runtime.task_kinds.pointnav.image_goal import GoalImage, PointNavSession, goal_image
+from robot_runtime.task_kinds.pointnav.task import GoalImage
 from robot_runtime.tasks.episode import Episode
 from robot_runtime.tasks.kind import TaskKind
 from robot_runtime.tasks.sensor import PI, UNBOUNDED, Bound, Moment, Sensor, goal_of, image_shape
@@ -20,6 +20,7 @@ from robot_runtime.tasks.session import TaskSession
 from robot_runtime.tasks.task import Task
 
 if TYPE_CHECKING:
+    from robot_runtime.hal import Robot
     from robot_runtime.scenes.scene import Scene
 
 
@@ -44,6 +45,12 @@ def _seen(moment: Moment, seen_from: SE2) -> NDArray[np.float32]:
     return np.array(polar if dimensions == 3 else [rho_m, azimuth_rad], np.float32)
 
 
+def _image(moment: Moment) -> NDArray[np.uint8]:
+    from robot_runtime.task_kinds.pointnav.image_goal import goal_image
+
+    return goal_image(goal_of(moment, PointGoal).image_url, moment.task.camera)
+
+
 def _bounds(task: Task) -> tuple[Bound, Bound]:
     if task.pointgoal_format == "cartesian":
         return -UNBOUNDED, UNBOUNDED
@@ -62,6 +69,21 @@ def _sensor(doc: str, seen_from: Callable[[Moment], SE2]) -> Sensor:
     )
 
 
+class PointNavSession(TaskSession):
+    """Session of point-goal navigation."""
+
+    def __init__(self, robot: Robot, task: Task) -> None:
+        self._robot, self._task = robot, task
+
+    @override
+    def begin_episode(self, episode: Episode, place: Callable[[], object]) -> Episode:
+        if "imagegoal" not in self._task.sensors:
+            return episode
+        from robot_runtime.task_kinds.pointnav.image_goal import with_image  # few tasks show images of goals
+
+        return with_image(self._robot, self._task, episode)
+
+
 class PointNav(TaskKind):
     """Point-goal navigation."""
 
@@ -75,7 +97,7 @@ class PointNav(TaskKind):
             dtype=np.uint8,
             shape=image_shape(3),
             bounds=lambda _: (0, 255),
-            value=lambda moment: goal_image(goal_of(moment, PointGoal).image_url, moment.task.camera),
+            value=_image,
             goal_type=PointGoal,
             rank=11,
         ),
