@@ -51,6 +51,12 @@ def pytest_pycollect_makemodule(module_path: Path, parent: Any) -> pytest.Module
     return None if HAS_ROS2 else _WithoutRos2.from_parent(parent, path=module_path)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if FOLDER in item.path.parents:  # what rclpy itself calls that is deprecated
+            item.add_marker(pytest.mark.filterwarnings("ignore:Deprecated in favor of:DeprecationWarning"))
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _warm_up() -> None:
     """Nothing: these tests use none of what the others load first."""

@@ -16,7 +16,7 @@ def test_a_turtlebot3_keeps_its_last_velocity_for_ever(emulator, client, options
     command = client.commander(stamped=bool(options))
     client.drive(command, 0.157, 0.0, lambda: odometry and odometry[-1].pose.pose.position.x > 0.05)
     last = base.state["command_at_s"]
-    state = base.wait(lambda state: state["now_s"] - last > 1.5)
+    state = base.wait(lambda state: state["now_s"] - last > 1.0)
     assert state["velocity"][0] == pytest.approx(0.15)  # whole cm/s
     command()
     base.wait(lambda state: state["stopped_at_s"])
