@@ -39,14 +39,7 @@ class ImageSource(ABC):
 
     @abstractmethod
     def open(self, receiver: Receiver) -> None:
-        """Start the periodic images.
-
-        Args:
-            receiver: function that is called with every image.
-
-        Raises:
-            DeviceFault: the camera cannot be opened.
-        """
+        """Start the periodic images. Raises ``DeviceFault`` if the camera cannot be opened."""
 
     @abstractmethod
     def close(self) -> None:
@@ -71,11 +64,6 @@ class CameraImageSource(ImageSource):
 
     A request for the instant of the policy's newest frame yields that frame, if the camera keeps it. Periodic images
     are captured in another thread, so the camera's ``capture`` must be thread-safe.
-
-    Args:
-        camera: the robot's.
-        clock: clock of the robot.
-        rate_hz: rate of periodic images.
     """
 
     def __init__(self, camera: Camera, clock: Clock, rate_hz: float) -> None:

@@ -258,14 +258,7 @@ class TagLocalizer(BufferedLocalizer):
 
 
 def sighting(seen: Detection, tag: Tag, lens: Lens, accuracy: Accuracy) -> Sighting:
-    """Return the rays to a detected tag's corners, with their standard deviation by image and map together.
-
-    Args:
-        seen: the detection.
-        tag: tag of that id in the map.
-        lens: lens of the image.
-        accuracy: standard deviations of image and map.
-    """
+    """Return the rays to a detected tag's corners, with their standard deviation by image and map together."""
     focal_px = math.sqrt(lens.fx * lens.fy)
     distance_m = tag.size_m * focal_px / seen.edge_px
     sd = math.hypot(accuracy.corner_sd_px / focal_px, accuracy.map_sd_m / distance_m)

@@ -180,11 +180,6 @@ def solve(sightings: Sequence[Sighting], geometry: Geometry, stance: FloorPrior)
 
     A tag that contradicts the others is left out of ``used``. Without a majority there is a solution for each side, and
     no solution if no tag is compatible with a robot on the floor.
-
-    Args:
-        sightings: all tags of the image.
-        geometry: projection of the tags.
-        stance: standard deviations of the floor.
     """
     found: list[Solution] = []
     order = sorted(range(len(sightings)), key=lambda number: -_extent(sightings[number]))

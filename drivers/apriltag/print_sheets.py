@@ -26,11 +26,6 @@ INCH_M = 0.0254
 def write_sheets(path: Path, ids: Sequence[int], size_m: float) -> str:
     """Write a PDF of vector graphics with one tag per page, and return the paper size that it needs.
 
-    Args:
-        path: path of the PDF file.
-        ids: ids of the tags.
-        size_m: edge of the black square.
-
     Raises:
         ConfigError: no paper is large enough.
     """

@@ -52,12 +52,7 @@ class Configuration:
 
 
 class KinectDevice(ABC):
-    """One opened device.
-
-    Attributes:
-        serial: number of the device.
-        raw_calibration: the factory's JSON document.
-    """
+    """One opened device."""
 
     serial: str
     raw_calibration: bytes

@@ -67,11 +67,6 @@ class EmulatedKinect(KinectDevice):
     Exposures at multiples of the period are rendered on request only, because rendering takes longer than a real
     exposure; so captures are never queued.
 
-    Args:
-        sdk: the loaded libraries.
-        simulation: renderer and clock.
-        options: behavior of the device.
-
     Raises:
         ConfigError: ``calibration`` names no readable file.
         DeviceFault: the file is not a factory calibration.

@@ -100,9 +100,6 @@ class SdkPort(PortHandler):  # type: ignore[misc]
 class ServoBus:
     """Instructions to the servos of a bus; for one thread at a time.
 
-    Args:
-        port: port of the bus.
-
     Attributes:
         retries: number of instructions so far that had to be repeated.
     """

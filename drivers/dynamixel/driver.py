@@ -76,11 +76,6 @@ class DynamixelHead(Head):
     """A pan-tilt of two servos. It is at rest once it has been at its goal for ``settle_s``.
 
     After a silence of ``watchdog_s`` the servos have stopped: they stay where they are until the next command.
-
-    Args:
-        clock: clock of the robot.
-        options: options of the head.
-        link: link to the servos.
     """
 
     def __init__(self, clock: Clock, options: DynamixelOptions, link: ServoLink) -> None:

@@ -37,12 +37,7 @@ class ServoLink(ABC):
 
 
 class PortLink(ServoLink):
-    """Real servos, polled by a thread.
-
-    Args:
-        clock: clock of the robot.
-        options: options of the head.
-    """
+    """Real servos, polled by a thread."""
 
     def __init__(self, clock: Clock, options: DynamixelOptions) -> None:
         self._clock, self._options = clock, options
@@ -81,16 +76,7 @@ class PortLink(ServoLink):
 
 
 class EmulatedLink(ServoLink):
-    """Emulated servos that turn a simulated robot's own head.
-
-    Args:
-        simulation: simulation of the robot.
-        head: head of the simulated robot.
-        options: options of the head.
-
-    Attributes:
-        servos: the emulated ones.
-    """
+    """Emulated servos that turn a simulated robot's own head."""
 
     def __init__(self, simulation: Simulation, head: Head, options: DynamixelOptions) -> None:
         self._simulation, self._head, self._options = simulation, head, options

@@ -31,12 +31,7 @@ def _rules() -> Iterator[Finding]:
 
 
 def port_findings(path: str, name: str) -> list[Finding]:
-    """Return the findings about one port.
-
-    Args:
-        path: path of the port.
-        name: name in messages.
-    """
+    """Return the findings about one port."""
     from drivers.hardware.ports import latency_timer_ms
 
     if not os.access(path, os.R_OK | os.W_OK):

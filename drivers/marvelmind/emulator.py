@@ -8,21 +8,11 @@ import math
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
+from pydantic import Field
 
-from drivers.marvelmind.faults import (
-    ClockBack,
-    Fault,
-    ForeignHedgehog,
-    Frozen,
-    Mirrored,
-    MovedAnchor,
-    NoFix,
-    Repeating,
-    Scaled,
-)
 from drivers.marvelmind.mounting import Mounting
 from drivers.marvelmind.protocol import (
     POSITION_CM,
@@ -44,8 +34,87 @@ from robot_runtime.common.clock import ns_to_seconds, seconds_to_ns
 from robot_runtime.common.config import Strict
 from robot_runtime.common.quantities import CameraHeight, Latency, ShortTime, Spread
 from robot_runtime.errors import DeviceFault
-from robot_runtime.hal.fault_schedule import Script
+from robot_runtime.hal.fault_schedule import Script, Window
 from robot_runtime.hal.simulation import Simulation, Subscription
+
+
+@dataclass(frozen=True)
+class NoFix(Window):
+    """Packets without a fix: the line of sight is blocked."""
+
+    kind: Literal["no_fix"] = "no_fix"
+
+
+@dataclass(frozen=True)
+class Frozen(Window):
+    """Fresh packets with the coordinates of the window's first fix."""
+
+    kind: Literal["frozen"] = "frozen"
+
+
+@dataclass(frozen=True)
+class Repeating(Window):
+    """The window's first packet again and again, its timestamp included."""
+
+    kind: Literal["repeating"] = "repeating"
+
+
+@dataclass(frozen=True)
+class ClockBack(Window):
+    """The hedgehog's clock is ``by_s`` behind what it was."""
+
+    kind: Literal["clock_back"] = "clock_back"
+    by_s: float = 5.0
+
+
+@dataclass(frozen=True)
+class MovedAnchor(Window):
+    """A moved beacon: all positions are off by this much."""
+
+    kind: Literal["moved_anchor"] = "moved_anchor"
+    dx_m: float = 0.5
+    dy_m: float = 0.0
+
+
+@dataclass(frozen=True)
+class Mirrored(Window):
+    """A mirrored beacon map: y has the opposite sign."""
+
+    kind: Literal["mirrored"] = "mirrored"
+
+
+@dataclass(frozen=True)
+class Scaled(Window):
+    """A wrong unit: factor 1000 for millimeters read as meters, 0.001 for the reverse."""
+
+    kind: Literal["scaled"] = "scaled"
+    factor: float = 1000.0
+
+
+@dataclass(frozen=True)
+class ForeignHedgehog(Window):
+    """Additional packets of hedgehog ``address``; a hedgehog marks them as another's, a modem does not."""
+
+    kind: Literal["stranger"] = "stranger"
+    address: int = 99
+    marked: bool = True
+
+
+Fault = Annotated[
+    NoFix
+    | Silent
+    | Frozen
+    | Repeating
+    | ClockBack
+    | MovedAnchor
+    | Mirrored
+    | Scaled
+    | ForeignHedgehog
+    | Noisy
+    | Unplugged,
+    Field(discriminator="kind"),
+]
+
 
 WIRE_HZ = 100.0
 """Rate at which due packets are written."""
@@ -213,14 +282,7 @@ class Hedgehog:
 
 
 class EmulatedLink(Link):
-    """Reader of a pty in lockstep with simulated time, with the emulated hedgehog at its other end.
-
-    Args:
-        simulation: simulation whose clock is used.
-        hedgehog: emulated hedgehog at the other end.
-        rate_hz: rate of measurements.
-        baud_rate: baud rate of the port.
-    """
+    """Reader of a pty in lockstep with simulated time, with the emulated hedgehog at its other end."""
 
     def __init__(self, simulation: Simulation, hedgehog: Hedgehog, rate_hz: float, baud_rate: int) -> None:
         self._simulation, self._hedgehog = simulation, hedgehog

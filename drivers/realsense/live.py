@@ -33,10 +33,6 @@ class HostStamps:
     ``global_time``     the host's wall clock, to which the SDK has mapped the counter: nothing remains.
     ``system_time``     the host's wall clock at arrival: ``latency_s`` is the total delay from the exposure.
     ==================  ============================================================================================
-
-    Args:
-        clock: clock of the robot.
-        latency_s: delay that the stamps do not contain.
     """
 
     def __init__(self, clock: Clock, latency_s: float) -> None:
@@ -57,14 +53,7 @@ class HostStamps:
 
 
 class LiveSource(PipelineSource):
-    """Source of pairs from a device on a bus.
-
-    Args:
-        clock: clock of the robot.
-        options: options of the camera.
-        bus: bus that is searched for the device.
-        where: file and field of the options, for messages.
-    """
+    """Source of pairs from a device on a bus."""
 
     def __init__(self, clock: Clock, options: StreamOptions, bus: Bus, where: str) -> None:
         super().__init__(clock, options, where)

@@ -91,11 +91,7 @@ def device_modes(sensors: Iterable[Any]) -> tuple[SensorMode, ...]:
 
 
 def lens_of(intrinsics: Any) -> Lens:
-    """Return the SDK's intrinsics as a lens.
-
-    Raises:
-        DeviceFault: a distortion that no D400 camera has.
-    """
+    """Return the SDK's intrinsics as a lens. Raises ``DeviceFault`` for a distortion that no D400 camera has."""
     model = _LENS_MODELS.get(intrinsics.model)
     if model is None:
         raise DeviceFault(

@@ -29,11 +29,6 @@ class RecordedSource(PipelineSource):
     """A recording, played at the pace of the robot's clock: its first pair is exposed when it is opened.
 
     With ``real_time: false`` each pair is exposed when it is requested.
-
-    Args:
-        clock: clock of the robot.
-        options: options of the camera.
-        where: file and field of the options, for messages.
     """
 
     def __init__(self, clock: Clock, options: StreamOptions, where: str) -> None:

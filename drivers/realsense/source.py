@@ -23,13 +23,7 @@ NOMINAL_BASELINE_M = 0.015
 
 
 class PipelineSource(RgbdSource):
-    """Base class of live devices and recordings.
-
-    Args:
-        clock: clock of the robot.
-        options: options of the camera.
-        where: file and field of the options, for messages.
-    """
+    """Base class of live devices and recordings."""
 
     def __init__(self, clock: Clock, options: StreamOptions, where: str) -> None:
         self._clock, self._options, self._where = clock, options, where

@@ -47,12 +47,6 @@ def make_camera(robot: Robot, context: RobotContext, options: Mapping[str, Any],
 class ReplayCamera(Camera):
     """Camera that delivers the next frame of a log at each capture, as if exposed now, wherever the robot is.
 
-    Args:
-        clock: clock of the robot.
-        log: file.
-        repeat: whether to restart at the log's end.
-        rate_hz: rate of the simulated exposures.
-
     Raises:
         RecordingError: the file is not a log, or damaged.
     """

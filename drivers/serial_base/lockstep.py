@@ -22,12 +22,7 @@ guard process is told the time if nothing arrives."""
 
 
 class LockstepEmulation:
-    """An emulated base at the other end of the guard process's port.
-
-    Args:
-        chassis: chassis of the simulated robot.
-        device: emulated base.
-    """
+    """An emulated base at the other end of the guard process's port."""
 
     def __init__(self, chassis: SimulatedChassis, device: EmulatedBase) -> None:
         self._chassis, self._device = chassis, device

@@ -74,13 +74,7 @@ class State(NamedTuple):
 
 
 class Trouble(NamedTuple):
-    """Fault of the port or the device; an empty message when it is over.
-
-    Attributes:
-        message: message of the fault.
-        remedy: remedy of the fault.
-        final: whether the guard process ends because of it.
-    """
+    """Fault of the port or the device; an empty message when it is over."""
 
     message: str
     remedy: str

@@ -125,11 +125,6 @@ def write_within(file: Writable, send: Callable[[memoryview], int], data: bytes,
 class Port:
     """An open serial port that no other program can open.
 
-    Args:
-        path: path of the device.
-        baud_rate: baud rate of the port.
-        attachment: the kind of device.
-
     Raises:
         PortInUse: another program has it.
         DeviceFault: the port is missing, or not permitted.

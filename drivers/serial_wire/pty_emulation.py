@@ -221,12 +221,7 @@ class EmulatedDevice(ABC):
 
 
 class PtyServer:
-    """A thread that runs an emulated device in real time.
-
-    Args:
-        terminal: the device's line.
-        device: emulated device at its end.
-    """
+    """A thread that runs an emulated device in real time."""
 
     def __init__(self, terminal: Pty, device: EmulatedDevice) -> None:
         self._terminal, self._device = terminal, device

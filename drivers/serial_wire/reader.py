@@ -28,13 +28,7 @@ class Link(ABC):
 
 
 class ThreadLink(Link):
-    """Reader of a real device's port, in a thread.
-
-    Args:
-        path: path of the device.
-        baud_rate: baud rate of the port.
-        attachment: the kind of device.
-    """
+    """Reader of a real device's port, in a thread."""
 
     def __init__(self, path: str, baud_rate: int, attachment: Attachment) -> None:
         self._path, self._baud_rate, self._attachment = path, baud_rate, attachment

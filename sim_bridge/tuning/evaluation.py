@@ -242,12 +242,6 @@ def timing_options(options: SimOptions) -> SimOptions:
 def delay_s(setting: Setting, scene: Scene, header: EpisodeHeader, actions: Sequence[Action]) -> float:
     """Median time from an image's exposure to its use, over the first actions of a repeated episode.
 
-    Args:
-        setting: setting of the simulated robot.
-        scene: scene with meshes.
-        header: header of the log.
-        actions: actions of the log.
-
     Raises:
         RuntimeFault: the robot cannot be built, or collides at the start.
     """

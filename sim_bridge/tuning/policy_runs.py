@@ -182,10 +182,6 @@ def _policy_prediction(simulated: Sequence[EpisodeScore], real: Sequence[Episode
 def policy_source(header: EpisodeHeader, policy_overrides: Mapping[str, PolicySource]) -> PolicySource:
     """The policy of a log, or the one that replaces an agent of that name.
 
-    Args:
-        header: header of the log.
-        policy_overrides: policies by agent name.
-
     Raises:
         PolicyError: the log does not name its policy, as old logs do not.
     """

@@ -12,8 +12,7 @@ import numpy as np
 from kinematic_body import KinematicBody
 
 from drivers.serial_base.base import GuardProcessBase
-from drivers.serial_base.emulator import EmulatedBase, EmulatorOptions
-from drivers.serial_base.faults import Fault
+from drivers.serial_base.emulator import EmulatedBase, EmulatorOptions, Fault
 from drivers.serial_base.guard import WireGuard
 from drivers.serial_base.messages import COMMAND, Answer, Request, State
 from drivers.serial_base.settings import GuardSettings

@@ -196,7 +196,7 @@ def recording_kinds(folder: Path) -> list[Kind]:
     import bag_drive
 
     from drivers.apriltag.survey_images import views_from_folder
-    from drivers.azure_kinect.matroska import check_complete
+    from drivers.azure_kinect.mkv import check_complete
     from drivers.ros.options import CameraOptions
     from drivers.ros_locobot.bag.images import BagImages
     from drivers.ros_locobot.bag.reader import BagReader

@@ -17,8 +17,7 @@ from raising import raises_naming
 
 from drivers.azure_kinect.calibration import FactoryCalibration
 from drivers.azure_kinect.device import Configuration
-from drivers.azure_kinect.matroska import check_complete
-from drivers.azure_kinect.mkv import MkvReader, MkvWriter
+from drivers.azure_kinect.mkv import MkvReader, MkvWriter, check_complete
 from drivers.azure_kinect.nominal_calibration import factory_document
 from drivers.azure_kinect.sdk import Capture, Image, ImuSample, load_sdk
 from drivers.azure_kinect.sdk_types import SUCCEEDED, Handle

@@ -10,7 +10,7 @@ from emulated_base import Bench
 from drivers.create2.emulator import EmulatedCreate2
 from drivers.create2.protocol import SEPARATION_M, STREAMED, Command, Mode, Opcode, Packet, drive_direct, encode_stream
 from drivers.create2.wire import PADDING, Create2Wire
-from drivers.serial_base.faults import Fault, Lifted, OverCurrent, PressedButton, StuckBumper
+from drivers.serial_base.emulator import Fault, Lifted, OverCurrent, PressedButton, StuckBumper
 from drivers.serial_wire.faults import DroppedBytes, Noisy, Silent
 from robot_runtime.hal import Halt, Velocity, Zone
 

@@ -21,8 +21,7 @@ from drivers.dynamixel.variants import VARIANTS
 from drivers.hardware import echo
 from drivers.kobuki import protocol as kobuki
 from drivers.marvelmind.protocol import POSITION_MM, Flags, Position, encode
-from drivers.serial_base.emulator import EmulatorOptions
-from drivers.serial_base.faults import StuckBumper
+from drivers.serial_base.emulator import EmulatorOptions, StuckBumper
 from drivers.serial_wire.pty_emulation import Pty, PtyServer
 from robot_runtime.cli.main import run_command
 from robot_runtime.errors import ConfigError, DeviceFault

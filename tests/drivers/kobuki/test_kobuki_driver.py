@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from drivers.kobuki.emulator import EmulatedKobuki
 from drivers.kobuki.protocol import METERS_PER_TICK, Basic, Inertia, encode
 from drivers.kobuki.wire import KobukiWire
-from drivers.serial_base.faults import Fault, Lifted, LowVoltage, OverCurrent, PressedButton, StuckBumper
+from drivers.serial_base.emulator import Fault, Lifted, LowVoltage, OverCurrent, PressedButton, StuckBumper
 from drivers.serial_base.messages import RELEASE, Request
 from drivers.serial_base.wire import NO_VERSION, Reading, Signal
 from drivers.serial_wire.faults import DroppedBytes, Noisy

@@ -14,10 +14,9 @@ from open_room import CAMERA, make_fake, make_scene, make_task
 from raising import raises_naming
 
 from drivers.opencv_camera import feed as webcam_feed
-from drivers.opencv_camera.driver import make_camera
+from drivers.opencv_camera.driver import WebcamSource, make_camera
 from drivers.opencv_camera.feed import FAILURES, WebcamFeed
 from drivers.opencv_camera.options import OpenCvOptions
-from drivers.opencv_camera.source import WebcamSource
 from robot_runtime.common.clock import SimulatedClock, SystemClock, seconds_to_ns
 from robot_runtime.errors import ConfigError, DeviceFault, NotConnected, StaleData
 from robot_runtime.robots.loader import RobotContext

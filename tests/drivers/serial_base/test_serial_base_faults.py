@@ -13,8 +13,7 @@ from drivers.create2.driver import CREATE_2_BASE, Create2Options
 from drivers.kobuki.driver import KOBUKI_BASE, KobukiOptions
 from drivers.serial_base.base import GuardProcessBase
 from drivers.serial_base.driver import BaseKind, BaseOptions
-from drivers.serial_base.emulator import EmulatorOptions
-from drivers.serial_base.faults import Fault, LowVoltage, OverCurrent, Rebooting
+from drivers.serial_base.emulator import EmulatorOptions, Fault, LowVoltage, OverCurrent, Rebooting
 from drivers.serial_wire.faults import Silent, Unplugged
 from robot_runtime.common.clock import SimulatedClock
 from robot_runtime.errors import DeviceFault, LowBattery, StaleData

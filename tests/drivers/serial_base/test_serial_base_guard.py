@@ -11,7 +11,7 @@ from emulated_base import Bench
 from drivers.kobuki.emulator import EmulatedKobuki
 from drivers.kobuki.protocol import BaseControl, encode
 from drivers.kobuki.wire import KobukiWire
-from drivers.serial_base.faults import Fault, QuantizedSpeed, Rebooting, SlowReplies
+from drivers.serial_base.emulator import Fault, QuantizedSpeed, Rebooting, SlowReplies
 from drivers.serial_base.messages import EMERGENCY_STOP, RELEASE, STOP, Answer, Request, State, Trouble, pack, unpack
 from drivers.serial_base.settings import GuardSettings
 from drivers.serial_base.wire import Reading

@@ -22,7 +22,7 @@ from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.env import Env
 from robot_runtime.errors import DeviceFault, PolicyError, UnknownAction
 from robot_runtime.hal import Zone
-from robot_runtime.motion.path import arcs
+from robot_runtime.motion.pursuit import arcs
 from robot_runtime.policy import Observation, Policy, World
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import EndReason, Outcome, Pursued

@@ -9,8 +9,8 @@ import pytest
 from raising import raises_naming
 
 from robot_runtime.errors import ConfigError
-from sim_bridge.tuning.refinement import refine
 from sim_bridge.tuning.settings import UNCHANGED, Range, Setting, make_grid, make_setting
+from sim_bridge.tuning.sweep import refine
 
 
 def test_the_default_grid_is_sliding_and_noise() -> None:
