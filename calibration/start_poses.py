@@ -27,10 +27,6 @@ _STEP_M = 0.05
 def open_start_pose(robot: Robot, simulation: Simulation) -> SE2:
     """Place the robot at the pose with the longest view, head level, and return it.
 
-    Args:
-        robot: robot to place.
-        simulation: simulation that contains the scene.
-
     Raises:
         CalibrationFailed: the robot fits nowhere in the scene.
     """
@@ -47,10 +43,6 @@ def open_start_pose(robot: Robot, simulation: Simulation) -> SE2:
 
 def central_start_pose(robot: Robot, simulation: Simulation) -> SE2:
     """Place the robot at the pose with the greatest clearance, head level, and return it.
-
-    Args:
-        robot: robot to place.
-        simulation: simulation that contains the scene.
 
     Raises:
         CalibrationFailed: the robot fits nowhere in the scene.

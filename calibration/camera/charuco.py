@@ -22,14 +22,7 @@ MIN_CORNERS = 8
 
 @dataclass(frozen=True)
 class Board:
-    """A board as printed.
-
-    Attributes:
-        columns: number of squares in a row.
-        rows: number of rows.
-        square_m: edge of a square.
-        marker_m: edge of the black marker in a white square.
-    """
+    """A board as printed."""
 
     columns: int = 9
     rows: int = 6

@@ -72,13 +72,7 @@ class Correction:
 
 
 class DepthProcedure(Procedure[SiteView, Correction]):
-    """Calibration of a depth sensor; see the module.
-
-    Args:
-        size_m: edge of the tags' black squares.
-        tilts_deg: tilt angles of the head at each station.
-        moves: moves from one station to the next.
-    """
+    """Calibration of a depth sensor; see the module."""
 
     kind = KIND
     limits: Mapping[str, float] = {"error_mm": 15.0}

@@ -62,13 +62,6 @@ class BoardView:
 def collect(robot: Robot, guide: Guide, board: Board, wanted: int, time_limit_s: float) -> list[BoardView]:
     """Collect differing views of a still board; fewer than wanted at the time limit.
 
-    Args:
-        robot: robot that carries the camera.
-        guide: guide of the person.
-        board: the board to detect.
-        wanted: number of views.
-        time_limit_s: time limit of a view for a person.
-
     Raises:
         CalibrationFailed: no board was seen, or a different one.
     """
@@ -192,13 +185,7 @@ class SolvedLens:
 
 
 class IntrinsicsProcedure(Procedure[BoardView, SolvedLens]):
-    """Calibration of a color camera's lens; see the module.
-
-    Args:
-        board: the printed board.
-        views: number of views, held-out ones included.
-        time_limit_s: time limit of a view for a person.
-    """
+    """Calibration of a color camera's lens; see the module."""
 
     kind = KIND
     limits: Mapping[str, float] = {"reprojection_px": 1.0}

@@ -101,12 +101,7 @@ class SolvedLatency:
 
 
 class LatencyProcedure(Procedure[BaseSweep, SolvedLatency]):
-    """Calibration of a camera's latency, with odometry; see the module.
-
-    Args:
-        sweeps: number of sweeps, the held-out one included.
-        sweep_s: duration of a sweep.
-    """
+    """Calibration of a camera's latency, with odometry; see the module."""
 
     kind: ClassVar[str] = KIND
     limits: Mapping[str, float] = {"latency_difference_ms": LIMIT_MS}

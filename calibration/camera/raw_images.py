@@ -53,10 +53,6 @@ def factory_of(camera: Camera) -> RgbdCalibration:
 def take_view(robot: Robot, rig: RgbdCalibration) -> View:
     """Return the next exposure of a robot at rest.
 
-    Args:
-        robot: robot that carries the camera.
-        rig: calibration of the images.
-
     Raises:
         StaleData: no image came in time.
         DeviceFault: the head does not come to rest.

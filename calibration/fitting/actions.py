@@ -133,15 +133,7 @@ def size_of(episodes: Sequence[LoggedEpisode]) -> Size:
 
 
 def select(episodes: Sequence[LoggedEpisode], walls: Mapping[str, Walls]) -> Selection:
-    """Select free motions.
-
-    Args:
-        episodes: episodes of a single robot.
-        walls: walls on the map by the digest of the scene.
-
-    Raises:
-        CalibrationFailed: there are no motions of a kind in the logs.
-    """
+    """Select free motions. Raises ``CalibrationFailed`` if there are no motions of a kind in the logs."""
     size = size_of(episodes)
     kept: list[Sample] = []
     left_out: dict[str, Counter[str]] = {action.name.lower(): Counter() for action in MOVES}

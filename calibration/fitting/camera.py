@@ -109,11 +109,6 @@ def fit_camera(
 ) -> CameraFit:
     """Fit the camera's error to frames taken evenly from all logs.
 
-    Args:
-        episodes: episodes of a single robot.
-        walls: walls on the map by the digest of the scene.
-        max_frames: number of frames of all logs.
-
     Raises:
         RecordingError: a log cannot be read.
     """

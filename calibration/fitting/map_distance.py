@@ -19,12 +19,7 @@ SMOOTH_CELLS = 1.0
 
 
 class Walls:
-    """Distances on one map.
-
-    Args:
-        occupancy: the map.
-        radius_m: radius of the robot according to its task.
-    """
+    """Distances on one map."""
 
     def __init__(self, occupancy: OccupancyMap, radius_m: float) -> None:
         self.radius_m, self.cell_m = radius_m, occupancy.resolution_m

@@ -27,11 +27,7 @@ DPI = 110
 
 
 def write_plots(folder: Path, fit: RobotFit) -> list[tuple[str, str]]:
-    """Write the figures as PNG.
-
-    Returns:
-        File name and caption of each, in order.
-    """
+    """Write the figures as PNG. Returns file name and caption of each, in order."""
     ends = "Errors of the ends of actions, one dot each; ellipses contain 95 % of a model's predictions, at two scales."
     gains = "Gain of the fitted model in predicting held-out actions, with 95 % intervals over episodes."
     walls = "Left: ends of forward actions into obstacles. Right: log ratio of sliding to stopping of each."

@@ -130,11 +130,6 @@ def held_out_gain(camera: CameraFit, replayed: ReplayedCamera, logs: Sequence[st
 
     Each half of the logs is predicted by the other: poses by the floor, with their spread and unknown biases of depth,
     and offsets by replays, with theirs.
-
-    Args:
-        camera: errors of the camera by the floor.
-        replayed: errors by the replays.
-        logs: names of the logs' files, in the order of the fit.
     """
     numbers = {name: number for number, name in enumerate(logs)}
     floors: dict[int, Array] = {}

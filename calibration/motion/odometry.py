@@ -53,14 +53,7 @@ class Leg:
 
 
 class OdometryProcedure(Procedure[Leg, OdometryCalibration]):
-    """Calibration of odometry; see the module.
-
-    Args:
-        heading: source of the base's heading.
-        radius_m: wheel radius that the base computes with.
-        separation_m: wheel separation that the base computes with.
-        rounds: number of rounds, the held-out one included.
-    """
+    """Calibration of odometry; see the module."""
 
     kind: ClassVar[str] = KIND
     limits: Mapping[str, float] = {"linear_error_pct": LIMIT_PCT, "angular_error_pct": LIMIT_PCT}

@@ -162,10 +162,6 @@ class MeasuredDrive:
 def mean_pose(estimates: Sequence[PoseEstimate], referee: str) -> tuple[SE2, Array]:
     """Return the mean pose of a stationary robot and its covariance, float64 (3, 3).
 
-    Args:
-        estimates: poses by the referee.
-        referee: name, for messages.
-
     Raises:
         CalibrationFailed: the referee measures no headings.
     """

@@ -118,11 +118,7 @@ class Dialect:
         raise UnknownAction(f"action {value!r} is not one of {self.name}'s", f"use one of: {known}")
 
     def encode(self, action: Action) -> tuple[int, str]:
-        """This dialect's ``(id, word)`` for an action.
-
-        Raises:
-            UnknownAction: if the dialect lacks the action.
-        """
+        """This dialect's ``(id, word)`` for an action. Raises ``UnknownAction`` if the dialect lacks the action."""
         if action not in self.actions:
             raise UnknownAction(f"{self.name} has no action {action}", "choose a dialect that has it")
         position = self.actions.index(action)

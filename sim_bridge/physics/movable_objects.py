@@ -135,12 +135,7 @@ def _name(item: SceneObject) -> str:
 
 
 class MovableObjects:
-    """The free bodies of a model in one state; empty in a scene without movable objects.
-
-    Attributes:
-        by_id: all objects by their ids.
-        in_store: ids of the objects that are out of the world.
-    """
+    """The free bodies of a model in one state; empty in a scene without movable objects."""
 
     def __init__(self, model: mujoco.MjModel, data: mujoco.MjData, found: tuple[Movable, ...]) -> None:
         self.by_id = {movable.item.id: movable for movable in found}

@@ -58,11 +58,7 @@ class FloorHeights:
 
 
 class FloorTexture:
-    """Mean colors of floor points in square cells, allocated as needed.
-
-    Attributes:
-        heights: heights of the same points.
-    """
+    """Mean colors of floor points in square cells, allocated as needed."""
 
     def __init__(self) -> None:
         self.heights = FloorHeights()

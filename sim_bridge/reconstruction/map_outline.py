@@ -43,15 +43,7 @@ class Outline:
 
 
 def outline_of(occupancy: OccupancyMap, where: str) -> Outline:
-    """The border of a map's free space.
-
-    Args:
-        occupancy: the map.
-        where: its name, for messages.
-
-    Raises:
-        SceneError: the border is too short to recognize a place by.
-    """
+    """The border of a map's free space. Raises ``SceneError`` if the border is too short to recognize a place by."""
     free, occupied = occupancy.cells == Cell.FREE, occupancy.cells == Cell.OCCUPIED
     res = occupancy.resolution_m
     points = []

@@ -77,11 +77,7 @@ class TsdfVolume:
         )
 
     def add(self, frame: PosedFrame) -> None:
-        """Fuse a frame.
-
-        Raises:
-            ConfigError: the surface needs more than :data:`MAX_BLOCKS`.
-        """
+        """Fuse a frame. Raises ``ConfigError`` if the surface needs more than :data:`MAX_BLOCKS`."""
         if not frame.depth_m.any():
             return
         core, image, k = self._library.core, self._library.t.geometry.Image, frame.intrinsics

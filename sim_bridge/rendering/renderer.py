@@ -28,10 +28,6 @@ Rotation = NDArray[np.float64]
 class SceneRenderer:
     """A renderer of a scene, bound to the thread that made it.
 
-    Args:
-        scene_model: the compiled scene.
-        intrinsics: pinhole of color and depth.
-
     Attributes:
         render_s: host seconds spent inside MuJoCo's rendering, reading the pixels back included.
         inverse_depth: scale and offset that make 1 / depth in meters of a depth buffer's value: 1 is near, 0 is far.

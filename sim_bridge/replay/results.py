@@ -55,14 +55,7 @@ class Note:
 
 @dataclass(frozen=True)
 class FrameDifference:
-    """One recorded frame compared with the simulator's from the same pose.
-
-    Attributes:
-        index: index of the step.
-        stamp_ns: time of the exposure.
-        depth: difference of the depth images.
-        color: difference of the color images.
-    """
+    """One recorded frame compared with the simulator's from the same pose."""
 
     index: int
     stamp_ns: int

@@ -29,12 +29,7 @@ from sim_bridge.robot.wheel_slip import Slip
 
 
 class FirmwareChassis(SimulatedChassis):
-    """A :class:`Chassis` that a firmware drives.
-
-    Args:
-        chassis: chassis of the robot.
-        separation_m: distance between the wheels.
-    """
+    """A :class:`Chassis` that a firmware drives."""
 
     def __init__(self, chassis: Chassis, separation_m: float) -> None:
         self._chassis = chassis

@@ -5,11 +5,7 @@ from robot_runtime.hal import Device
 
 
 class SimDevice(Device):
-    """A device that can be used between :meth:`connect` and :meth:`close`.
-
-    Args:
-        name: name in messages.
-    """
+    """A device that can be used between :meth:`connect` and :meth:`close`."""
 
     def __init__(self, name: str) -> None:
         self._name = name

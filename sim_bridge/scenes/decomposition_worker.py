@@ -21,9 +21,6 @@ class DecompositionWorker:
     """A process that decomposes solids, one after another; a context, at whose end nothing is left running.
 
     It starts at the first search, and again after one that did not end.
-
-    Args:
-        time_limit_s: time limit of a search.
     """
 
     def __init__(self, time_limit_s: float = TIME_LIMIT_S) -> None:

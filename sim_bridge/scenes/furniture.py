@@ -228,13 +228,7 @@ def catalog() -> Catalog:
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A design in the colors of a flat.
-
-    Attributes:
-        name: Of the design.
-        design: Its shapes.
-        surfaces: Surface of each role of the design.
-    """
+    """A design in the colors of a flat."""
 
     name: str
     design: Design

@@ -187,11 +187,7 @@ _PUBLIC = ("living_room", "hall", "kitchen")
 
 
 def draw_plan(size_name: str, rng: random.Random) -> FloorPlan:
-    """A floor plan of one of ``SIZES``.
-
-    Raises:
-        SceneError: unknown size, or no valid plan was found.
-    """
+    """A floor plan of one of ``SIZES``. Raises ``SceneError`` if the size is unknown or no valid plan was found."""
     if size_name not in SIZES:
         raise SceneError(f"size {size_name!r} is unknown", f"use one of: {', '.join(SIZES)}")
     size = SIZES[size_name]

@@ -62,10 +62,6 @@ def is_mjcf(path: Path) -> bool:
 class House:
     """A compiled house.
 
-    Args:
-        path: path of the MJCF file.
-        notes: receives a line for everything that is not read.
-
     Raises:
         SceneError: the file, or one that it includes, is missing, malformed, too large, or refused by MuJoCo.
     """

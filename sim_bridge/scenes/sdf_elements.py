@@ -39,11 +39,7 @@ _BARE_AMPERSAND = re.compile(rb"&(?!#?\w+;)")
 
 @dataclass
 class Unread:
-    """Account of the elements that are not read.
-
-    Attributes:
-        found: number and first place of each, by its tag.
-    """
+    """Account of the elements that are not read."""
 
     found: dict[str, tuple[int, str]] = field(default_factory=dict)
 

@@ -197,12 +197,7 @@ def draw(name: str, seed: int) -> Image.Image:
 
 @dataclass(frozen=True)
 class Surface:
-    """A color, a texture in a color, or a picture.
-
-    Attributes:
-        color: Name in :data:`COLORS`.
-        texture: Name in :data:`TINTED` or :data:`PICTURES`.
-    """
+    """A color, a texture in a color, or a picture."""
 
     color: str = "white"
     texture: str | None = None

@@ -56,12 +56,7 @@ _FIRST_SEED = 400_000
 
 
 def write_room_shares(out: Path, count: int) -> None:
-    """Write the share of each category's objects in each kind of room; the flats are planned, but not built.
-
-    Args:
-        out: YAML file.
-        count: number of flats.
-    """
+    """Write the share of each category's objects in each kind of room; the flats are planned, but not built."""
     words, counts = category_words(), dict[str, Counter[str]]()
     for seed in range(_FIRST_SEED, _FIRST_SEED + count):
         flat = next(flats(seed, SIZES[seed % len(SIZES)])).file

@@ -30,11 +30,7 @@ STATE_NUMBERS = HIDDEN + 1 + FRAMES * _FRAME_NUMBERS
 
 
 class Navigator(nn.Module):
-    """Planner and controller.
-
-    Args:
-        words: number of known words.
-    """
+    """Planner and controller."""
 
     def __init__(self, words: int) -> None:
         super().__init__()

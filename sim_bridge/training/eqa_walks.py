@@ -60,11 +60,7 @@ class Walks:
 
 
 class Walker:
-    """A robot with the task's camera that moves over a map: it stops where it touches, and does not slide.
-
-    Args:
-        scene: scene with meshes.
-    """
+    """A robot with the task's camera that moves over a map: it stops where it touches, and does not slide."""
 
     def __init__(self, scene: Scene) -> None:
         self.scene, self.task = scene, load_task(TASK)

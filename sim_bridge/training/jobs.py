@@ -21,11 +21,7 @@ R = TypeVar("R")
 
 
 def done(function: Callable[[T], R], jobs: Sequence[T], workers: Workers) -> Iterator[R]:
-    """The results of the jobs, in their order.
-
-    Raises:
-        RuntimeFault: a job lost its worker twice.
-    """
+    """The results of the jobs, in their order. Raises ``RuntimeFault`` if a job lost its worker twice."""
     return map_in_order(partial(map, function), jobs, workers, _lost, batch_size=1, limit_s=LIMIT_S)
 
 

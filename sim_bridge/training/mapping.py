@@ -52,9 +52,6 @@ class MapMemory(nn.Module):
 
     Images have :data:`WIDTH` x :data:`HEIGHT` pixels, each the first of a block of the camera's pixels, as torch's mode
     "nearest" resamples.
-
-    Args:
-        task: defines the camera and the length of a move.
     """
 
     _left: Tensor

@@ -73,10 +73,6 @@ class MujocoBackend(SimulatorBackend):
         options: options over those in the robot's file, merged mapping by mapping.
         where: source of the options, for error messages.
 
-    Attributes:
-        robot: the simulated robot.
-        robot_file: its configuration.
-
     Raises:
         SceneError: there is no scene.
         ConfigError: there is no such robot, or an option is invalid.

@@ -53,10 +53,6 @@ class PinholeCamera:
 def pinhole_camera(lens: Lens, who: str) -> PinholeCamera:
     """The camera that renders the image of ``lens``.
 
-    Args:
-        lens: lens to render.
-        who: name of the simulator, for messages.
-
     Raises:
         UnsupportedBySimulator: the lens distorts, or its pixels are not square.
     """

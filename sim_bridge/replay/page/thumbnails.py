@@ -46,14 +46,7 @@ class StepImages:
 
 
 class Gallery:
-    """Collector of the images of a log's pose replay; called with each pair.
-
-    Args:
-        indices: indices of all steps of the log.
-
-    Attributes:
-        every: stride between the steps that are shown.
-    """
+    """Collector of the images of a log's pose replay; called with each pair."""
 
     def __init__(self, indices: Sequence[int]) -> None:
         self.every = max(1, math.ceil(len(indices) / MOST_SHOWN))
