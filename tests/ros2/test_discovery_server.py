@@ -1,0 +1,69 @@
+"""A network with a discovery server, as a Create 3 may have it: every other participant is a super client."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from rcl_interfaces.srv import GetParameters
+from ros2_programs import ROOT, Client
+
+PARAMETERS = json.dumps({"motion_control": {"safety_override": "none"}, "robot_state": {}})
+
+
+@pytest.fixture
+def program() -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Start a program, and wait for its first line."""
+    with ExitStack() as stack:
+
+        def start(*command: str) -> subprocess.Popen[str]:
+            made = stack.enter_context(
+                subprocess.Popen(
+                    [sys.executable, *command], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+                )
+            )
+            stack.callback(made.kill)
+            assert made.stdout
+            assert made.stdout.readline()
+            return made
+
+        yield start
+
+
+@pytest.fixture
+def server(ros2_domain, program, tmp_path, monkeypatch) -> subprocess.Popen[str]:
+    """A discovery server, and the environment that makes this process and its programs its super clients."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = str(probe.getsockname()[1])
+    monkeypatch.delenv("ROS_AUTOMATIC_DISCOVERY_RANGE")
+    made = program(str(Path(__file__).with_name("discovery_server_program.py")), str(ros2_domain), port, str(tmp_path))
+    monkeypatch.setenv("ROS_DISCOVERY_SERVER", f"127.0.0.1:{port}")
+    monkeypatch.setenv("ROS_SUPER_CLIENT", "TRUE")
+    return made
+
+
+def test_what_has_met_goes_on_when_the_server_dies(server, program, ros2_domain) -> None:
+    program("-m", "tests.ros2.emulators.create3_services", "--domain", str(ros2_domain), "--parameters", PARAMETERS)
+    client = Client(ros2_domain)
+    parameters = client.node.create_client(GetParameters, "/motion_control/get_parameters")
+    client.wait(parameters.service_is_ready)
+
+    def max_speed() -> float:
+        future = parameters.call_async(GetParameters.Request(names=["max_speed"]))
+        client.wait(future.done)
+        return float(future.result().values[0].double_value)
+
+    assert max_speed() == 0.306
+    client.wait(lambda: "motion_control" in client.node.get_node_names())  # only a super client sees all
+    server.kill()
+    server.wait()
+    client.rest(0.5)
+    assert max_speed() == 0.306
+    client.close()
