@@ -1,7 +1,5 @@
 """Facts of a run, computed from its log alone: how it ended, under which conditions it began, and its metrics."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
@@ -61,7 +59,7 @@ class Facts(config.Strict):
         return asdict(self) | {"taken_over": list(self.taken_over)}
 
     @classmethod
-    def of(cls, document: Any, where: str) -> Facts:
+    def of(cls, document: Any, where: str) -> "Facts":
         """The inverse of :meth:`document`. Raises ``ConfigError``."""
         return config.parse(document, cls, where, recorded=True)
 

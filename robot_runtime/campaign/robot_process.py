@@ -10,8 +10,6 @@ Answers: ``{"is": "ready"}``, ``begun``, ``step``, ``ended``, ``refused`` (nothi
 ends), ``asks`` (a person), ``answered``, each with ``battery`` where it is known.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import queue
@@ -148,7 +146,7 @@ class RobotSession:
         self._policies: dict[str, Policy] = {}
         self._stack = ExitStack()
 
-    def __enter__(self) -> RobotSession:
+    def __enter__(self) -> "RobotSession":
         with ExitStack() as stack:
             self._open(stack)
             self._stack = stack.pop_all()

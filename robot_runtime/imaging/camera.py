@@ -4,8 +4,6 @@ A driver of an RGB-D camera implements :class:`~robot_runtime.imaging.source.Rgb
 :func:`source_camera`.
 """
 
-from __future__ import annotations
-
 import math
 import threading
 from collections.abc import Callable
@@ -99,7 +97,7 @@ class Posture:
     pan_rad: float
     tilt_rad: float
 
-    def moved_from(self, other: Posture) -> bool:
+    def moved_from(self, other: "Posture") -> bool:
         """Whether a camera on this robot must see something else than in another posture."""
         turns = (self.odom.yaw_rad - other.odom.yaw_rad, self.pan_rad - other.pan_rad, self.tilt_rad - other.tilt_rad)
         turned = any(abs(wrap_angle(turn)) > MOVED_RAD for turn in turns)

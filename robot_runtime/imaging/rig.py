@@ -1,7 +1,5 @@
 """Calibration of an RGB-D camera: both lenses, their relative pose, and the unit of depth."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping
@@ -85,7 +83,7 @@ class RgbdCalibration:
         return document
 
     @classmethod
-    def from_document(cls, document: Mapping[str, Any], where: str) -> RgbdCalibration:
+    def from_document(cls, document: Mapping[str, Any], where: str) -> "RgbdCalibration":
         """The inverse of :meth:`to_document`. Raises ``ConfigError`` naming ``where`` and the field."""
         fields = config.parse(document, _Document, where)
         try:

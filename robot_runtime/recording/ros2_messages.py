@@ -6,8 +6,6 @@ floats in meters, and ``nav_msgs/msg/OccupancyGrid`` for a map; Foxglove's ``Raw
 aligned to its own size.
 """
 
-from __future__ import annotations
-
 import struct
 from dataclasses import dataclass
 
@@ -88,7 +86,7 @@ class Image:
         return b"".join(self.parts())
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> Image:
+    def from_bytes(cls, data: bytes) -> "Image":
         """The inverse of :meth:`to_bytes`. Raises ``ValueError``."""
         message = _Decoder(data)
         seconds, nanoseconds = message.take("iI")

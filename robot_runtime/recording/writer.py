@@ -7,8 +7,6 @@
 * A killed process loses at most the step that it was writing, and base states of the last half second.
 """
 
-from __future__ import annotations
-
 import os
 import queue
 import re
@@ -123,7 +121,7 @@ class Recorder(Subscriber):
         if episode is not None:
             episode.finish(None)
 
-    def _current(self) -> _EpisodeThread:
+    def _current(self) -> "_EpisodeThread":
         if self._episode is None:
             raise RecordingError("no episode is being recorded", "call on_episode_start first")
         return self._episode

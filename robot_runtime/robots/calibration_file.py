@@ -20,8 +20,6 @@
 A calibrated mount is a mount, a calibrated pair of lenses is a pair of lenses, and one reader checks all stamps.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 import hashlib
 import json
@@ -82,7 +80,7 @@ class Stamp(config.Strict):
         method: str,
         residuals: Mapping[str, float],
         held_out: Mapping[str, float],
-    ) -> Stamp:
+    ) -> "Stamp":
         """A stamp of the current time and of this installation's versions."""
         here = provenance()
         libraries = {name: here["libraries"].get(name) for name in ("numpy", "scipy", "opencv-python-headless")}

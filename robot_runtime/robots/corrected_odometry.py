@@ -10,8 +10,6 @@
     wheel_separation_m: WheelSeparation
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -67,7 +65,7 @@ class OdometryCalibration(config.Strict):
     @classmethod
     def from_scales(
         cls, linear_scale: float, angular_scale: float, heading: Heading, radius_m: float, separation_m: float
-    ) -> OdometryCalibration:
+    ) -> "OdometryCalibration":
         """The calibration of a base that computes with this wheel radius and separation.
 
         Wheels that are smaller than assumed report more meters than they drive. Radians by wheels are the difference of

@@ -23,8 +23,6 @@ own. The last three can also be chosen on the command line (:class:`DeviceOverri
     options: {absolute: {driver: drivers.marvelmind.driver.make_localizer}}
 """
 
-from __future__ import annotations
-
 import copy
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -75,7 +73,7 @@ class RobotContext:
     @classmethod
     def of(
         cls, task: Task, scene: Scene, episodes: Iterable[Episode], seed: int, real_time: bool = False
-    ) -> RobotContext:
+    ) -> "RobotContext":
         """The context for these episodes of a task."""
         moves = Action.GRAB_RELEASE in task.actions
         added = added_objects(scene, episodes) if moves else ()

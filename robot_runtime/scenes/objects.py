@@ -4,8 +4,6 @@ An object's frame has its origin in the center of its box (``scene.SceneObject``
 object of ``scene.yaml`` lies at ``center``, rotated by ``yaw_deg`` about z. Poses are in ``map``.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -34,7 +32,7 @@ class ObjectPose:
     openness: float | None = None
 
     @classmethod
-    def upright(cls, position: Point3, yaw_rad: float) -> ObjectPose:
+    def upright(cls, position: Point3, yaw_rad: float) -> "ObjectPose":
         """A pose rotated about z only, counter-clockwise."""
         return cls(position, (math.cos(yaw_rad / 2), 0.0, 0.0, math.sin(yaw_rad / 2)))
 
@@ -44,7 +42,7 @@ class ObjectPose:
         w, x, y, z = self.quaternion
         return math.atan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))
 
-    def moved(self, by: SE2) -> ObjectPose:
+    def moved(self, by: SE2) -> "ObjectPose":
         """The pose after a motion in the plane, or the pose in ``map`` of a pose given in the frame ``by``."""
         x_m, y_m = by.apply(self.position[0], self.position[1])
         c, s = math.cos(by.yaw_rad / 2), math.sin(by.yaw_rad / 2)

@@ -4,8 +4,6 @@ A cell is free, occupied or unknown. Cells are indexed ``[row, column]`` with ro
 PGM's row order is reversed on reading and writing only.
 """
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass, fields
 from enum import IntEnum
@@ -123,7 +121,7 @@ class OccupancyMap:
     origin_y_m: float
 
     @classmethod
-    def load(cls, path: Path) -> OccupancyMap:
+    def load(cls, path: Path) -> "OccupancyMap":
         """Read ``map.yaml`` and its image.
 
         Raises:
@@ -135,7 +133,7 @@ class OccupancyMap:
         return cls.decode(file, image_path.read_bytes() if isfile(image_path) else b"", str(path))
 
     @classmethod
-    def decode(cls, file: MapFile, image: bytes, where: str) -> OccupancyMap:
+    def decode(cls, file: MapFile, image: bytes, where: str) -> "OccupancyMap":
         """The map of ``file`` and the bytes of its image (PGM or PNG).
 
         Raises:

@@ -13,8 +13,6 @@ meters.
       assets/           OBJ meshes and PNG textures, named relative to the folder
 """
 
-from __future__ import annotations
-
 import difflib
 import hashlib
 import json
@@ -64,7 +62,7 @@ class Room(config.Strict):
         return inside
 
     @property
-    def box(self) -> Room:
+    def box(self) -> "Room":
         """The bounding box of the room along the axes of ``map``, as a room."""
         x, y = zip(*self.polygon, strict=True)
         corners = ((min(x), min(y)), (max(x), min(y)), (max(x), max(y)), (min(x), max(y)))

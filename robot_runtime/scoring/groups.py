@@ -1,7 +1,5 @@
 """Means of metrics with confidence intervals, per task, split, agent and robot."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -52,7 +50,7 @@ class GroupKey:
     part: tuple[tuple[str, str], ...] = ()
 
     @classmethod
-    def of(cls, score: EpisodeScore, by: Sequence[str] = ()) -> GroupKey:
+    def of(cls, score: EpisodeScore, by: Sequence[str] = ()) -> "GroupKey":
         """The key of an episode, divided by these facets."""
         part = tuple(zip(by, score.part(by), strict=True))
         return cls(score.task, score.split, score.agent, score.setting, "" if score.split else score.scene, part)

@@ -1,7 +1,5 @@
 """Scores of many logs, one per episode, computed by several processes."""
 
-from __future__ import annotations
-
 import gc
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -59,7 +57,7 @@ class RobotSetting:
     referee: str = ""
 
     @classmethod
-    def of(cls, header: EpisodeHeader) -> RobotSetting:
+    def of(cls, header: EpisodeHeader) -> "RobotSetting":
         """The setting of a log."""
         localizer, referee = (" and ".join(header.localizers.get(role, ())) for role in ("policy", "referee"))
         return cls(header.robot, localizer, referee)
@@ -232,7 +230,7 @@ def iter_scores(
         yield replace(score, choices=share(score.choices), provenance=share(score.provenance))
 
 
-def score_log(path: Path, rules: Rules | None = None, maps: Maps | None = None) -> EpisodeScore:
+def score_log(path: Path, rules: Rules | None = None, maps: "Maps | None" = None) -> EpisodeScore:
     """The score of a log; errors of the log are its ``reason``."""
     return _score_log(path, rules, maps or Maps())
 

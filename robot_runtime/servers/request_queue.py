@@ -11,8 +11,6 @@
   retrieved; a numbered one is finished, and its answer is stored for the repeat.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -71,7 +69,7 @@ class Call:
     done: threading.Event = field(default_factory=threading.Event)
     answer: Answer | None = None
 
-    def repeats(self, other: Call) -> bool:
+    def repeats(self, other: "Call") -> bool:
         """Whether this request repeats the other one."""
         same = (self.client, self.sequence, self.content) == (other.client, other.sequence, other.content)
         return self.sequence > 0 and same

@@ -30,8 +30,6 @@ This client leaves ``sequenceId`` at 0. Clients that count from 1 can repeat req
 (``robot_runtime.servers.request_queue``). Requests are JSON; msgpack is only written here, never read.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
@@ -144,7 +142,7 @@ class RobothorServer(Subscriber):
         self._queue = RequestQueue(takeover)
         self._server = RequestServer(address, token, self._handle, self._refusal)
 
-    def __enter__(self) -> RobothorServer:
+    def __enter__(self) -> "RobothorServer":
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -1,7 +1,5 @@
 """One episode, whatever file it came from. All poses are in the scene's ``map`` frame (ROS)."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping
@@ -85,7 +83,7 @@ class EpisodeDetails:
         return payloads.details_document(self)
 
     @classmethod
-    def of(cls, episode: Episode) -> Self:
+    def of(cls, episode: "Episode") -> Self:
         """The episode's details of this class; empty ones if it has none."""
         return episode.details if isinstance(episode.details, cls) else cls()
 

@@ -20,8 +20,6 @@ for each apple there is a bowl. What the predicates mean in space, and the defau
 :mod:`robot_runtime.metrics.functional.predicates`.
 """
 
-from __future__ import annotations
-
 import difflib
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -88,7 +86,7 @@ class Placed:
 class Combined:
     """Limits of how many of the parts hold: at least, and at most (None: no limit). ``not`` is at most 0 of 1."""
 
-    parts: tuple[Expression, ...]
+    parts: "tuple[Expression, ...]"
     at_least: int = 0
     at_most: int | None = None
 

@@ -1,7 +1,5 @@
 """Task settings: actions, sensors, camera, limits, success. One YAML preset per published setting."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -224,7 +222,7 @@ class Task(config.Strict):
         return {field if name == "settings" else name: getattr(self, name) for name in self.__dataclass_fields__}
 
     @model_serializer(mode="wrap")
-    def _settings_to_file(self, fields: Callable[[Task], dict[str, Any]]) -> dict[str, Any]:
+    def _settings_to_file(self, fields: "Callable[[Task], dict[str, Any]]") -> dict[str, Any]:
         field = payloads.KINDS.load(self.kind).settings_field or _EMPTY_SETTINGS
         return {field if name == "settings" else name: value for name, value in fields(self).items()}
 

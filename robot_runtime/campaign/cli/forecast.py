@@ -1,7 +1,5 @@
 """``robot-runtime campaign forecast``: episodes and robot-hours that a question will take, before the first episode."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

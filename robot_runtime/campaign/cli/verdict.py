@@ -1,7 +1,5 @@
 """``robot-runtime verdict``: verdicts of people on a run."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """Oriented boxes and the exact volume of their intersection, in any orientation."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -48,13 +46,13 @@ class Box:
             raise ValueError(f"not a rotation: {self.rotation.tolist()}")
 
     @classmethod
-    def upright(cls, center: Sequence[float], size: Sequence[float], yaw_rad: float = 0.0) -> Box:
+    def upright(cls, center: Sequence[float], size: Sequence[float], yaw_rad: float = 0.0) -> "Box":
         """A box that is turned about z only, as a scene's objects are."""
         c, s = math.cos(yaw_rad), math.sin(yaw_rad)
         return cls(np.array(center), np.array(size), np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]]))
 
     @classmethod
-    def between(cls, low: Sequence[float], high: Sequence[float]) -> Box:
+    def between(cls, low: Sequence[float], high: Sequence[float]) -> "Box":
         """An axis-aligned box, from one corner to the opposite one."""
         low_corner, high_corner = np.array(low, np.float64), np.array(high, np.float64)
         return cls((low_corner + high_corner) / 2, high_corner - low_corner, np.eye(3))

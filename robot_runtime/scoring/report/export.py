@@ -1,7 +1,5 @@
 """Scores as files for other programs: complete JSON, and Parquet with a row per episode."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -117,7 +115,7 @@ def _about(cluster: Cluster) -> dict[str, Any]:
     }
 
 
-def _episode(score: EpisodeScore, choices: _Numbered, runs: _Numbered) -> dict[str, Any]:
+def _episode(score: EpisodeScore, choices: "_Numbered", runs: "_Numbered") -> dict[str, Any]:
     names = (
         "path",
         "scorable",

@@ -4,8 +4,6 @@ Few logs make one page; many make a folder with an index and a page per episode.
 time and return its score, so that the memory needed does not grow with the images of thousands of logs.
 """
 
-from __future__ import annotations
-
 import base64
 import shutil
 import tempfile
@@ -192,7 +190,7 @@ def _write_page(
     score: EpisodeScore,
     data: EpisodeData | None,
     body: str,
-    drawn: _Map | None,
+    drawn: "_Map | None",
     subject: str = "",
 ) -> None:
     maps = {drawn.id: drawn.shapes} if drawn is not None else {}

@@ -6,8 +6,6 @@ So the interval inverts a test (Davison and Hinkley 1997, 5.5): it holds every c
 is not in the tails. The benchmark ``gap`` measures the coverage.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -85,7 +83,7 @@ class _Campaigns:
     errors: Floats
 
     @classmethod
-    def of(cls, covariance: Floats, means: Floats, draws: int, random: np.random.Generator) -> _Campaigns:
+    def of(cls, covariance: Floats, means: Floats, draws: int, random: np.random.Generator) -> "_Campaigns":
         policies = means.shape[1]
         deviations = means - means.mean(axis=1, keepdims=True)
         directions = deviations / np.linalg.norm(deviations, axis=1, keepdims=True)

@@ -5,8 +5,6 @@ instance has in the scene. Each alone makes errors: a weak detector often, boxes
 moved. A logistic regression combines both, and the judge abstains where the result is uncertain.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -47,7 +45,7 @@ class JudgeFile(config.Strict):
     weights: tuple[float, float, float]
     judge: Judge
 
-    def score(self, facts: Facts) -> float:
+    def score(self, facts: "Facts") -> float:
         """Probability that the object is in view."""
         return float(expit(np.dot(self.weights, facts.row)))
 

@@ -5,8 +5,6 @@
 and the object is an upright cylinder inside its box; occlusion is ignored.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 
@@ -61,7 +59,7 @@ class Pointer:
     reach_m: float
 
     @classmethod
-    def of(cls, task: Task) -> Pointer:
+    def of(cls, task: Task) -> "Pointer":
         """The pointer of a task of the kind rearrangement."""
         camera, hand = task.camera, settings(task)
         right = (hand.crosshair[0] - 0.5) * camera.width / camera.intrinsics.fx
@@ -93,7 +91,7 @@ class Pointer:
                 found.append((ray, max(0.0, near_m - radius_m), far_m + radius_m))
         return found
 
-    def hits(self, x: Floats, y: Floats, yaw: Floats, ray: Ray, box: UprightBox) -> Floats:
+    def hits(self, x: Floats, y: Floats, yaw: Floats, ray: Ray, box: "UprightBox") -> Floats:
         """Score of a ray at a box from each pose: 1 through the middle, 0 along an edge, negative next to it.
 
         Args:

@@ -1,7 +1,5 @@
 """Rooms of the site in the start frame, as the sensor ``floor_plan`` shows them."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections import Counter
@@ -62,7 +60,7 @@ class FloorPlan:
     axis_rad: float = field(default=0.0)
 
     @classmethod
-    def read(cls, text: str) -> FloorPlan:
+    def read(cls, text: str) -> "FloorPlan":
         """The plan of an observation.
 
         Raises:

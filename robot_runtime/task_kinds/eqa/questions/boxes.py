@@ -1,7 +1,5 @@
 """Oriented boxes, rotated about the vertical: footprints, their overlap and distance."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from functools import cached_property
@@ -31,7 +29,7 @@ class Box:
     volume_m3: float
 
     @classmethod
-    def of(cls, item: SceneObject) -> Box:
+    def of(cls, item: SceneObject) -> "Box":
         """The box of a scene object."""
         x_m, y_m, z_m = item.center
         half_x, half_y = (max(size, _MIN_EDGE_M) / 2 for size in item.size[:2])

@@ -1,7 +1,5 @@
 """A scene's rooms and objects with their names in words, for the question programs."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -47,7 +45,7 @@ class House:
     objects: tuple[ObjectEntity, ...]
 
     @classmethod
-    def of(cls, scene: Scene, rules: QuestionRules) -> House:
+    def of(cls, scene: Scene, rules: QuestionRules) -> "House":
         """The scene with its names collapsed. Objects without a room are in the one that contains their center."""
         collapse = dict(rules.collapse)
         rooms = [RoomEntity(room.id, category_name(room.category, collapse)) for room in scene.rooms]
@@ -91,7 +89,7 @@ class Corpus:
     names_by_room: Mapping[str, Mapping[str, int]]
 
     @classmethod
-    def of(cls, houses: Sequence[House]) -> Corpus:
+    def of(cls, houses: Sequence[House]) -> "Corpus":
         """Count over houses."""
         counts: dict[str, Counter[str]] = {}
         for house in houses:
