@@ -236,7 +236,7 @@ def _channels() -> Iterator[str]:
     from robot_runtime.hal.streams import STREAMS
     from robot_runtime.recording.channels import channels, poses_channel
     from robot_runtime.recording.step_form import step_form
-    from robot_runtime.tasks.registry import KINDS
+    from robot_runtime.tasks.kind import KINDS
     from robot_runtime.tasks.state import StateFormat
 
     rates = {stream.topic: stream for stream in STREAMS.values()}

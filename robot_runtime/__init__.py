@@ -12,7 +12,7 @@ from robot_runtime.common.version import VERSION
 if TYPE_CHECKING:
     from robot_runtime.actions.discrete import Action
     from robot_runtime.datasets.files import load_episodes
-    from robot_runtime.datasets.generate import generate_episodes
+    from robot_runtime.datasets.formats import generate_episodes
     from robot_runtime.env import Env
     from robot_runtime.errors import RuntimeFault
     from robot_runtime.policies import load_policy
@@ -59,7 +59,7 @@ _MODULES = {
     "RobotContext": "robots.loader",
     "RuntimeFault": "errors",
     "Subscriber": "records",
-    "generate_episodes": "datasets.generate",
+    "generate_episodes": "datasets.formats",
     "load_episodes": "datasets.files",
     "load_policy": "policies",
     "load_robot": "robots.loader",

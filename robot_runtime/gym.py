@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from robot_runtime.datasets.files import load_episodes
-from robot_runtime.datasets.generate import generate_episodes
+from robot_runtime.datasets.formats import generate_episodes
 from robot_runtime.env import Env
 from robot_runtime.errors import EpisodeError
 from robot_runtime.metrics.settings import Metrics
@@ -34,7 +34,7 @@ from robot_runtime.records import EndReason
 from robot_runtime.robots.loader import RobotContext, load_robot
 from robot_runtime.scenes.scene import find_scene, load_scene
 from robot_runtime.tasks.episode import Episode
-from robot_runtime.tasks.registry import sensor_of
+from robot_runtime.tasks.kind import sensor_of
 from robot_runtime.tasks.task import Task, load_task
 
 

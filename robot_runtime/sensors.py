@@ -25,7 +25,7 @@ from robot_runtime.policy import Observation
 from robot_runtime.scenes.scene import Scene
 from robot_runtime.tasks.categories import category_bounds, object_category_ids
 from robot_runtime.tasks.episode import Episode
-from robot_runtime.tasks.registry import kind_of, sensor_of
+from robot_runtime.tasks.kind import kind_of, sensor_of
 from robot_runtime.tasks.sensor import PI, UNBOUNDED, Bound, Moment, Sensor, image_shape, text_sensor
 from robot_runtime.tasks.task import HEIGHT_TOLERANCE_M, HFOV_TOLERANCE_DEG, Task
 

@@ -18,7 +18,7 @@ from robot_runtime.errors import PolicyError
 from robot_runtime.policies import check_source, load_policy
 from robot_runtime.policy import PolicySource
 from robot_runtime.scenes.scene import find_scene
-from robot_runtime.tasks.registry import sensor_of
+from robot_runtime.tasks.kind import sensor_of
 from robot_runtime.tasks.task import load_task
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "docs" / "examples" / "extend"

@@ -25,7 +25,7 @@ from robot_runtime.motion.identification_drive import (
     held_out_errors,
 )
 from robot_runtime.motion.wheel_record import WheelRecord
-from robot_runtime.robots.motor_calibration import KIND, MotorCalibration
+from robot_runtime.robots.calibration_file import KIND, MotorCalibration
 
 RAMPS = 4
 SLOWNESS = "slowness_s2_m"

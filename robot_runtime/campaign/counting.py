@@ -63,7 +63,7 @@ LENIENT: dict[Kind, Counts] = STRICT | {
 """Lenient rules: nothing counts against a policy that it did not cause."""
 
 LINK_LOST = "policy server:"
-"""Beginning of an end's detail, as is ``CONTACT_LIMIT``; :mod:`robot_runtime.campaign.supervision` writes both."""
+"""Beginning of an end's detail, as is ``CONTACT_LIMIT``; :mod:`robot_runtime.campaign.robot_process` writes both."""
 
 _E_STOP = ("e_stop", "wheel_drop")
 

@@ -2,7 +2,7 @@
 
 Each line holds its number ``n``, the time ``at`` (UTC), the seconds ``up_s`` since the computer was started and the id
 ``boot`` of that start, ``kind``, the content, a signature (Ed25519) where the plan names a signer, and ``chain``
-(:class:`robot_runtime.recording.chain.Chain`). Nothing is ever changed or removed. The hash chain is not a signature:
+(:class:`.recording.integrity.Chain`). Nothing is ever changed or removed. The hash chain is not a signature:
 anyone can recompute it. Without the signer's private key, nobody can write another history.
 """
 
@@ -23,8 +23,8 @@ from typing_extensions import Self
 from robot_runtime.common.clock import SystemClock, utc_now_iso, wait_for
 from robot_runtime.common.config import unique_keys
 from robot_runtime.errors import ConfigError, RecordingError, writing
-from robot_runtime.recording.chain import Chain
 from robot_runtime.recording.durable_file import sync_folder
+from robot_runtime.recording.integrity import Chain
 from robot_runtime.recording.log_files import LEDGER_FILE
 
 LOGS = "logs"

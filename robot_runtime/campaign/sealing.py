@@ -19,8 +19,8 @@ from robot_runtime.actions.timed import Decision
 from robot_runtime.campaign.counting import digest
 from robot_runtime.campaign.ledger import Ledger, Sign
 from robot_runtime.campaign.plan import Plan, PlannedPolicy
+from robot_runtime.campaign.robot_process import ContactCount, SupervisedPolicy
 from robot_runtime.campaign.state import read_state
-from robot_runtime.campaign.supervision import ContactCount, SupervisedPolicy
 from robot_runtime.common import config
 from robot_runtime.common.clock import Clock, SystemClock, seconds_to_ns
 from robot_runtime.common.creating import creating

@@ -35,7 +35,7 @@ from robot_runtime.campaign.state import State, stored_plan, weigh
 from robot_runtime.campaign.verified_logs import LogCheck, What, check_times, is_linked, versions, without_none
 from robot_runtime.common.version import VERSION
 from robot_runtime.errors import ConfigError, RuntimeFault
-from robot_runtime.recording.chain import Chain, stated_digest
+from robot_runtime.recording.integrity import Chain, stated_digest
 from robot_runtime.recording.log_files import LEDGER_FILE
 
 MAX_FINDINGS = 1000

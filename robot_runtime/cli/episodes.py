@@ -43,7 +43,7 @@ def generate(
     """
     from robot_runtime.common.console import console
     from robot_runtime.datasets.files import save_episodes
-    from robot_runtime.datasets.generate import generate_episodes
+    from robot_runtime.datasets.formats import generate_episodes
     from robot_runtime.scenes.scene import find_scene, load_scene
     from robot_runtime.tasks.task import load_task
 

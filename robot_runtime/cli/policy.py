@@ -297,7 +297,7 @@ def _about(manifest: Manifest) -> dict[str, str]:
 
 def _declared(policy: Policy) -> dict[str, str]:
     """What a policy that is not a package says of itself."""
-    from robot_runtime.tasks.registry import sensor_of
+    from robot_runtime.tasks.kind import sensor_of
 
     task, needs = policy.task, list(policy.needs)
     if task is not None:

@@ -273,7 +273,7 @@ class EpisodeOptions:
             ConfigError: both ``--count`` and ``--episode``.
             RuntimeFault: an episode cannot be read or generated, or none can be read.
         """
-        from robot_runtime.datasets.generate import generate_episodes
+        from robot_runtime.datasets.formats import generate_episodes
 
         which = self.episode
         if which is not None and self.count is not None:

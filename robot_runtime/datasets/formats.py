@@ -9,11 +9,12 @@ A package offers a format by an entry point whose object is an :class:`EpisodeFo
 from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from robot_runtime.common.plugins import Registry
 from robot_runtime.datasets.io import Reader
 from robot_runtime.errors import EpisodeError, PluginError
+from robot_runtime.scenes.scene import Scene
 from robot_runtime.tasks.episode import Episode
 from robot_runtime.tasks.task import Task
 
@@ -113,3 +114,37 @@ def _description(document: Any) -> str:
     if isinstance(document, list) and document and isinstance(document[0], dict):
         return f"a list of objects with the keys {', '.join(sorted(map(str, document[0]))[:8])}"
     return f"a {type(document).__name__}"
+
+
+class Generator(Protocol):
+    """Interface of a generator of the episodes of a kind of task: an entry point of the kind's name, a function.
+
+    Its group is ``robot_runtime.generators``: ``gatenav = "gatenav.generate:generate"``.
+    """
+
+    def __call__(self, scene: Scene, task: Task, count: int, seed: int) -> list[Episode]:
+        """Generate ``count`` episodes, the same for the same seed.
+
+        Raises:
+            EpisodeError: the scene has no such episodes; names the reason and the remedy.
+        """
+
+
+GENERATORS: Registry[Generator] = Registry("robot_runtime.generators", "generator of episodes", methods=("__call__",))
+
+
+def generate_episodes(scene: Scene, task: Task, count: int, seed: int) -> list[Episode]:
+    """``count`` episodes of the task's kind.
+
+    Raises:
+        EpisodeError: no package offers a generator of the kind's episodes; or as the kind's generator.
+        PluginError: the package that offers the generator cannot be used.
+    """
+    generate = GENERATORS.find(task.kind)
+    if generate is None:
+        titles = [item.title for item in usable_formats() if item.kind == task.kind] or ["the runtime's YAML"]
+        raise EpisodeError(
+            f"task {task.name!r} needs episodes of kind {task.kind}, which cannot be generated",
+            f"use --episodes with a file in the format {' or '.join(titles)}",
+        )
+    return generate(scene, task, count, seed)

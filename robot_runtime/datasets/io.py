@@ -11,6 +11,7 @@ from typing import Annotated, Any, BinaryIO, TypeVar, cast
 
 import ijson
 from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
+from typing_extensions import TypedDict
 
 from robot_runtime.common import bounded
 from robot_runtime.errors import EpisodeError
@@ -159,3 +160,13 @@ def records_of(document: Any) -> list[Any]:
     """The episodes of a document: the document itself if it is a list, else its ``episodes``."""
     records: list[Any] = document if isinstance(document, list) else document["episodes"]
     return records
+
+
+class Position(TypedDict):
+    """A point in THOR's frame, meters."""
+
+    __pydantic_config__ = OPEN  # type: ignore[misc]
+
+    x: Finite
+    y: Finite
+    z: Finite

@@ -19,7 +19,7 @@ from robot_runtime.metrics.settings import Metrics, Rules
 from robot_runtime.metrics.step_times import Latency
 from robot_runtime.records import EndReason, EpisodeEnd, EpisodeHeader, StepRecord, Subscriber
 from robot_runtime.scenes.geodesic import DistanceField, GeodesicMap
-from robot_runtime.tasks.registry import kind_of
+from robot_runtime.tasks.kind import kind_of
 from robot_runtime.verdicts import Verdicts
 
 SCORER_VERSION = 2

@@ -28,6 +28,7 @@ from robot_runtime.metrics.functional.success import success
 from robot_runtime.metrics.settings import Metrics, Rules
 from robot_runtime.records import EpisodeHeader, StepRecord
 from robot_runtime.scenes.geodesic import GeodesicMap
+from robot_runtime.scenes.scene import Room
 from robot_runtime.tasks.task import Task
 from robot_runtime.verdicts import Verdicts
 
@@ -274,3 +275,16 @@ def _all_metrics(_path: tuple[str, ...]) -> Mapping[str, MetricDefinition]:
     for metric in (*COMMON, *(metric for kind in kinds for metric in kind.defines)):
         by_name.setdefault(metric.name, metric)
     return by_name
+
+
+ROOM_METRICS = (
+    MetricDefinition("r_T", "r_T", share=True),
+    MetricDefinition("r_enter", "r_→", share=True),
+    MetricDefinition("stopped", "stopped", share=True),
+)
+"""Presence at the end, presence ever, and whether the robot stopped."""
+
+
+def in_rooms(poses: Sequence[SE2], rooms: Sequence[Room]) -> list[bool]:
+    """At each pose, whether the robot's center is in one of the rooms."""
+    return [any(room.contains(pose.x_m, pose.y_m) for room in rooms) for pose in poses]

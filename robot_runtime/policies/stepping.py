@@ -11,7 +11,7 @@ from robot_runtime.common.own_directory import OwnDirectory
 from robot_runtime.errors import ConfigError, PolicyError, RuntimeFault
 from robot_runtime.policy import Observation, Policy, World
 from robot_runtime.records import ANSWER
-from robot_runtime.tasks.registry import kind_of
+from robot_runtime.tasks.kind import kind_of
 from robot_runtime.tasks.task import Task, with_sensors
 
 

@@ -8,7 +8,7 @@ from robot_runtime.errors import writing
 from robot_runtime.hal import Robot
 from robot_runtime.imaging.camera import SourceCamera
 from robot_runtime.preflight.checks import UNKNOWN, Finding, Status
-from robot_runtime.tasks.registry import has_sensor
+from robot_runtime.tasks.kind import has_sensor
 from robot_runtime.tasks.task import Success, Task
 
 _POSES = ("gps", "compass", "pointgoal_with_gps_compass")

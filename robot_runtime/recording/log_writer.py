@@ -14,7 +14,7 @@
     Chunk                        /end
     DataEnd, summary, Footer
 
-/episode, the /step records and /end are chained (``recording.chain``): a later change of one is noticed.
+/episode, the /step records and /end are chained (``recording.integrity``): a later change of one is noticed.
 
 Chunks are compressed (Zstandard), and color is PNG. In the log of a stream (:func:`is_stream`) nothing after the header
 is compressed, and images have no checksum, which would take a fifth of the time: /step has digests of those that the
@@ -37,17 +37,16 @@ from robot_runtime.hal import BaseState, PoseEstimate
 from robot_runtime.hal.events import Event
 from robot_runtime.hal.streams import STREAMS
 from robot_runtime.recording import json_records, messages, ros2_messages
-from robot_runtime.recording.chain import Chain
 from robot_runtime.recording.channels import STREAMED_COLOR, Channel, channels, poses_channel
 from robot_runtime.recording.durable_file import DurableFile
 from robot_runtime.recording.header import header_to_json, provenance_to_text, scene_files
 from robot_runtime.recording.images import encode_depth, encode_rgb, encode_semantic, encode_streamed_rgb
-from robot_runtime.recording.integrity import attachment_parts
+from robot_runtime.recording.integrity import Chain, attachment_parts
 from robot_runtime.recording.mcap_writer import Buffer, McapWriter
 from robot_runtime.recording.pose_streams import poses_to_columns, topic_of
 from robot_runtime.recording.step_form import HOST, step_form
 from robot_runtime.records import EpisodeEnd, EpisodeHeader, SentCommand, StepRecord
-from robot_runtime.tasks.registry import kind_of
+from robot_runtime.tasks.kind import kind_of
 
 SYNC_S = 1.0
 """Largest interval of fsync in seconds while there are new data."""

@@ -19,10 +19,9 @@ from robot_runtime.hal.events import Event
 from robot_runtime.hal.streams import STREAMS
 from robot_runtime.policy import Observation
 from robot_runtime.recording import images, json_records
-from robot_runtime.recording.chain import stated_digest
 from robot_runtime.recording.channels import IMAGE_TOPICS
 from robot_runtime.recording.header import LOG_FORMAT, header_from_json
-from robot_runtime.recording.integrity import POSE_STREAMS, Integrity
+from robot_runtime.recording.integrity import POSE_STREAMS, Integrity, stated_digest
 from robot_runtime.recording.json_records import BASE, COMMANDS, END, EVENT
 from robot_runtime.recording.json_values import MALFORMED, loads
 from robot_runtime.recording.mcap_scan import ChunkSpan, Damaged, LogFile
@@ -30,7 +29,7 @@ from robot_runtime.recording.pose_streams import poses_from_json
 from robot_runtime.recording.step_form import HOST, step_form
 from robot_runtime.records import EpisodeEnd, EpisodeHeader, SentCommand, StepRecord
 from robot_runtime.tasks.categories import object_category_ids
-from robot_runtime.tasks.registry import kind_of, sensor_of
+from robot_runtime.tasks.kind import kind_of, sensor_of
 from robot_runtime.tasks.sensor import Moment
 
 _TOPICS = {name: stream.topic for name, stream in STREAMS.items()}
@@ -98,7 +97,7 @@ class LogReader:
 
     @property
     def chained(self) -> bool:
-        """Whether its records are chained, see ``recording.chain``; those of older logs are not."""
+        """Whether its records are chained, see ``recording.integrity``; those of older logs are not."""
         return bool(stated_digest(self._header_data))
 
     @property

@@ -17,7 +17,7 @@ from robot_runtime.recording.json_records import plain
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import EpisodeHeader
 from robot_runtime.scenes.objects import ObjectPose
-from robot_runtime.tasks.registry import KINDS, kind_of
+from robot_runtime.tasks.kind import KINDS, kind_of
 from robot_runtime.verdicts import EpisodeVerdict, Judge, RunIdentity, Verdict, Verdicts
 
 SUFFIX = ".evidence.yaml"

@@ -33,6 +33,7 @@ from robot_runtime.common.clock import utc_now_iso
 from robot_runtime.common.provenance import provenance
 from robot_runtime.common.yaml_text import dump_yaml
 from robot_runtime.errors import AlteredCalibration, CalibrationError, ExpiredCalibration, ForeignCalibration
+from robot_runtime.hal.motors import MotorModel
 
 STAMP = "calibration"
 """Key of the stamp in a document."""
@@ -270,3 +271,37 @@ def _digest(document: Mapping[str, Any]) -> str:
 
 def _floats(figures: Mapping[str, float]) -> dict[str, float]:
     return {name: round(float(value), 6) for name, value in figures.items()}
+
+
+KIND = "motors"
+"""Kind of the calibration."""
+
+
+@dataclass(frozen=True)
+class MotorCalibration(config.Strict):
+    """Content of the file that ``calibrate motors`` writes, and the robot's YAML names as ``motors``.
+
+    ::
+
+        model: {dead_time_s: 0.198, lag_s: 0.103, gain: [0.988, 1.012], threshold_m_s: [0.021, 0.034],
+                speed_quantum_m_s: 0.0, accel_m_s2: null, separation_m: 0.23}
+        intervals: {dead_time_s: [0.196, 0.2], ...}
+
+    Attributes:
+        model: model of the motors.
+        intervals: 95 % intervals of the model's values, by name.
+    """
+
+    model: MotorModel
+    intervals: dict[str, tuple[float, float]]
+
+
+def load_motors(path: Path, robot: str) -> MotorCalibration:
+    """Read the calibration of a robot.
+
+    Raises:
+        ConfigError: no such file, or malformed.
+        CalibrationError: no stamp, another kind or robot, altered, or too old.
+    """
+    file = read_calibration(path, KIND, robot)
+    return config.parse(dict(file.content), MotorCalibration, str(path))

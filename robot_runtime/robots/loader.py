@@ -39,12 +39,11 @@ from robot_runtime.hal import Base, Camera, Device, Head, Localizer, ObjectTrack
 from robot_runtime.hal.motion_profile import DEFAULT_PROFILE, MotionProfile
 from robot_runtime.hal.motors import KnownMotors
 from robot_runtime.hal.stop_inputs import NO_STOP_INPUTS, StopInputs
+from robot_runtime.robots.calibration_file import load_motors
 from robot_runtime.robots.corrected_head import CorrectedHead, load_tilt_servo
 from robot_runtime.robots.corrected_odometry import calibrated, load_odometry
-from robot_runtime.robots.motor_calibration import load_motors
 from robot_runtime.scenes.scene import Scene, SceneObject
-from robot_runtime.tasks.episode import Episode
-from robot_runtime.tasks.episode_objects import added_objects
+from robot_runtime.tasks.episode import Episode, added_objects
 from robot_runtime.tasks.task import Task, TrainingCamera
 
 

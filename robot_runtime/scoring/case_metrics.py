@@ -15,7 +15,7 @@ from robot_runtime.metrics.functional import dtw, eqa, fidelity, path, rearrange
 from robot_runtime.metrics.functional.boxes import Box, iou
 from robot_runtime.metrics.functional.collisions import collisions
 from robot_runtime.metrics.functional.distances import EUCLIDEAN, Distance, Euclidean, Graph
-from robot_runtime.metrics.functional.edit import sed
+from robot_runtime.metrics.functional.route import sed
 from robot_runtime.metrics.functional.spl import sct, soft_spl, spl
 from robot_runtime.metrics.functional.success import distance_to_goal, success, visible_success
 from robot_runtime.scoring.statistics import hypothesis_tests

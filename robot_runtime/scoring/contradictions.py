@@ -23,7 +23,7 @@ from robot_runtime.recording.json_records import plain
 from robot_runtime.records import EpisodeHeader, StepRecord
 from robot_runtime.scenes.geodesic import DistanceField, GeodesicMap, Point
 from robot_runtime.scenes.occupancy_map import Cell, OccupancyMap
-from robot_runtime.tasks.registry import kind_of
+from robot_runtime.tasks.kind import kind_of
 from robot_runtime.tasks.task import Task
 
 JUMP_M = 0.5

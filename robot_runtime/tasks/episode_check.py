@@ -7,7 +7,7 @@ from robot_runtime.scenes.geodesic import GeodesicMap
 from robot_runtime.scenes.scene import Scene
 from robot_runtime.tasks.episode import Episode
 from robot_runtime.tasks.floors import off_floor, with_goals_on_floor
-from robot_runtime.tasks.registry import kind_of
+from robot_runtime.tasks.kind import kind_of
 from robot_runtime.tasks.task import Task
 
 

@@ -21,7 +21,9 @@ from robot_runtime.tasks.task import Task
 
 if TYPE_CHECKING:
     from robot_runtime.scenes.scene import Scene
-
+from robot_runtime.common.plugins import Registry
+from robot_runtime.tasks import payloads
+from robot_runtime.tasks.sensor import Sensor
 
 UNCOMMON_ACTIONS = frozenset({Action.GRAB_RELEASE})
 """Actions that only tasks of some kinds have."""
@@ -107,3 +109,22 @@ class TaskKind(Payloads):
 
 def _names(actions: Iterable[Action]) -> str:
     return ", ".join(sorted(action.value for action in actions))
+
+
+KINDS: Registry[TaskKind] = Registry(payloads.TASK_KINDS, "kind of task", TaskKind)
+SENSORS: Registry[Sensor] = Registry(payloads.COMMON_SENSORS, "sensor", Sensor)
+
+
+def kind_of(task: Task) -> TaskKind:
+    """The kind of a task. Raises ``PluginError`` if the package that offers it cannot be used."""
+    return KINDS.load(task.kind)
+
+
+def has_sensor(task: Task, name: str) -> bool:
+    """Whether a task may have a sensor of that name."""
+    return name in SENSORS or name in kind_of(task).sensors
+
+
+def sensor_of(task: Task, name: str) -> Sensor:
+    """A sensor that a task may have. Raises ``ConfigError`` if there is no such sensor for this kind."""
+    return kind_of(task).sensors.get(name) or SENSORS.load(name)

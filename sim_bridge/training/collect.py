@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robot_runtime.actions.discrete import Action
-from robot_runtime.datasets.generate import generate_episodes
+from robot_runtime.datasets.formats import generate_episodes
 from robot_runtime.policies.baselines.classical.agent import Classical
 from robot_runtime.policies.package.formats.onnx import open_session
 from robot_runtime.policy import Observation

@@ -1,4 +1,4 @@
-"""Names of colors, learned from objects' pixels: weights of :mod:`robot_runtime.task_kinds.eqa.agents.colors`."""
+"""Names of colors, learned from pixels: weights of :mod:`robot_runtime.task_kinds.eqa.agents.object_memory`."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from robot_runtime.scenes.scene import Scene
-from robot_runtime.task_kinds.eqa.agents.colors import histogram
+from robot_runtime.task_kinds.eqa.agents.object_memory import histogram
 from sim_bridge.training.eqa_views import Views, category_words
 
 _LEAST_PIXELS = 10

@@ -115,7 +115,7 @@ def run_job(job: Job) -> list[Outcome]:
 
 
 def _run(job: Job) -> list[Outcome]:
-    from robot_runtime.datasets.generate import generate_episodes
+    from robot_runtime.datasets.formats import generate_episodes
     from robot_runtime.env import Env
     from robot_runtime.policies import load_policy
     from robot_runtime.records import EndReason

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from robot_runtime.datasets.generate import generate_episodes
+from robot_runtime.datasets.formats import generate_episodes
 from robot_runtime.env import Env
 from robot_runtime.errors import PackageError
 from robot_runtime.policies.convert.draft import draft

@@ -19,7 +19,7 @@ from habitat_baselines.agents import ppo_agents, simple_agents
 
 from robot_runtime.actions.discrete import Action
 from robot_runtime.datasets.files import load_episodes, save_episodes
-from robot_runtime.datasets.generate import generate_episodes
+from robot_runtime.datasets.formats import generate_episodes
 from robot_runtime.env import Env
 from robot_runtime.errors import ConfigError
 from robot_runtime.metrics.episode_metrics import EpisodeScorer

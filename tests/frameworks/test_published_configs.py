@@ -18,7 +18,7 @@ from habitat.tasks.nav.nav import DistanceToGoal, Success
 
 from robot_runtime.common.geometry import SE2, ros_to_habitat_position, yaw_to_habitat_quaternion
 from robot_runtime.datasets.files import save_episodes
-from robot_runtime.datasets.generate import generate_episodes
+from robot_runtime.datasets.formats import generate_episodes
 from robot_runtime.datasets.io import write_json
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.scenes.scene import find_scene, load_scene

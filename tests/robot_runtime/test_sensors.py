@@ -30,8 +30,8 @@ from robot_runtime.task_kinds.vln.task import Instruction
 from robot_runtime.tasks.categories import CategoryGoal
 from robot_runtime.tasks.episode import Episode, RearrangedObject
 from robot_runtime.tasks.goal_program import Program
+from robot_runtime.tasks.kind import sensor_of
 from robot_runtime.tasks.payloads import sensor_names
-from robot_runtime.tasks.registry import sensor_of
 from robot_runtime.tasks.task import Category, Success, Task, TrainingCamera
 
 CAMERA = TrainingCamera(

@@ -16,7 +16,7 @@ from robot_runtime.scenes.objects import ObjectPose
 from robot_runtime.scenes.scene import Scene
 from robot_runtime.task_kinds.rearrangement import task as rearrangement
 from robot_runtime.task_kinds.rearrangement.crosshair import Pointer, settings
-from robot_runtime.task_kinds.rearrangement.state import RearrangementState
+from robot_runtime.task_kinds.rearrangement.sensors import RearrangementState
 from robot_runtime.task_kinds.rearrangement.task import Layout
 from robot_runtime.tasks.episode import Episode
 from robot_runtime.tasks.task import Task

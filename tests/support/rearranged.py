@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from robot_runtime.records import StepRecord
-from robot_runtime.task_kinds.rearrangement.state import RearrangementState
+from robot_runtime.task_kinds.rearrangement.sensors import RearrangementState
 
 
 def with_state(record: StepRecord, **changes: Any) -> StepRecord:

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from question_flat import OBJECTS, ROOMS
 
 from robot_runtime.scenes.scene import SceneObject
-from robot_runtime.task_kinds.eqa.agents.colors import histogram
-from robot_runtime.task_kinds.eqa.agents.object_memory import CELL_M, ObjectMemory, RememberedObject, packed
+from robot_runtime.task_kinds.eqa.agents.object_memory import CELL_M, ObjectMemory, RememberedObject, histogram, packed
 from robot_runtime.tasks.task import Category, Task, load_task
 
 Point = tuple[float, float, float]

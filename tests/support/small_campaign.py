@@ -13,7 +13,7 @@ from robot_runtime.campaign.plan import Plan
 from robot_runtime.campaign.state import State
 from robot_runtime.common import config
 from robot_runtime.datasets import native_yaml
-from robot_runtime.datasets.generate import generate_episodes
+from robot_runtime.datasets.formats import generate_episodes
 from robot_runtime.scenes.scene import find_scene, load_scene
 from robot_runtime.tasks.task import load_task
 

@@ -31,7 +31,7 @@ from robot_runtime.scenes.scene import Scene, SceneFile
 from robot_runtime.sensors import check_camera
 from robot_runtime.tasks.episode import Episode
 from robot_runtime.tasks.episode_check import check_episode
-from robot_runtime.tasks.registry import sensor_of
+from robot_runtime.tasks.kind import sensor_of
 from robot_runtime.tasks.task import Success, Task, TrainingCamera
 
 MARGIN_M = 1.0

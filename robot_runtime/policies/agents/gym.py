@@ -15,7 +15,7 @@ from robot_runtime.actions.timed import Decision
 from robot_runtime.errors import PolicyMismatch, UnknownAction
 from robot_runtime.policies.agents.interface import Interface, single
 from robot_runtime.policy import Answer, Observation
-from robot_runtime.tasks.registry import sensor_of
+from robot_runtime.tasks.kind import sensor_of
 from robot_runtime.tasks.task import Task
 
 

@@ -44,7 +44,7 @@ from robot_runtime.actions.timed import Control, Decision, Range, TimedAction, s
 from robot_runtime.errors import PolicyError, UnknownAction
 from robot_runtime.policies.agents.interface import Interface, single
 from robot_runtime.policy import Answer, Observation
-from robot_runtime.tasks.registry import kind_of
+from robot_runtime.tasks.kind import kind_of
 from robot_runtime.tasks.task import Task
 
 _STOP = "velocity_stop"

@@ -12,7 +12,7 @@ from robot_runtime.common.plugins import Registry
 from robot_runtime.policy import Answer, Policy
 from robot_runtime.scenes.scene import Scene
 from robot_runtime.tasks.episode import Episode
-from robot_runtime.tasks.registry import kind_of
+from robot_runtime.tasks.kind import kind_of
 from robot_runtime.tasks.task import Task
 
 

@@ -17,7 +17,7 @@ from robot_runtime.policies.baselines.kind_oracle import oracle_of
 from robot_runtime.policies.planning.path_follower import PathFollower
 from robot_runtime.policy import Answer, Observation, Policy, World
 from robot_runtime.tasks.episode import Goal
-from robot_runtime.tasks.registry import kind_of
+from robot_runtime.tasks.kind import kind_of
 from robot_runtime.tasks.task import Task
 
 _ARRIVE_M = 0.1

@@ -22,7 +22,7 @@ from robot_runtime.policies.package.formats.network import Execution, open_netwo
 from robot_runtime.policies.package.golden import Golden, record
 from robot_runtime.policies.package.observations import patchwork
 from robot_runtime.policies.package.writer import UNKNOWN_SHA256, UNPROVEN, golden_file
-from robot_runtime.tasks.registry import has_sensor
+from robot_runtime.tasks.kind import has_sensor
 from robot_runtime.tasks.task import Task, load_task, with_sensors
 
 STEPS = 8

@@ -8,7 +8,7 @@ import numpy as np
 from robot_runtime.actions.discrete import Action
 from robot_runtime.errors import PolicyMismatch
 from robot_runtime.policies.package.manifest import Manifest
-from robot_runtime.tasks.registry import kind_of
+from robot_runtime.tasks.kind import kind_of
 from robot_runtime.tasks.task import HEIGHT_TOLERANCE_M, HFOV_TOLERANCE_DEG, Task
 
 TILT_TOLERANCE_DEG = 1.0

@@ -29,7 +29,7 @@ from robot_runtime.policies.package.files import MAX_GOLDEN_BYTES
 from robot_runtime.policies.package.formats.network import Network, check_array
 from robot_runtime.policies.package.manifest import ANSWERS, EXPOSURE, LOGITS, RECURRENT, UNUSED, VALUE, Manifest, Proof
 from robot_runtime.policies.package.rollout import Rollout, chosen, prepare
-from robot_runtime.tasks.registry import has_sensor
+from robot_runtime.tasks.kind import has_sensor
 
 Array = NDArray[Any]
 

@@ -14,7 +14,7 @@ import numpy as np
 from robot_runtime.common import config
 from robot_runtime.imaging.preprocess import Operation
 from robot_runtime.policies.package.vocabulary import Vocabulary
-from robot_runtime.tasks.registry import has_sensor
+from robot_runtime.tasks.kind import has_sensor
 from robot_runtime.tasks.task import Task
 
 SCHEMA = 2

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robot_runtime.policies.package.manifest import QUESTION, Manifest
-from robot_runtime.tasks.registry import sensor_of
+from robot_runtime.tasks.kind import sensor_of
 
 _PATCH_PX = 16
 _LEVELS = 64

@@ -26,7 +26,7 @@ from robot_runtime.policies.package.manifest import (
     Tensor,
 )
 from robot_runtime.policies.package.vocabulary import question_tokens
-from robot_runtime.tasks.registry import has_sensor
+from robot_runtime.tasks.kind import has_sensor
 
 Array = NDArray[Any]
 

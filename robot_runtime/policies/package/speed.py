@@ -14,7 +14,7 @@ from robot_runtime.policies.package.observations import patchwork
 from robot_runtime.policies.package.policy import Package, PackagePolicy
 from robot_runtime.policies.package.rollout import Rollout, prepare
 from robot_runtime.sensors import ObservationBuilder
-from robot_runtime.tasks.registry import kind_of, sensor_of
+from robot_runtime.tasks.kind import kind_of, sensor_of
 
 _OBSERVATIONS = 4
 

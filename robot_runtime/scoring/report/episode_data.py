@@ -21,7 +21,7 @@ from robot_runtime.scenes.geodesic import DistanceField
 from robot_runtime.scoring.pose_tracks import PoseTrack, pose_tracks
 from robot_runtime.scoring.reference_poses import scored_steps
 from robot_runtime.scoring.summary import EpisodeScore, Maps, score_log, score_steps
-from robot_runtime.tasks.registry import kind_of
+from robot_runtime.tasks.kind import kind_of
 
 KEYFRAMES = 8
 

@@ -1,6 +1,7 @@
 """Context of a report's index page: per group of episodes its metrics, charts, and a row per episode."""
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ from markupsafe import Markup
 from robot_runtime.metrics.measures import all_metrics, definition
 from robot_runtime.scoring.facets import check_facets
 from robot_runtime.scoring.groups import GroupSummary, grouped, known_values, summarize_groups
-from robot_runtime.scoring.report import group_charts
+from robot_runtime.scoring.report.charts import Chart, element, round_step
 from robot_runtime.scoring.report.panels import outcome
 from robot_runtime.scoring.report.rendering import without_folders
 from robot_runtime.scoring.report.terminal_table import (
@@ -24,7 +25,93 @@ from robot_runtime.scoring.report.terminal_table import (
     unscored_line,
     verdict_lines,
 )
+from robot_runtime.scoring.statistics.intervals import CONFIDENCE, Interval, wilson
 from robot_runtime.scoring.summary import Cluster, EpisodeScore, without_copies
+
+DISTANCE_BINS = 6
+VALUE_BINS = 10
+
+
+def success_by_distance(episodes: Sequence[tuple[float, bool]]) -> Markup:
+    """Success rate per bin of the shortest path, with Wilson's interval and the number of episodes.
+
+    Args:
+        episodes: (shortest path in meters, success); without any there is no chart.
+    """
+    if not episodes:
+        return Markup("")
+    step = round_step(max(0.5, *(length_m for length_m, _ in episodes)), DISTANCE_BINS)
+    bins: dict[int, list[bool]] = {}
+    for length_m, success in episodes:
+        bins.setdefault(int(length_m / step), []).append(success)
+    chart = Chart("success by shortest path (episodes above)", (0, step * (max(bins) + 1)), (0, 1))
+    chart.y_ticks(" %", 100)
+    chart.x_ticks(title="m")
+    for number, outcomes in sorted(bins.items()):
+        rate = wilson(sum(outcomes), len(outcomes), CONFIDENCE)
+        low, middle, high = number * step, (number + 0.5) * step, (number + 1) * step
+        tip = f"{low:g} to {high:g} m: {sum(outcomes)} of {len(outcomes)}, {100 * rate.mean:.0f} %"
+        several = len(outcomes) > 1
+        if several:
+            tip += f", {CONFIDENCE:.0%} interval {100 * rate.low:.0f} to {100 * rate.high:.0f} %"
+        chart.bar("bar", low, high, rate.mean, tip)
+        if several:
+            chart.line("whisker", middle, rate.low, middle, rate.high)
+        chart.text(chart.x(middle), chart.top - 5, str(len(outcomes)))
+    return chart.svg()
+
+
+def distribution(title: str, values: Sequence[float], interval: Interval, high: float | None = None) -> Markup:
+    """A histogram of values >= 0 with the mean and its interval; empty without finite values.
+
+    Args:
+        title: title of the chart.
+        values: one value per episode.
+        interval: interval of their mean.
+        high: greatest possible value; None for the greatest in the data.
+    """
+    finite = [value for value in values if math.isfinite(value)]
+    if not finite:
+        return Markup("")
+    width = high / VALUE_BINS if high else round_step(max(*finite, 0.1), VALUE_BINS)
+    counts = Counter(min(int(v / width + 1e-9), VALUE_BINS - 1) if high else int(v / width) for v in finite)
+    end = width * (VALUE_BINS if high else max(counts) + 1)
+    chart = Chart(title, (0, end), (0, max(counts.values()) * 1.1))
+    chart.y_ticks(whole=True)
+    chart.x_ticks()
+    for number, count in sorted(counts.items()):
+        low, top = number * width, (number + 1) * width
+        chart.bar("bar", low, top, count, f"{low:.3g} to {top:.3g}: {_episodes(count)}")
+    mean = interval.mean
+    if math.isfinite(mean) and mean <= end:
+        if interval.known and math.isfinite(interval.low):
+            low, top = interval.low, min(interval.high, end)
+            tip = f"mean {mean:.3g}, {CONFIDENCE:.0%} interval {low:.3g} to {top:.3g}"
+            left, wide, tall = chart.x(low), max(1.0, chart.x(top) - chart.x(low)), chart.bottom - chart.top
+            chart.parts.append(element("rect", "interval", tip=tip, x=left, y=chart.top, width=wide, height=tall))
+        chart.line("mean", mean, 0, mean, chart.y_range[1])
+    return chart.svg()
+
+
+def count_plot(title: str, counts: Sequence[int]) -> Markup:
+    """Episodes by a count, in classes that double: 0, 1, 2 to 3, 4 to 7; of many classes the labels are the lowest."""
+    classes = Counter(count.bit_length() for count in counts)
+    number_of_classes = max(*classes, 3) + 1
+    chart = Chart(title, (0, number_of_classes), (0, max(classes.values()) * 1.1))
+    chart.y_ticks(whole=True)
+    chart.text(chart.right, chart.height - 4, "per episode", "end")
+    for number in range(number_of_classes):
+        low, high = (1 << number) >> 1, max(0, (1 << number) - 1)
+        label = str(low) if low == high else f"{low}–{high}"
+        chart.text(chart.x(number + 0.5), chart.bottom + 17, label if number_of_classes < 6 else str(low))
+        if number in classes:
+            chart.bar("bar", number, number + 1, classes[number], f"{label}: {_episodes(classes[number])}")
+    return chart.svg()
+
+
+def _episodes(count: int) -> str:
+    return f"{count} episode{'' if count == 1 else 's'}"
+
 
 LEAST_PLOTTED = 2
 """Episodes of a group from which on it has charts."""
@@ -96,14 +183,12 @@ def _plots(members: Sequence[EpisodeScore], group: GroupSummary) -> list[Markup]
     lengths = [
         (float(m["shortest_path_m"] or 0), bool(m["success"])) for m in scored if m["shortest_path_m"] is not None
     ]
-    drawn = [group_charts.success_by_distance([pair for pair in lengths if math.isfinite(pair[0])])]
+    drawn = [success_by_distance([pair for pair in lengths if math.isfinite(pair[0])])]
     for metric in all_metrics().values():
         if metric.histogram and metric.name in group.intervals:
             values = known_values(metrics.get(metric.name) for metrics in scored)
             high = None if metric.unit else 1.0
-            drawn.append(
-                group_charts.distribution(f"episodes by {metric.title}", values, group.intervals[metric.name], high)
-            )
+            drawn.append(distribution(f"episodes by {metric.title}", values, group.intervals[metric.name], high))
     counts = [int(metrics["collisions"] or 0) for metrics in scored]
-    drawn.append(group_charts.count_plot("episodes by collisions", counts))
+    drawn.append(count_plot("episodes by collisions", counts))
     return [plot for plot in drawn if plot]

@@ -9,7 +9,7 @@ from markupsafe import Markup
 from typing_extensions import override
 
 from robot_runtime.errors import RuntimeFault
-from robot_runtime.metrics.rooms import in_rooms
+from robot_runtime.metrics.measures import in_rooms
 from robot_runtime.scenes.scene import Room
 from robot_runtime.scoring.report.charts import Chart
 from robot_runtime.scoring.report.map_drawing import polygon

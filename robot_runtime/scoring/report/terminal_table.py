@@ -15,8 +15,15 @@ from robot_runtime.metrics.measures import COMMON, MetricDefinition, definition,
 from robot_runtime.metrics.step_times import PhaseTime
 from robot_runtime.recording.verdict_files import SUFFIX
 from robot_runtime.scoring.failure_causes import cause_text
-from robot_runtime.scoring.groups import GroupSummary, grouped, metric_interval, summarize_groups
-from robot_runtime.scoring.judged_success import JudgedSuccess, judge_text, judged_successes
+from robot_runtime.scoring.groups import (
+    GroupSummary,
+    JudgedSuccess,
+    grouped,
+    judge_text,
+    judged_successes,
+    metric_interval,
+    summarize_groups,
+)
 from robot_runtime.scoring.statistics.intervals import CONFIDENCE, Interval
 from robot_runtime.scoring.summary import Cluster, EpisodeScore, named
 from robot_runtime.verdicts import success_by_person

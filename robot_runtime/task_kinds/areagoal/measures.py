@@ -6,8 +6,7 @@ from typing import Any, ClassVar
 from typing_extensions import override
 
 from robot_runtime.common.geometry import SE2
-from robot_runtime.metrics.measures import Measures, MetricDefinition, Run
-from robot_runtime.metrics.rooms import ROOM_METRICS, in_rooms
+from robot_runtime.metrics.measures import ROOM_METRICS, Measures, MetricDefinition, Run, in_rooms
 from robot_runtime.metrics.settings import Metrics, Rules
 from robot_runtime.records import EpisodeHeader
 from robot_runtime.scenes.geodesic import GeodesicMap

@@ -27,8 +27,7 @@ from robot_runtime.common.geometry import (
     yaw_to_thor_rotation_deg,
 )
 from robot_runtime.datasets.formats import EpisodeFormat
-from robot_runtime.datasets.io import OPEN, Finite, Id, Reader, checked, episode_at, write_json
-from robot_runtime.datasets.thor import Position
+from robot_runtime.datasets.io import OPEN, Finite, Id, Position, Reader, checked, episode_at, write_json
 from robot_runtime.errors import EpisodeError
 from robot_runtime.tasks.episode import Episode, Goal
 

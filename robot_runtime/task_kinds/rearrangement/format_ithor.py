@@ -21,8 +21,7 @@ from typing_extensions import TypedDict
 
 from robot_runtime.common.geometry import SE2, thor_rotation_to_yaw, thor_to_ros_position
 from robot_runtime.datasets.formats import EpisodeFormat
-from robot_runtime.datasets.io import OPEN, Finite, Reader, checked, episode_at, write_json
-from robot_runtime.datasets.thor import Position
+from robot_runtime.datasets.io import OPEN, Finite, Position, Reader, checked, episode_at, write_json
 from robot_runtime.errors import EpisodeError
 from robot_runtime.scenes.objects import ObjectPose
 from robot_runtime.task_kinds.rearrangement.task import Layout

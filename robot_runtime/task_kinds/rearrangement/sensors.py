@@ -1,21 +1,55 @@
 """Sensors of rearrangement: the objects' places, the carried object, the phase, and the goal as program or image."""
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from robot_runtime.common.geometry import polar_goal
 from robot_runtime.errors import ConfigError, EpisodeError
 from robot_runtime.hal import RgbdFrame
+from robot_runtime.scenes.objects import Grab, ObjectPose
 from robot_runtime.task_kinds.rearrangement.crosshair import settings
-from robot_runtime.task_kinds.rearrangement.state import WALKTHROUGH
 from robot_runtime.task_kinds.rearrangement.task import Layout, to_move
 from robot_runtime.tasks.episode import Episode
 from robot_runtime.tasks.sensor import PI, UNBOUNDED, Bound, Moment, Sensor, goal_of, image_shape, text_sensor
+from robot_runtime.tasks.state import StateFormat, StepState
 from robot_runtime.tasks.task import Task
+
+WALKTHROUGH = "walkthrough"
+"""Phase in which the agent sees the goal state and moves nothing."""
+
+UNSHUFFLE = "unshuffle"
+"""Phase in which the agent moves objects."""
+
+
+@dataclass(frozen=True, slots=True)
+class RearrangementState(StepState):
+    """State of the objects after an action.
+
+    Attributes:
+        poses: poses (map) of the tracked objects, without those that are held; in the log, in ``/objects``.
+        held: ids of the carried objects, in the order of grasping.
+        grab: result of the action ``grab_release``; None after any other.
+        phase: phase of the episode, see :attr:`StepState.phase`.
+    """
+
+    poses: Mapping[str, ObjectPose] = field(default_factory=dict)
+    held: tuple[str, ...] = ()
+    grab: Grab | None = None
+    phase: str = ""
+
+    @property
+    @override
+    def scored(self) -> bool:
+        return self.phase != WALKTHROUGH
+
+
+STATE_FORMAT = StateFormat(RearrangementState, shared="poses")
 
 
 @dataclass(frozen=True, slots=True)

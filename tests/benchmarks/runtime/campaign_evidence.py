@@ -13,7 +13,7 @@ from typing import Any
 from robot_runtime.campaign.status import read_status
 from robot_runtime.campaign.verification import Verification
 from robot_runtime.errors import RuntimeFault
-from robot_runtime.recording.chain import Chain
+from robot_runtime.recording.integrity import Chain
 from robot_runtime.recording.log_files import LEDGER_FILE
 from tests.benchmarks.report import Row
 from tests.benchmarks.runtime.campaign_conditions import CONDITIONS

@@ -20,7 +20,7 @@ from robot_runtime.campaign.outcomes import VIEWS, answer, closing, values
 from robot_runtime.campaign.plan import Plan
 from robot_runtime.campaign.state import State, stored_plan
 from robot_runtime.campaign.verification import Verification
-from robot_runtime.recording.chain import Chain
+from robot_runtime.recording.integrity import Chain
 from robot_runtime.recording.log_files import LEDGER_FILE
 from robot_runtime.recording.verdict_files import add_verdict
 from tests.benchmarks.runtime.log_edits import LogEdit

@@ -231,7 +231,7 @@ def memory_row(minutes: float) -> Row:
 
 @contextmanager
 def _session(folder: Path) -> Iterator[Callable[[], None]]:
-    from robot_runtime.datasets.generate import generate_episodes
+    from robot_runtime.datasets.formats import generate_episodes
     from robot_runtime.env import Env
     from robot_runtime.policies import load_policy
     from robot_runtime.recording.writer import Recorder

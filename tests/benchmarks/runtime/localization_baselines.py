@@ -20,13 +20,13 @@ from robot_runtime.common.clock import ns_to_seconds, seconds_to_ns
 from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.hal import PoseEstimate
 from robot_runtime.localization.ekf import GATES
+from robot_runtime.localization.fused import OutputSmoother, SmoothingLimits
 from robot_runtime.localization.odometry_preintegration import (
     OdometryNoise,
     OdometrySample,
     PreintegratedOdometry,
     motion,
 )
-from robot_runtime.localization.output_smoothing import OutputSmoother, SmoothingLimits
 
 if TYPE_CHECKING:
     from tests.benchmarks.runtime.synthetic_drives import Drive

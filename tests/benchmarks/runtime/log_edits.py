@@ -12,9 +12,8 @@ from typing import Any
 from mcap.opcode import Opcode
 from mcap.records import Attachment, Channel, Message, Metadata, Schema
 
-from robot_runtime.recording.chain import Chain
 from robot_runtime.recording.durable_file import DurableFile
-from robot_runtime.recording.integrity import attachment_parts
+from robot_runtime.recording.integrity import Chain, attachment_parts
 from robot_runtime.recording.mcap_scan import LogFile
 from robot_runtime.recording.mcap_writer import McapWriter
 

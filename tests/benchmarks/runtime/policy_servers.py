@@ -67,7 +67,7 @@ Kind = Callable[[Path], AbstractContextManager[list[str]]]
 
 def overhead_row(steps: int, seed: int) -> Row:
     """Row of a decision by a server that answers at once: encoding, transmission over the loopback, decoding."""
-    from robot_runtime.datasets.generate import generate_episodes
+    from robot_runtime.datasets.formats import generate_episodes
     from robot_runtime.env import Env
     from robot_runtime.policies.remote.dialects import navdp
     from robot_runtime.policies.remote.navigators import NavDP

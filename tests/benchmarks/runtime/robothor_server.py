@@ -8,7 +8,7 @@ import statistics
 import subprocess
 import sys
 
-from robot_runtime.datasets.generate import generate_episodes
+from robot_runtime.datasets.formats import generate_episodes
 from robot_runtime.robots.loader import RobotContext, load_robot
 from robot_runtime.scenes.scene import find_scene, load_scene
 from robot_runtime.servers.robothor import RobothorServer

@@ -26,7 +26,7 @@ from robot_runtime.common import config
 from robot_runtime.common.clock import Stopwatch, SystemClock, wait_for
 from robot_runtime.datasets import native_yaml
 from robot_runtime.datasets.files import load_episodes
-from robot_runtime.datasets.generate import generate_episodes
+from robot_runtime.datasets.formats import generate_episodes
 from robot_runtime.scenes.scene import find_scene, load_scene
 from robot_runtime.tasks.task import load_task
 

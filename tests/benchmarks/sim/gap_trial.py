@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robot_runtime.common import config
-from robot_runtime.datasets.generate import generate_episodes
+from robot_runtime.datasets.formats import generate_episodes
 from robot_runtime.env import Env
 from robot_runtime.errors import CalibrationFailed
 from robot_runtime.policies import load_policy

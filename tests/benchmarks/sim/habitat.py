@@ -11,7 +11,7 @@ from pathlib import Path
 
 from robot_runtime.common.clock import Stopwatch
 from robot_runtime.datasets.files import save_episodes
-from robot_runtime.datasets.generate import generate_episodes
+from robot_runtime.datasets.formats import generate_episodes
 from robot_runtime.scenes.scene import find_scene, load_scene
 from robot_runtime.tasks.task import load_task
 from tests.benchmarks.report import Row, StepTimer, cpu_s

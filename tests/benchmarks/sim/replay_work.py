@@ -14,7 +14,7 @@ from robot_runtime.actions.discrete import Action
 from robot_runtime.actions.timed import Decision
 from robot_runtime.common.clock import Stopwatch
 from robot_runtime.common.console import progress_bar
-from robot_runtime.datasets.generate import generate_episodes
+from robot_runtime.datasets.formats import generate_episodes
 from robot_runtime.env import Env
 from robot_runtime.parallel.map import Workers
 from robot_runtime.policy import Observation, Policy, World

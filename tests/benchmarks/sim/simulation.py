@@ -132,7 +132,7 @@ def measure_speed(seed: int) -> Speed:
     """Measure one recorded episode of 500 random actions in the bundled apartment."""
     from robot_runtime.actions.discrete import Action
     from robot_runtime.common.console import progress_bar
-    from robot_runtime.datasets.generate import generate_episodes
+    from robot_runtime.datasets.formats import generate_episodes
     from robot_runtime.env import Env
     from robot_runtime.policy import random_generator
     from robot_runtime.recording.writer import Recorder
@@ -315,7 +315,7 @@ def run_agent(
         options: robot options that replace those of the preset.
     """
     from robot_runtime.common.console import progress_bar
-    from robot_runtime.datasets.generate import generate_episodes
+    from robot_runtime.datasets.formats import generate_episodes
     from robot_runtime.env import Env
     from robot_runtime.policies import load_policy
     from robot_runtime.robots.loader import RobotContext, build_robot, read_robot_file

@@ -19,8 +19,8 @@ from calibration.procedure import calibrate
 from robot_runtime.errors import CalibrationFailed, ForeignCalibration, StaleData
 from robot_runtime.hal import Robot, Velocity
 from robot_runtime.hal.motors import KnownMotors
+from robot_runtime.robots.calibration_file import load_motors
 from robot_runtime.robots.loader import RobotContext, load_robot
-from robot_runtime.robots.motor_calibration import load_motors
 
 HIDDEN = {
     "dead_time_s": 0.15,

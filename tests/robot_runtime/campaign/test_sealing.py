@@ -14,8 +14,8 @@ from websockets.sync.client import connect
 
 from robot_runtime.campaign.plan import PlannedPolicy
 from robot_runtime.campaign.report import write_report
+from robot_runtime.campaign.robot_process import ContactCount, SupervisedPolicy
 from robot_runtime.campaign.sealing import PacedPolicy, SealedPolicy, check_commitments, read_key, seal, served, unblind
-from robot_runtime.campaign.supervision import ContactCount, SupervisedPolicy
 from robot_runtime.campaign.verification import Verification
 from robot_runtime.common.clock import SimulatedClock, seconds_to_ns
 from robot_runtime.errors import ConfigError, LinkLost, PolicyError, RecordingError

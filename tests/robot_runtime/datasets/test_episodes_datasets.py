@@ -28,7 +28,7 @@ from test_episodes_formats import objectnav_document, robothor_record
 from robot_runtime.common.geometry import SE2
 from robot_runtime.datasets import native_yaml
 from robot_runtime.datasets.files import iter_episodes, load_episodes, save_episodes
-from robot_runtime.datasets.generate import generate_episodes
+from robot_runtime.datasets.formats import generate_episodes
 from robot_runtime.datasets.io import parse, read_json, write_json
 from robot_runtime.errors import EpisodeError
 from robot_runtime.metrics.functional.path import path_length

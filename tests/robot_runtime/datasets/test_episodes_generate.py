@@ -12,7 +12,7 @@ import pytest
 from raising import raises_naming
 from small_flat import flat, pointnav_task
 
-from robot_runtime.datasets.generate import GENERATORS, generate_episodes
+from robot_runtime.datasets.formats import GENERATORS, generate_episodes
 from robot_runtime.errors import EpisodeError, PluginError
 from robot_runtime.tasks.task import load_task
 

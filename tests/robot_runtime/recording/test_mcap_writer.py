@@ -22,11 +22,10 @@ from robot_runtime.errors import RecordingError
 from robot_runtime.hal import RgbdFrame
 from robot_runtime.recording.channels import STREAMED_COLOR
 from robot_runtime.recording.durable_file import DurableFile
-from robot_runtime.recording.images import decode_rgb, encode_rgb
+from robot_runtime.recording.images import decode_rgb, encode_png, encode_rgb
 from robot_runtime.recording.log_writer import LogWriter
 from robot_runtime.recording.mcap_scan import LogFile
 from robot_runtime.recording.mcap_writer import McapWriter
-from robot_runtime.recording.png import encode_png
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.recording.recover import recover
 from robot_runtime.recording.ros2_messages import Image

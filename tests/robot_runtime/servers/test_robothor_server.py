@@ -30,7 +30,7 @@ from robot_runtime.servers import request_server
 from robot_runtime.servers.request_queue import Refused
 from robot_runtime.servers.robothor_messages import parse_request
 from robot_runtime.task_kinds.objectnav.format_robothor import AGENT_HEIGHT_M
-from robot_runtime.task_kinds.objectnav.submission import robothor_episode
+from robot_runtime.task_kinds.objectnav.report import robothor_episode
 
 
 def agent(step: dict[str, object]) -> tuple[float, float, float, float]:

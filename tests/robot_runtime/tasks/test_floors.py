@@ -18,7 +18,7 @@ from synthetic import header, pointnav_episode
 from robot_runtime.actions.discrete import Action
 from robot_runtime.common.geometry import SE2
 from robot_runtime.datasets import native_yaml
-from robot_runtime.datasets.generate import generate_episodes
+from robot_runtime.datasets.formats import generate_episodes
 from robot_runtime.datasets.validate import validate
 from robot_runtime.errors import ConfigError, OtherFloor, RuntimeFault, SceneError
 from robot_runtime.scenes.geodesic import GeodesicMap

@@ -20,7 +20,7 @@ from robot_runtime.task_kinds.vln.task import Instruction, Route
 from robot_runtime.tasks.categories import category_of
 from robot_runtime.tasks.episode import Episode, Goal
 from robot_runtime.tasks.episode_check import check_episode
-from robot_runtime.tasks.registry import kind_of
+from robot_runtime.tasks.kind import kind_of
 from robot_runtime.tasks.task import Success, load_task
 
 SAID = Instruction("Leave the bedroom and stop at the plant.", (3, 1, 2))

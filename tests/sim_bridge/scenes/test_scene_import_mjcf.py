@@ -12,7 +12,7 @@ from mjcf_house import DIGEST, ROOM_M, write_house
 from raising import raises_naming
 
 from robot_runtime.cli.main import run_command
-from robot_runtime.datasets.generate import generate_episodes
+from robot_runtime.datasets.formats import generate_episodes
 from robot_runtime.errors import SceneError
 from robot_runtime.scenes.occupancy_map import Cell
 from robot_runtime.scenes.scene import Collision, load_scene

@@ -12,7 +12,7 @@ import yaml
 from question_flat import flat
 
 from robot_runtime.policies.detector import Detector
-from robot_runtime.task_kinds.eqa.agents.colors import ColorNames, histogram
+from robot_runtime.task_kinds.eqa.agents.object_memory import ColorNames, histogram
 from robot_runtime.tasks.task import load_task
 from sim_bridge.training import eqa
 from sim_bridge.training.eqa_colors import write_color_names

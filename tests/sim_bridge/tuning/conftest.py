@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from robot_runtime.datasets.generate import generate_episodes
+from robot_runtime.datasets.formats import generate_episodes
 from robot_runtime.env import Env
 from robot_runtime.policies import load_source
 from robot_runtime.policy import PolicySource

@@ -15,7 +15,7 @@ from robot_runtime.policies.baselines.classical.objectgoal import ObjectGoal
 from robot_runtime.policies.baselines.classical.pointgoal import PointGoal
 from robot_runtime.policies.planning.contact_memory import ContactMemory
 from robot_runtime.policy import Observation, Policy, World
-from robot_runtime.tasks.registry import kind_of
+from robot_runtime.tasks.kind import kind_of
 from robot_runtime.tasks.task import Task
 
 RESOLUTION_M = 0.05

@@ -4,12 +4,10 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from robot_runtime.task_kinds.eqa.agents.colors import color_names
 from robot_runtime.task_kinds.eqa.agents.floor_plan import FloorPlan, PlanRoom
-from robot_runtime.task_kinds.eqa.agents.object_memory import ObjectMemory, RememberedObject
+from robot_runtime.task_kinds.eqa.agents.object_memory import ObjectMemory, RememberedObject, color_names
 from robot_runtime.task_kinds.eqa.questions.house import Corpus, House, ObjectEntity, RoomEntity
-from robot_runtime.task_kinds.eqa.questions.names import category_name
-from robot_runtime.task_kinds.eqa.questions.parse import AskedFor, read_question
+from robot_runtime.task_kinds.eqa.questions.names import AskedFor, category_name, read_question
 from robot_runtime.task_kinds.eqa.questions.programs import State
 from robot_runtime.task_kinds.eqa.questions.queries import ask
 from robot_runtime.task_kinds.eqa.questions.rules import PRESETS, QuestionRules

@@ -2,6 +2,7 @@
 
 from robot_runtime.task_kinds.eqa.questions.dataset import (
     QuestionSet,
+    SceneQuestion,
     Tally,
     read_questions,
     sample_questions,
@@ -9,7 +10,6 @@ from robot_runtime.task_kinds.eqa.questions.dataset import (
 )
 from robot_runtime.task_kinds.eqa.questions.generate import generate_questions
 from robot_runtime.task_kinds.eqa.questions.programs import TEMPLATES
-from robot_runtime.task_kinds.eqa.questions.question import SceneQuestion
 from robot_runtime.task_kinds.eqa.questions.rules import CODE, FEW_SCENES, PAPER, PRESETS, QuestionRules, find_rules
 
 __all__ = [

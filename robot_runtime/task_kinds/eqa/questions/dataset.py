@@ -4,6 +4,7 @@ One JSON document, gzipped if the name ends in ``.gz``: the fields of :class:`Qu
 readers in other languages (they follow from the questions, and are checked on reading).
 """
 
+import hashlib
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import zip_longest
@@ -15,8 +16,42 @@ import numpy as np
 from robot_runtime.common import config
 from robot_runtime.datasets.io import read_json, write_json
 from robot_runtime.errors import ConfigError, EpisodeError
-from robot_runtime.task_kinds.eqa.questions.question import SceneQuestion
 from robot_runtime.task_kinds.eqa.questions.rules import QuestionRules
+
+
+@dataclass(frozen=True)
+class SceneQuestion(config.Strict):
+    """A question about one scene.
+
+    Attributes:
+        scene: its name.
+        type: the template.
+        text: text of the question.
+        answer: answer in words.
+        targets: ids of the objects of which any one, once seen, gives the answer: the robot's goals. Empty where no
+            single object does: absence, several to count, rooms, distances.
+        objects: ids of all objects in question and answer, in the order of the text.
+        rooms: ids of the rooms in them, in the same order.
+    """
+
+    scene: str
+    type: str
+    text: str
+    answer: str
+    targets: tuple[str, ...] = ()
+    objects: tuple[str, ...] = ()
+    rooms: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """``scene/0123456789ab``, a hash of scene and text."""
+        return f"{self.scene}/{hashlib.sha256(f'{self.scene}/{self.text}'.encode()).hexdigest()[:12]}"
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The text in lower-case words; the question mark is one too."""
+        return tuple(self.text.lower().replace("?", " ?").split())
+
 
 _VOCABULARIES = ("answers", "words")
 

@@ -12,11 +12,10 @@ from collections.abc import Sequence
 from robot_runtime.errors import ConfigError, SceneError
 from robot_runtime.metrics.functional.eqa import normalized_entropy
 from robot_runtime.scenes.scene import Scene
-from robot_runtime.task_kinds.eqa.questions.dataset import QuestionSet, Tally
+from robot_runtime.task_kinds.eqa.questions.dataset import QuestionSet, SceneQuestion, Tally
 from robot_runtime.task_kinds.eqa.questions.house import Corpus, House
 from robot_runtime.task_kinds.eqa.questions.programs import TEMPLATES, State, is_room_name
 from robot_runtime.task_kinds.eqa.questions.queries import ask
-from robot_runtime.task_kinds.eqa.questions.question import SceneQuestion
 from robot_runtime.task_kinds.eqa.questions.rules import FEW_SCENES, QuestionRules
 
 

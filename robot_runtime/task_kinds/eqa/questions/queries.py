@@ -7,10 +7,10 @@ from itertools import combinations
 from types import MappingProxyType
 from typing import TypeVar
 
+from robot_runtime.task_kinds.eqa.questions.dataset import SceneQuestion
 from robot_runtime.task_kinds.eqa.questions.house import ObjectEntity, RoomEntity
 from robot_runtime.task_kinds.eqa.questions.names import is_are, is_countable, plural, with_article
 from robot_runtime.task_kinds.eqa.questions.programs import TEMPLATES, State, is_askable, is_object_name, is_room_name
-from robot_runtime.task_kinds.eqa.questions.question import SceneQuestion
 
 T = TypeVar("T")
 

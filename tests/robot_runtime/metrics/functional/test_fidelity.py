@@ -11,10 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from robot_runtime.metrics.functional.distances import EUCLIDEAN, Distance, Euclidean, Geodesic, Graph, Pairwise
-from robot_runtime.metrics.functional.edit import sed
 from robot_runtime.metrics.functional.fidelity import average_deviation, cls, max_deviation, path_coverage
 from robot_runtime.metrics.functional.path import path_length
-from robot_runtime.metrics.functional.route import RouteRules, route_metrics
+from robot_runtime.metrics.functional.route import RouteRules, route_metrics, sed
 from robot_runtime.metrics.functional.success import distance_to_goal
 from robot_runtime.scenes.geodesic import GeodesicMap
 from robot_runtime.scenes.occupancy_map import Cell, OccupancyMap

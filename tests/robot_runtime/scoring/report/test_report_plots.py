@@ -16,7 +16,7 @@ from synthetic import FORWARD, STOP
 
 from robot_runtime.common.geometry import SE2
 from robot_runtime.recording.writer import Recorder
-from robot_runtime.scoring.report import group_charts
+from robot_runtime.scoring.report import index_page
 from robot_runtime.scoring.report.panels import outcome
 from robot_runtime.scoring.statistics.intervals import Interval
 from robot_runtime.scoring.summary import EpisodeScore
@@ -31,7 +31,7 @@ class Phase(StepState):
 class TestPlots:
     @given(st.lists(st.tuples(st.floats(0, 1e3), st.booleans()), min_size=1, max_size=30))
     def test_success_by_distance_counts_every_episode(self, episodes: list[tuple[float, bool]]) -> None:
-        tips = re.findall(r"<title>.*?: (\d+) of (\d+),", str(group_charts.success_by_distance(episodes)))
+        tips = re.findall(r"<title>.*?: (\d+) of (\d+),", str(index_page.success_by_distance(episodes)))
         assert sum(int(won) for won, _ in tips) == sum(won for _, won in episodes)
         assert sum(int(count) for _, count in tips) == len(episodes)
 
@@ -41,14 +41,14 @@ class TestPlots:
         st.floats(0, 1) | st.just(math.nan),
     )
     def test_a_distribution_counts_every_episode(self, values: list[float], high: float | None, low: float) -> None:
-        svg = str(group_charts.distribution("x", values, Interval(sum(values) / len(values), low, 1.0), high))
+        svg = str(index_page.distribution("x", values, Interval(sum(values) / len(values), low, 1.0), high))
         counts = re.findall(r": (\d+) episodes?</title>", svg)
         assert sum(map(int, counts)) == len(values)
         assert "nan" not in svg
 
     @given(st.lists(st.integers(0, 600), min_size=1, max_size=30))
     def test_counts_fall_into_classes_that_double(self, counts: list[int]) -> None:
-        svg = str(group_charts.count_plot("x", counts))
+        svg = str(index_page.count_plot("x", counts))
         classes = re.findall(r"<title>(\d+)(?:–(\d+))?: (\d+) episode", svg)
         assert sum(int(number) for _, _, number in classes) == len(counts)
         for low, high, number in classes:
@@ -56,7 +56,7 @@ class TestPlots:
             assert len(inside) == int(number)
 
     def test_what_cannot_be_plotted_is_empty(self) -> None:
-        assert group_charts.distribution("x", [math.inf], Interval(math.inf, math.inf, math.inf)) == ""
+        assert index_page.distribution("x", [math.inf], Interval(math.inf, math.inf, math.inf)) == ""
 
     @pytest.mark.parametrize(
         ("metrics", "end", "text"),

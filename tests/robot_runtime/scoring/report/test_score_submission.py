@@ -19,7 +19,7 @@ from robot_runtime.errors import ConfigError, RecordingError
 from robot_runtime.scoring.report.submission import habitat_lines, habitat_result, write_habitat
 from robot_runtime.scoring.summary import EpisodeScore, score_logs
 from robot_runtime.task_kinds.objectnav.format_robothor import AGENT_HEIGHT_M
-from robot_runtime.task_kinds.objectnav.submission import write_robothor
+from robot_runtime.task_kinds.objectnav.report import write_robothor
 
 VAL = "robothor/dataset/val/episodes/FloorPlan_Val1_1.json.gz"
 

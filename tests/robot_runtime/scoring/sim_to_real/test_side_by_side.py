@@ -22,7 +22,7 @@ from robot_runtime.scenes.objects import Grab, GrabOutcome
 from robot_runtime.scoring.sim_to_real.parting import Parting, find_parting
 from robot_runtime.scoring.sim_to_real.side_by_side import Worlds, compare_worlds, table
 from robot_runtime.scoring.summary import score_log
-from robot_runtime.task_kinds.rearrangement.state import RearrangementState
+from robot_runtime.task_kinds.rearrangement.sensors import RearrangementState
 
 F, L, R = synthetic.FORWARD, synthetic.LEFT, synthetic.RIGHT
 HEADER = synthetic.header()

@@ -14,7 +14,7 @@ from tidy_flat import BALL, BOWL, CRATE, NEEDLE, OBJECTS, RUG, TABLE, tidy_flat
 
 from robot_runtime.common.geometry import SE2
 from robot_runtime.datasets.files import load_episodes, save_episodes
-from robot_runtime.datasets.generate import generate_episodes
+from robot_runtime.datasets.formats import generate_episodes
 from robot_runtime.datasets.validate import validate
 from robot_runtime.errors import EpisodeError
 from robot_runtime.metrics.functional.predicates import Arrangement, holds
@@ -25,9 +25,8 @@ from robot_runtime.scenes.objects import ObjectPose
 from robot_runtime.task_kinds.rearrangement import task as rearrangement
 from robot_runtime.task_kinds.rearrangement.crosshair import settings
 from robot_runtime.task_kinds.rearrangement.task import Layout
-from robot_runtime.tasks.episode import Episode, RearrangedObject
+from robot_runtime.tasks.episode import Episode, RearrangedObject, model_size_m
 from robot_runtime.tasks.episode_check import check_episode
-from robot_runtime.tasks.episode_objects import model_size_m
 from robot_runtime.tasks.goal_program import Program
 from robot_runtime.tasks.task import Task, load_task
 

@@ -29,7 +29,7 @@ from robot_runtime.actions.timed import Control, VelocityControl
 from robot_runtime.cli.main import run_command
 from robot_runtime.common.geometry import SE2, ros_to_habitat_position, yaw_to_habitat_quaternion
 from robot_runtime.datasets.files import load_episodes, save_episodes
-from robot_runtime.datasets.generate import generate_episodes
+from robot_runtime.datasets.formats import generate_episodes
 from robot_runtime.datasets.io import read_json, write_json
 from robot_runtime.errors import EpisodeError, InvalidStart, SceneError
 from robot_runtime.hal.lens import Lens

@@ -8,8 +8,14 @@ import numpy as np
 import pytest
 
 from robot_runtime.common.geometry import SE2
-from robot_runtime.task_kinds.eqa.agents.colors import ColorNames, color_names, histogram
-from robot_runtime.task_kinds.eqa.agents.object_memory import ObjectMemory, packed, unpacked
+from robot_runtime.task_kinds.eqa.agents.object_memory import (
+    ColorNames,
+    ObjectMemory,
+    color_names,
+    histogram,
+    packed,
+    unpacked,
+)
 from robot_runtime.tasks.task import TrainingCamera
 
 CAMERA = TrainingCamera(100, 100, 90.0, 1.0, 0.1, 10.0, depth_normalized=True)

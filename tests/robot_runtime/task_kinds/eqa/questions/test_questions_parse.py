@@ -6,7 +6,7 @@ from question_flat import flat
 
 from robot_runtime.task_kinds.eqa.questions import generate_questions
 from robot_runtime.task_kinds.eqa.questions.house import House
-from robot_runtime.task_kinds.eqa.questions.parse import AskedFor, read_question
+from robot_runtime.task_kinds.eqa.questions.names import AskedFor, read_question
 from robot_runtime.task_kinds.eqa.questions.rules import FEW_SCENES
 
 
