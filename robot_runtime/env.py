@@ -11,8 +11,7 @@ also brings robot and objects to the start of the second; its observation is mad
 
 A device fault, an unknown action or a failing subscriber ends the episode (``EndReason.FAULT``) and is raised; the log
 is complete by then. An action that the Guard stopped for an e-stop, a wheel drop or a cliff ends it as ``INTERRUPTED``:
-a person has to help, and an episode with help is not comparable with others. While the robot is lost, nothing is
-observed; after a while the episode ends (``EndReason.LOCALIZATION_LOST``) and ``LocalizationLost`` is raised.
+a person has to help. While the robot is lost, nothing is observed; after a while ``LocalizationLost`` ends the episode.
 """
 
 from __future__ import annotations

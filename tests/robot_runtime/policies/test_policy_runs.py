@@ -136,10 +136,10 @@ def test_run_adds_what_a_policy_needs_and_the_task_can_show():
 
     task = TaskOptions(task="pointnav_habitat2020", sensor=["exposure"]).load(Needs())
     assert task.name == "pointnav_habitat2020+gps+compass+exposure"
-    Needs.needs = ("gps", "instruction")
+    Needs.needs = ("gps", "objectgoal")
     unchanged = TaskOptions(task="pointnav_habitat2020").load(Needs())
     assert unchanged == load_task("pointnav_habitat2020")
-    with raises_naming(PolicyError, "gps, instruction", "an episode of pointnav has nothing"):
+    with raises_naming(PolicyError, "gps, objectgoal", "an episode of pointnav has nothing"):
         check_policy(Needs(), unchanged)
 
 
