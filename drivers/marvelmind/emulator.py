@@ -141,7 +141,7 @@ class EmulatorOptions(Strict):
         height_m: height of the hedgehog.
         chatter: whether packets without a position are sent as well.
         mounting: true mounting of hedgehog and beacons; None for the driver's.
-        faults: see ``drivers/marvelmind/faults.py``.
+        faults: see :data:`Fault`.
     """
 
     packet: Literal["cm", "mm", "mm_unix"] = "mm_unix"

@@ -109,7 +109,7 @@ class EmulatorOptions(Strict):
         gyro_scale: turn by the gyro per turn.
         firmware: version that the base reports, for example ``1.2.0``; empty for the device's latest.
         baud_rate: baud rate at which it talks after it was switched on; None for its usual one.
-        faults: see ``drivers/serial_base/faults.py``.
+        faults: see :data:`Fault`.
     """
 
     latency_s: Response = 0.001

@@ -1,4 +1,4 @@
-"""Emulated devices at the other end of a pty: the pseudo terminal, the line's pace, and a thread in real time."""
+"""Emulated devices at the other end of a pty: the pseudo terminal, and the pace of the line."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ import os
 import pty
 import select
 import termios
-import threading
 import tty
 from abc import ABC, abstractmethod
 from collections import deque
 from pathlib import Path
 
 from drivers.serial_wire.port import Port
-from robot_runtime.common.clock import NS_PER_S, SystemClock
+from robot_runtime.common.clock import NS_PER_S
 from robot_runtime.errors import DeviceFault
 
 BITS_PER_BYTE = 10
@@ -22,9 +21,6 @@ BITS_PER_BYTE = 10
 
 MAX_READS = 100
 """Reads of 0.1 s each within which written bytes must arrive, also on a busy computer."""
-
-MAX_WAIT_S = 0.02
-"""Longest pause between two looks at an emulated device."""
 
 
 class Pty:
@@ -218,40 +214,3 @@ class EmulatedDevice(ABC):
     @abstractmethod
     def unplugged(self, now_ns: int) -> bool:
         """Whether its cable is pulled out."""
-
-
-class PtyServer:
-    """A thread that runs an emulated device in real time."""
-
-    def __init__(self, terminal: Pty, device: EmulatedDevice) -> None:
-        self._terminal, self._device = terminal, device
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self.run, name=f"emulator of {terminal.path}", daemon=True)
-
-    def __enter__(self) -> PtyServer:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join(5.0)
-        self._terminal.unplug()
-
-    def run(self) -> None:
-        """Run the device in this thread, until :meth:`__exit__` in another."""
-        clock, terminal, device = SystemClock(), self._terminal, self._device
-        while not self._over.is_set():
-            wait_s = min(MAX_WAIT_S, max(0.0, (device.next_ns() - clock.now_ns()) / NS_PER_S))
-            if terminal.plugged:
-                ready, _, _ = select.select([terminal], [], [], wait_s)
-                terminal.baud_rate = device.baud_rate
-                if ready:
-                    device.receive(terminal.read(), clock.now_ns())
-            else:
-                clock.sleep(max(wait_s, 0.001))
-            now_ns = clock.now_ns()
-            if device.unplugged(now_ns):
-                terminal.unplug()
-            else:
-                terminal.plug()
-            terminal.write(device.transmit(now_ns))

@@ -202,29 +202,6 @@ class IdentificationDrive:
         return state
 
 
-def identify_motors(drive: IdentificationDrive, start: MotorModel) -> MotorFit:
-    """Drive, fit a model, and verify it on other moves: what ``robot-runtime calibrate motors`` does, without a file.
-
-    Args:
-        drive: drive of the base.
-        start: model at which the search begins.
-
-    Raises:
-        CalibrationFailed: as :func:`fit_drive`, or the model errs in the moves that verify it.
-        StaleData: the base is silent.
-        DeviceFault: odometry is not finite.
-    """
-    fit = fit_drive([*drive.ramps(), *drive.moves()], start)
-    errors_mm = held_out_errors(fit.model, drive.moves(TEST_MOVES))
-    for name, limit_mm in HELD_OUT_LIMITS.items():
-        if not errors_mm[name] <= limit_mm:
-            raise CalibrationFailed(
-                f"motors: the model errs by {name} {errors_mm[name]:.3g} in other moves, more than {limit_mm:g}",
-                "repeat it on level floor with the computer and the network idle",
-            )
-    return fit
-
-
 def fit_drive(records: Sequence[WheelRecord], start: MotorModel) -> MotorFit:
     """Fit a model as :func:`fit_motors`. Raises ``CalibrationFailed``: a delay that no controller can drive with."""
     fit = fit_motors(records, start)

@@ -8,13 +8,14 @@ from dataclasses import replace
 
 import numpy as np
 from clockwork_simulation import ClockworkSimulation
+from pty_server import PtyServer
 
 from drivers.dynamixel.driver import DynamixelHead
 from drivers.dynamixel.emulator import EmulatedServo, EmulatorOptions, ServoLine
 from drivers.dynamixel.link import EmulatedLink
 from drivers.dynamixel.options import DynamixelOptions
 from drivers.fake.driver import make_robot
-from drivers.serial_wire.pty_emulation import Pty, PtyServer
+from drivers.serial_wire.pty_emulation import Pty
 from robot_runtime.common import config
 from robot_runtime.common.clock import SimulatedClock, wait_for
 from robot_runtime.hal import HeadState, Robot

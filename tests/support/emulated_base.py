@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 from kinematic_body import KinematicBody
+from pty_server import PtyServer
 
 from drivers.serial_base.base import GuardProcessBase
 from drivers.serial_base.emulator import EmulatedBase, EmulatorOptions, Fault
@@ -17,7 +18,7 @@ from drivers.serial_base.guard import WireGuard
 from drivers.serial_base.messages import COMMAND, Answer, Request, State
 from drivers.serial_base.settings import GuardSettings
 from drivers.serial_base.wire import BaseWire
-from drivers.serial_wire.pty_emulation import Pty, PtyServer
+from drivers.serial_wire.pty_emulation import Pty
 from robot_runtime.common.clock import SystemClock, seconds_to_ns
 from robot_runtime.hal import BaseInfo, Velocity
 from robot_runtime.hal.simulated_motors import MotorOptions

@@ -20,12 +20,13 @@ import numpy as np
 from drivers.kobuki.emulator import EmulatedKobuki
 from drivers.kobuki.protocol import Basic, Decoder
 from drivers.serial_base.emulator import EmulatorOptions
-from drivers.serial_wire.pty_emulation import Pty, PtyServer
+from drivers.serial_wire.pty_emulation import Pty
 from robot_runtime.common.clock import SystemClock
 from robot_runtime.hal import Zone
 from robot_runtime.hal.simulated_motors import MotorOptions
 from robot_runtime.safety.guard import STILL
 from tests.support.kinematic_body import KinematicBody
+from tests.support.pty_server import PtyServer
 
 PRIORITY = 20
 """Above the guard process's."""

@@ -17,12 +17,13 @@ from robot_runtime.hal.motors import KnownMotors, MotorModel
 from robot_runtime.hal.simulated_motors import MotorOptions
 from robot_runtime.motion.controller import MotionController
 from robot_runtime.motion.identification import MotorFit
-from robot_runtime.motion.identification_drive import IdentificationDrive, identify_motors
+from robot_runtime.motion.identification_drive import IdentificationDrive
 from robot_runtime.records import Outcome
 from tests.benchmarks.motion.bases import INFO, BenchRobot, RandomBase, random_base
 from tests.benchmarks.motion.rival_laws import proportional, threshold
 from tests.benchmarks.motion.second_order import second_order_base
 from tests.benchmarks.motion.time_bound import shortest_s
+from tests.support.motor_identification import identify_motors
 
 FORWARD = Displacement(forward_m=0.25)
 LEFT, RIGHT = Displacement(turn_rad=math.radians(30)), Displacement(turn_rad=math.radians(-30))

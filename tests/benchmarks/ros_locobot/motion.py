@@ -22,11 +22,12 @@ from robot_runtime.errors import DeviceFault
 from robot_runtime.hal import Robot
 from robot_runtime.hal.motors import KnownMotors
 from robot_runtime.motion.controller import MotionController
-from robot_runtime.motion.identification_drive import IdentificationDrive, identify_motors
+from robot_runtime.motion.identification_drive import IdentificationDrive
 from robot_runtime.records import Outcome
 from robot_runtime.robots.loader import RobotContext
 from tests.benchmarks.report import Row
 from tests.benchmarks.ros_locobot.network import Network
+from tests.support.motor_identification import identify_motors
 
 SIMULATED = ("-m", "sim_bridge.ros", "--robot", "sim-noisy", "--camera", "64x48@79", "--rate", "3")
 OPTIONS = {

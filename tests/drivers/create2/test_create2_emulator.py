@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 from emulated_base import make_body, make_device
 from kinematic_body import KinematicBody
+from pty_server import PtyServer
 
 from drivers.create2.emulator import EmulatedCreate2
 from drivers.create2.protocol import DROP_LEFT, STREAMED, encode_stream
 from drivers.create2.wire import Create2Wire
-from drivers.serial_wire.pty_emulation import Pty, PtyServer
+from drivers.serial_wire.pty_emulation import Pty
 from robot_runtime.common.clock import SystemClock, wait_for
 from robot_runtime.hal import Zone
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from dynamixel_rig import servos_in_real_time
 from emulated_base import make_body
+from pty_server import PtyServer
 from raising import raises_naming
 
 from drivers.create2.emulator import EmulatedCreate2
@@ -22,7 +23,7 @@ from drivers.hardware import echo
 from drivers.kobuki import protocol as kobuki
 from drivers.marvelmind.protocol import POSITION_MM, Flags, Position, encode
 from drivers.serial_base.emulator import EmulatorOptions, StuckBumper
-from drivers.serial_wire.pty_emulation import Pty, PtyServer
+from drivers.serial_wire.pty_emulation import Pty
 from robot_runtime.cli.main import run_command
 from robot_runtime.errors import ConfigError, DeviceFault
 from robot_runtime.hal import Velocity

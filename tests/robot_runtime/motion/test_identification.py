@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from motor_identification import identify_motors
 from open_room import fake_robot, make_task
 from raising import raises_naming
 
@@ -19,7 +20,7 @@ from robot_runtime.hal.motors import KOBUKI_MOTORS, MotorModel
 from robot_runtime.hal.simulated_motors import MotorOptions, SimulatedMotors
 from robot_runtime.hal.wheel_motor import WheelMotor
 from robot_runtime.motion.identification import PARAMETERS, MotorFit, fit_motors
-from robot_runtime.motion.identification_drive import IdentificationDrive, identify_motors
+from robot_runtime.motion.identification_drive import IdentificationDrive
 from robot_runtime.motion.wheel_record import WheelRecord, WheelRecorder
 from robot_runtime.motion.wheel_simulation import wheel_positions
 
