@@ -17,11 +17,10 @@ from collections import deque
 from contextlib import ExitStack, suppress
 from types import FrameType
 
-from drivers.serial_base.e_stop_memory import EStopMemory
 from drivers.serial_base.guard import WireGuard
 from drivers.serial_base.messages import MAX_PACKET, STEP, Message, Request, State, Trouble, pack, unpack
 from drivers.serial_base.ownership import OwnerLock, end_orphan
-from drivers.serial_base.settings import GuardSettings
+from drivers.serial_base.settings import EStopMemory, GuardSettings
 from drivers.serial_base.wire import Transport
 from drivers.serial_wire.port import Port, PortInUse
 from drivers.serial_wire.pty_emulation import read_exactly

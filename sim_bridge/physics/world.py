@@ -17,9 +17,8 @@ from robot_runtime.errors import InvalidStart
 from robot_runtime.hal import Zone
 from robot_runtime.hal.printed_targets import Sheet
 from robot_runtime.scenes.occupancy_map import Cell
-from sim_bridge.physics.floor import has_floor
 from sim_bridge.physics.movable_objects import MovableObjects
-from sim_bridge.physics.scene_model import SOLID, SceneModel
+from sim_bridge.physics.scene_model import SOLID, SceneModel, has_floor
 
 ZONES = tuple(Zone(bits) for bits in range(8))
 """Every combination of bumper zones by its bits; composing flags again costs more than a physics step."""

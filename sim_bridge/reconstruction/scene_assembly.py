@@ -13,8 +13,7 @@ from sim_bridge.reconstruction.floor_texture import FloorTexture
 from sim_bridge.reconstruction.occupancy_mapping import MappingOptions
 from sim_bridge.reconstruction.tsdf import Surface
 from sim_bridge.scenes.columns import boxes, rectangles
-from sim_bridge.scenes.mesh_files import Appearance, MeshPart
-from sim_bridge.scenes.palette import palette, palette_uv
+from sim_bridge.scenes.mesh_files import Appearance, MeshPart, palette, palette_uv
 from sim_bridge.scenes.pieces import Piece
 
 TILE_M = 2.0

@@ -12,6 +12,7 @@ import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,32 @@ from PIL import Image
 from robot_runtime.common.image_files import MAX_IMAGE_PIXELS
 from robot_runtime.errors import SceneError
 from sim_bridge.scenes.mesh_checks import MAX_NODES, MAX_TRIANGLES, check_collada, check_gltf, unread_statements
-from sim_bridge.scenes.palette import palette, palette_uv
+
+SIZE_PX = 256
+_BITS = (5, 6, 5)  # red, green, blue: the eye tells greens apart best
+
+
+@cache
+def palette() -> Image.Image:
+    """All colors of 16 bits, RGB, 256 x 256: a renderer that knows textures only shows surfaces colored by corner.
+
+    A triangle of a color has its three corners in the middle of that pixel, so that no filtering mixes two colors.
+    """
+    index = np.arange(SIZE_PX * SIZE_PX)
+    red, green, blue = index >> 11, (index >> 5) & 63, index & 31
+    levels = [np.rint(part * (255 / (2**bits - 1))) for part, bits in zip((red, green, blue), _BITS, strict=True)]
+    return Image.fromarray(np.stack(levels, axis=1).astype(np.uint8).reshape(SIZE_PX, SIZE_PX, 3))
+
+
+def palette_uv(colors: NDArray[np.uint8]) -> NDArray[np.float64]:
+    """Texture coordinates (M, 3, 2), v upwards, that give triangles the colors (M, 3), to within 4 levels of 255."""
+    red, green, blue = (
+        np.rint(colors[:, i].astype(np.float64) / 255 * (2**bits - 1)).astype(np.int64) for i, bits in enumerate(_BITS)
+    )
+    index = red << 11 | green << 5 | blue
+    point = np.stack([(index % SIZE_PX + 0.5) / SIZE_PX, 1 - (index // SIZE_PX + 0.5) / SIZE_PX], axis=1)
+    return np.repeat(point[:, None], 3, axis=1)
+
 
 Array = NDArray[np.float64]
 

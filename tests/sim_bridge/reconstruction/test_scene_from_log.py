@@ -27,13 +27,11 @@ from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import EndReason, Outcome, StepRecord
 from robot_runtime.scenes.occupancy_map import Cell, OccupancyMap
 from robot_runtime.scenes.scene import Scene, load_scene
-from sim_bridge.physics.floor import has_floor
-from sim_bridge.physics.scene_model import SOLID, build_model
+from sim_bridge.physics.scene_model import SOLID, build_model, has_floor
 from sim_bridge.reconstruction.build import FusedScene, FusionOptions, build_scene
 from sim_bridge.reconstruction.logged_frames import FrameSequence, PosedFrame, reliable
 from sim_bridge.reconstruction.occupancy_mapping import MappingOptions, VoxelGrid
-from sim_bridge.scenes.mesh_files import load_mesh
-from sim_bridge.scenes.palette import palette, palette_uv
+from sim_bridge.scenes.mesh_files import load_mesh, palette, palette_uv
 from sim_bridge.scenes.shapes import visual_triangles
 
 pytestmark = pytest.mark.slow  # what they share takes far longer than each test
