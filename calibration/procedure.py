@@ -81,13 +81,6 @@ class Procedure(ABC, Generic[C, S]):
 def calibrate(procedure: Procedure[C, S], robot: Robot, guide: Guide, out: Path, valid_days: float) -> CalibrationFile:
     """Execute a calibration on a connected robot.
 
-    Args:
-        procedure: procedure of the calibration.
-        robot: connected.
-        guide: guide of the operator.
-        out: file to write.
-        valid_days: validity of the file.
-
     Raises:
         CalibrationFailed: insufficient captures, or a solution that fails on held-out ones; nothing is written.
     """

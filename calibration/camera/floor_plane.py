@@ -169,10 +169,6 @@ def points_of(view: View) -> Array:
 def find_floor(view: DepthView, expected: CameraMount) -> Floor:
     """Return the floor in a depth image, within the tolerances of a described mount.
 
-    Args:
-        view: points of the image.
-        expected: approximate mount.
-
     Raises:
         CalibrationFailed: there is no floor.
     """

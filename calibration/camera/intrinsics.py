@@ -132,14 +132,7 @@ def _views_from_simulation(
 
 
 def in_view(lens: Lens, board: Board, number: int, random: np.random.Generator) -> NDArray[np.float64]:
-    """Return a pose of the board in the optical frame, float64 (4, 4): in one of 5 x 3 cells, with one of six tilts.
-
-    Args:
-        lens: lens of the image.
-        board: the board to pose.
-        number: number of the view; it selects cell and side.
-        random: generator of the variation.
-    """
+    """Return a pose of the board in the optical frame, float64 (4, 4): in one of 5 x 3 cells, with one of six tilts."""
     column, row = number % 5, number // 5 % 3
     pixel = (
         (column + random.uniform(0.1, 0.9)) / 5 * (lens.width - 1),

@@ -105,15 +105,7 @@ def optical_frame(mount: CameraMount, base: SE2, view: TagView) -> Array:
 def fit_mount(
     views: Sequence[TagView], lens: Lens, size_m: float, floor_ids: frozenset[int], nominal: CameraMount
 ) -> MountFit:
-    """Fit the likeliest mount.
-
-    Args:
-        views: views of at least one station with tags on the floor.
-        lens: lens of the images.
-        size_m: edge of the tags' black squares.
-        floor_ids: ids of tags on the floor.
-        nominal: approximate mount.
-    """
+    """Fit the likeliest mount."""
     problem = _Problem(views, lens, size_m, floor_ids, nominal)
     solved = least_squares(
         problem.residuals,

@@ -70,13 +70,6 @@ def visit(
 ) -> Iterator[SiteView]:
     """Drive from station to station and yield the images at all tilts; images without tags are skipped.
 
-    Args:
-        robot: connected.
-        guide: guide of the person.
-        size_m: edge of the tags' black squares.
-        tilts_deg: tilt angles of the head at each station.
-        moves: moves from one station to the next.
-
     Raises:
         CalibrationFailed: a move was not completed.
         RuntimeFault: a device failed.

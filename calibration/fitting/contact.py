@@ -141,14 +141,7 @@ class ContactFit:
 def fit_contact(
     episodes: Sequence[LoggedEpisode], walls: Mapping[str, Walls], size: Size, model: ActuationModel
 ) -> ContactFit:
-    """Fit the contact behavior to logs.
-
-    Args:
-        episodes: episodes of a single robot.
-        walls: walls on the map by the digest of the scene.
-        size: commonest size of the actions.
-        model: error model of free motion.
-    """
+    """Fit the contact behavior to logs."""
     touching = [
         (number, logged, walls[episode.header.scene.digest])
         for number, episode in enumerate(episodes)

@@ -85,10 +85,6 @@ def read_all(
 ) -> tuple[list[LoggedEpisode], list[tuple[Path, str]]]:
     """Return the usable logs, and the others with the reason.
 
-    Args:
-        paths: paths of the log files.
-        on_read: function that is called after each log, for progress.
-
     Raises:
         CalibrationFailed: the first log's error, if no log is usable.
         RecordingError: the first log's error, if no log is usable.

@@ -108,13 +108,7 @@ def fit_latency(episodes: Sequence[LoggedEpisode]) -> LatencyFit:
 
 
 def fit_source(name: str, episodes: Sequence[LoggedEpisode], odometry: str | None) -> SourceFit | None:
-    """Fit one source of poses; None without its poses in the logs.
-
-    Args:
-        name: name of the source.
-        episodes: episodes of a single robot.
-        odometry: name of odometry's source; None if unknown.
-    """
+    """Fit one source of poses; None without its poses in the logs."""
     gaps_s = np.concatenate(
         [np.diff([e.stamp_ns for e in episode.raw(name)]) / NS_PER_S for episode in episodes] or [np.zeros(0)]
     )

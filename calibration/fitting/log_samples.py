@@ -234,12 +234,7 @@ class _StationaryPoses:
 
 
 def while_stationary(times: Sequence[StepTimes], raw: Sequence[PoseEstimate]) -> list[list[PoseEstimate]]:
-    """Return a source's poses of each step while the robot was stationary after its action.
-
-    Args:
-        times: times of the steps.
-        raw: poses sorted by stamp.
-    """
+    """Return a source's poses of each step while the robot was stationary after its action."""
     stamps = [estimate.stamp_ns for estimate in raw]
     stationary = []
     for step, following in zip(times, [*times[1:], None], strict=True):

@@ -98,13 +98,7 @@ def _triple(values: Array) -> tuple[float, float, float]:
 
 
 class ActuationProcedure(Procedure[Trial, ActuationModel]):
-    """Calibration of action errors; see the module.
-
-    Args:
-        forward_m: distance of the forward action.
-        turn_deg: angle of the turns.
-        cycles: number of executions of each action.
-    """
+    """Calibration of action errors; see the module."""
 
     kind: ClassVar[str] = KIND
     limits: Mapping[str, float] = {"distance_ratio": LIMIT_RATIO}

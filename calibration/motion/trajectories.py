@@ -84,11 +84,6 @@ class Move:
 class MeasuredDrive:
     """Drive of a connected robot, measured by odometry and referee.
 
-    Args:
-        robot: connected.
-        guide: guide of the operator.
-        room_m: free distance needed around the robot.
-
     Raises:
         CalibrationFailed: the referee measures no headings.
     """

@@ -166,10 +166,6 @@ class Problem:
 
         Unknowns on which no common residual depends are displaced together: those of all tags, then those of every
         other base.
-
-        Args:
-            x: unknowns.
-            residuals: residuals at ``x``.
         """
         changes = []
         for group in range(18):

@@ -10,17 +10,7 @@ from robot_runtime.hal.simulation import CameraMotion, ColorNoise, Pose3, Simula
 
 
 class EmulatedImageSource(ImageSource):
-    """Images rendered by the simulation, in the thread that advances its clock.
-
-    Args:
-        name: name of the camera, for messages and its random stream.
-        simulation: renderer and clock.
-        lens: lens that images are rendered through.
-        rate_hz: rate of periodic images.
-        noise: noise model of the images.
-        pose: returns the optical frame in ``map`` now.
-        motion: returns the camera's velocity now.
-    """
+    """Images rendered by the simulation, in the thread that advances its clock."""
 
     def __init__(
         self,

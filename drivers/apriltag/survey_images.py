@@ -56,12 +56,6 @@ class Frames(config.Strict):
 def views_from_log(path: Path, run: int, detector: TagDetector, mount: CameraMount | None) -> Iterator[TagView]:
     """Yield the tags seen in each step of a log.
 
-    Args:
-        path: the log.
-        run: number of the run, see :class:`TagView`.
-        detector: detector of AprilTags.
-        mount: mount of the camera; None for the logged mount.
-
     Raises:
         RecordingError: the file is not a log, or damaged.
     """
@@ -80,11 +74,6 @@ def views_from_log(path: Path, run: int, detector: TagDetector, mount: CameraMou
 
 def views_from_folder(folder: Path, run: int, detector: TagDetector) -> Iterator[TagView]:
     """Yield the tags seen in each image of a folder.
-
-    Args:
-        folder: folder that contains ``frames.yaml``.
-        run: number of the run, see :class:`TagView`.
-        detector: detector of AprilTags.
 
     Raises:
         ConfigError: a file is missing, malformed or of another size; names the file.

@@ -81,10 +81,6 @@ class KinectDevice(ABC):
 class SdkDevice(KinectDevice):
     """A real device.
 
-    Args:
-        sdk: the loaded libraries.
-        serial: serial number of the device; empty for the first.
-
     Raises:
         DeviceFault: no device, none of that number, or another program uses it.
     """

@@ -132,14 +132,7 @@ class Sdk:
             raise DeviceFault(f"{what}: {said}" if said else what, remedy)
 
     def read_bytes(self, function: Any, *arguments: Any, what: str, remedy: str) -> bytes:
-        """Return bytes from a function of the SDK that first reports the size of the buffer.
-
-        Args:
-            function: name of a function of the SDK.
-            arguments: arguments except buffer and size.
-            what: description of the failure, for the error.
-            remedy: remedy named by the error.
-        """
+        """Return bytes from a function of the SDK that first reports the size of the buffer."""
         size = ctypes.c_size_t(0)
         if function(*arguments, None, ctypes.byref(size)) == FAILED:
             self.check(FAILED, what, remedy)

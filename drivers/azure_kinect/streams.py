@@ -80,10 +80,6 @@ class CaptureStream(ABC):
     def next(self, after_ns: int, timeout_s: float) -> Stamped | None:
         """Return the oldest unread capture, or the next one; None if none came in time.
 
-        Args:
-            after_ns: earliest useful exposure.
-            timeout_s: time limit.
-
         Raises:
             StaleData: the stream has ended.
             DeviceFault: the device was disconnected, or the file is damaged.
@@ -116,15 +112,7 @@ class Controls:
 
 
 class LiveStream(CaptureStream):
-    """Captures of a device.
-
-    Args:
-        sdk: the loaded libraries.
-        clock: clock of the robot.
-        configuration: configuration of the device.
-        controls: settings of exposure and warm-up.
-        open_device: opens the device; raises ``DeviceFault``.
-    """
+    """Captures of a device."""
 
     late_remedy = "wait longer, or check the USB cable"
 

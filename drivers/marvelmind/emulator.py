@@ -168,15 +168,7 @@ class EmulatorOptions(Strict):
 
 
 class Hedgehog:
-    """Emulated hedgehog: measurements, and the packets due at a time.
-
-    Args:
-        simulation: simulation that knows the true pose.
-        name: name of its random stream.
-        mounting: mounting according to the driver's options.
-        address: address of the hedgehog.
-        options: options of the emulator.
-    """
+    """Emulated hedgehog: measurements, and the packets due at a time."""
 
     def __init__(
         self, simulation: Simulation, name: str, mounting: Mounting, address: int, options: EmulatorOptions

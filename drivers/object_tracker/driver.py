@@ -77,12 +77,6 @@ class UdpObjectTracker(ObjectTracker):
 
     An invalid message (NaN, an unknown object or frame, no JSON) is not ignored: reading raises ``DeviceFault`` until a
     valid message about that object comes, or, if it names no known object, until the message is too old.
-
-    Args:
-        robot: robot whose clock and hand are used.
-        options: options of the tracker.
-        known: valid ids; empty for all.
-        frames: poses of the scene's frames in ``map``, by name.
     """
 
     def __init__(self, robot: Robot, options: TrackerOptions, known: frozenset[str], frames: Mapping[str, SE2]) -> None:

@@ -51,13 +51,7 @@ class Feed(Protocol):
 
 
 class WebcamFeed:
-    """Images of a device of this computer.
-
-    Args:
-        options: options of the webcam.
-        clock: clock of the robot.
-        open_capture: ``cv2.VideoCapture`` or a substitute.
-    """
+    """Images of a device of this computer."""
 
     def __init__(
         self, options: OpenCvOptions, clock: Clock, open_capture: Callable[..., Any] = cv2.VideoCapture

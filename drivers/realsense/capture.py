@@ -94,13 +94,7 @@ class Capture:
 
 
 def filtered(chain: FilterChain, pair: FramePair, decimation: int | None) -> tuple[NDArray[np.uint16], Lens]:
-    """Return a pair's filtered depth, its own memory, and its lens.
-
-    Args:
-        chain: filters of this reading.
-        pair: pair with the unfiltered depth.
-        decimation: factor of the chain's decimation, if any.
-    """
+    """Return a pair's filtered depth, its own memory, and its lens."""
     frame = chain.process(pair.depth)
     intrinsics = frame.profile.as_video_stream_profile().intrinsics
     if decimation is not None:

@@ -86,14 +86,6 @@ class EmulatedD435(Bus):
 
     Exposures are rendered only while a reader waits, because rendering takes longer than a real exposure.
 
-    Args:
-        simulation: renderer and clock.
-        color: name of the color mode.
-        depth: name of the depth mode.
-        rate_hz: rate of exposures.
-        options: behavior of the device.
-        where: file and field of the options, for messages.
-
     Raises:
         ConfigError: the simulator has no such noise model.
     """

@@ -75,11 +75,6 @@ def unit_color_from_depth() -> NDArray[np.float64]:
 class SoftwareD435:
     """The device on its own context.
 
-    Args:
-        color: name of the color mode.
-        depth: name of the depth mode.
-        rate_hz: rate of color and depth.
-
     Attributes:
         context: the ``rs.context`` that lists it in addition to the devices on the computer's ports.
     """

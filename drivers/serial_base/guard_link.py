@@ -39,11 +39,6 @@ END_S = 3.0
 class GuardLink:
     """A guard process and the link to it.
 
-    Args:
-        settings: settings of the process.
-        on_state: consumer of each state, in order.
-        on_trouble: consumer of each trouble.
-
     Attributes:
         written: bytes that the process has written to the port so far.
         fault: why the process has ended; None while it runs.

@@ -36,15 +36,7 @@ _SAMPLES = 64
 
 
 def has_floor(model: mujoco.MjModel, data: mujoco.MjData, groups: tuple[int, ...], x_m: float, y_m: float) -> bool:
-    """Whether a ray straight down from under the robot's body meets a surface near z = 0.
-
-    Args:
-        model: the compiled scene.
-        data: its state.
-        groups: groups of the geoms that count.
-        x_m: x coordinate of the point in ``map``.
-        y_m: y coordinate of the point in ``map``.
-    """
+    """Whether a ray straight down from under the robot's body meets a surface near z = 0."""
     distance_m = mujoco.mj_ray(
         model, data, (x_m, y_m, TOLERANCE_M), (0.0, 0.0, -1.0), _group_mask(groups), 1, -1, np.empty(1, np.int32), None
     )

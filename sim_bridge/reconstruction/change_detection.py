@@ -122,13 +122,6 @@ def find_changes(
 ) -> ChangeReport:
     """Compare the logs' depth with the scene's, and list the changes.
 
-    Args:
-        scene: scene with meshes.
-        frames: frames logged at the same place.
-        min_size_m: longest edge of the smallest thing that counts.
-        observations: number of frames that must agree on a voxel.
-        report: function that is called with the progress.
-
     Raises:
         SceneError: the scene has no meshes; the logs are of another place or map, or show too little.
         RecordingError: see :class:`~sim_bridge.reconstruction.logged_frames.FrameSequence`.

@@ -113,12 +113,6 @@ class DepthDifferences:
 def compare(scene: Scene, frames: FrameSequence, observations: int = 2, report: Progress = silent) -> DepthDifferences:
     """Compare all frames with the scene.
 
-    Args:
-        scene: scene with meshes.
-        frames: frames logged at the same place.
-        observations: number of frames that must agree on a voxel.
-        report: function that is called with the progress.
-
     Raises:
         SceneError: the scene has no meshes.
         RenderingUnavailable: this computer cannot render.

@@ -104,10 +104,6 @@ class SceneRenderer:
         """Color, uint8 (H, W, 3), and depth along the optical axis in meters, float32 (H, W), of an instant.
 
         Where there is no surface, depth is that of the sky, farther than ``model.SKY_M``.
-
-        Args:
-            position: position of the optical center in ``map``.
-            rotation: rotation of the camera.
         """
         rgb, buffer = self.draw_raw(position, rotation)
         scale, offset = self.inverse_depth

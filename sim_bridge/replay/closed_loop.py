@@ -235,14 +235,6 @@ def run_external_episode(
     second apart, a velocity command's its duration. The log has the simulator's ground truth: policy and referee have
     one pose, and the base has neither encoders nor a battery.
 
-    Args:
-        simulator: simulator made with images.
-        header: header of the log; its agent's name is used.
-        scene: scene used for scoring.
-        episode: checked for the scene.
-        policy: policy to run.
-        subscribers: subscribers to notify in addition to the scorer.
-
     Raises:
         PolicyError: the policy cannot run in the task, before anything is recorded; or it raised.
         UnsupportedBySimulator: the task needs something that the simulator cannot show or do.

@@ -53,12 +53,6 @@ def pose_replay(
 ) -> tuple[PoseReplay | None, tuple[Note, ...]]:
     """Render the poses of a log, and compare the images.
 
-    Args:
-        log: the recording.
-        records: records of the log, read without images.
-        simulator: simulator that renders.
-        on_frame: function that is called with each pair of images.
-
     Returns:
         The comparison, None if there is no step to compare; and notes for readers of the results.
 

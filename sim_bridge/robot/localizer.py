@@ -40,15 +40,7 @@ class LocalizerOptions(config.Strict):
 
 
 class SimLocalizer(SimDevice, BufferedLocalizer):
-    """A localizer that samples a pose.
-
-    Args:
-        name: name in messages and logs.
-        frame: name of the poses' frame.
-        clock: clock of the simulation.
-        read: returns the true or measured pose.
-        options: rate, latency and errors.
-    """
+    """A localizer that samples a pose."""
 
     def __init__(self, name: str, frame: str, clock: Clock, read: Callable[[], SE2], options: LocalizerOptions) -> None:
         SimDevice.__init__(self, name)

@@ -65,14 +65,7 @@ class _HeldObject:
 
 
 class SimManipulator(SimDevice, Manipulator):
-    """The magic pointer of a simulated robot.
-
-    Args:
-        clock: clock of the simulation.
-        world: world that contains the objects.
-        camera: camera whose optical center the ray starts from.
-        options: choices that the paper leaves open.
-    """
+    """The magic pointer of a simulated robot."""
 
     def __init__(self, clock: Clock, world: World, camera: SimCamera, options: ManipulatorOptions) -> None:
         super().__init__("manipulator")

@@ -126,12 +126,7 @@ def pose(path: Path, element: Element) -> tuple[Matrix, str]:
 
 
 class Frames:
-    """The frames of a model or a world, by name, resolved when they are asked for.
-
-    Args:
-        path: path of the file, for messages.
-        where: name of the model or world, for messages.
-    """
+    """The frames of a model or a world, by name, resolved when they are asked for."""
 
     def __init__(self, path: Path, where: str) -> None:
         self._path, self._where = path, where

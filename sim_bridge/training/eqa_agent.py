@@ -27,15 +27,7 @@ _OPSET = 17
 
 
 def write_agent(agent: Agent, vocabulary: Vocabulary, flat: Path, out: Path, source: str) -> None:
-    """Export the agent and write its package; writing checks the golden rollout.
-
-    Args:
-        agent: trained agent in evaluation mode.
-        vocabulary: vocabulary of its questions and answers.
-        flat: folder of the scene of the golden rollout.
-        out: folder of the package.
-        source: description of the training: command and seed.
-    """
+    """Export the agent and write its package; writing checks the golden rollout."""
     out.mkdir(parents=True, exist_ok=True)
     model = out / "model.onnx"
     example = (

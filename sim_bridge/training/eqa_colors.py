@@ -25,14 +25,7 @@ _EVEN = 0.5
 
 
 def write_color_names(views: Sequence[Views], scenes: Sequence[Scene], out: Path, seed: int) -> None:
-    """Fit a logistic regression to the objects whose color is asked for, and write all of ``ColorNames``.
-
-    Args:
-        views: views with the pixels.
-        scenes: scenes whose objects are counted for the priors.
-        out: file.
-        seed: seed of the fit.
-    """
+    """Fit a logistic regression to the objects whose color is asked for, and write all of ``ColorNames``."""
     counts, colors = [], []
     for one in views:
         for frames, semantic, category, asked in zip(one.frames, one.semantic, one.category, one.asked, strict=True):

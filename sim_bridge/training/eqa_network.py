@@ -149,13 +149,7 @@ class Exported(nn.Module):
 
 
 class Segmenter(nn.Module):
-    """Encoder and head as a detector of masks: images (1, 3, SIDE, SIDE) in 0..1 to logits (1, classes, 14, 14).
-
-    Args:
-        encoder: trained with the head.
-        head: output layer of the classes, then of colors.
-        classes: number of classes, the last one nothing.
-    """
+    """Encoder and head as a detector of masks: images (1, 3, SIDE, SIDE) in 0..1 to logits (1, classes, 14, 14)."""
 
     def __init__(self, encoder: Encoder, head: nn.Conv2d, classes: int) -> None:
         super().__init__()

@@ -33,15 +33,7 @@ _NUDGE_RAD = 2e-7
 
 
 def write_policy(head: Head, folder: Path, task_name: str, source: str, selection: manifest.Selection) -> None:
-    """Export the network and write the package; writing checks the golden rollout.
-
-    Args:
-        head: the network.
-        folder: folder of the package.
-        task_name: preset.
-        source: description of the training: command, seed, machine.
-        selection: rule by which actions are selected.
-    """
+    """Export the network and write the package; writing checks the golden rollout."""
     task = load_task(task_name)
     folder.mkdir(parents=True, exist_ok=True)
     model_file = folder / "model.onnx"

@@ -69,14 +69,7 @@ def main(
 
 
 class Training:
-    """A training run, whose state is its folder.
-
-    Args:
-        out: the folder.
-        seed: seed of weights, episodes and errors.
-        workers: processes that make apartments, collect and evaluate.
-        rounds: number of rounds of collecting and learning.
-    """
+    """A training run, whose state is its folder."""
 
     def __init__(self, out: Path, seed: int, workers: Workers, rounds: tuple[Round, ...] = ROUNDS) -> None:
         from sim_bridge.training.network import Head

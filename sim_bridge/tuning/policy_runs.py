@@ -228,15 +228,6 @@ def rerun(
 ) -> EpisodeScore:
     """Repeat the episode of a log, and score it as its log would be scored.
 
-    Args:
-        setting: setting of the simulated robot.
-        log: log of the episode to repeat.
-        header: header of the log.
-        scene: scene with meshes.
-        policy: loaded from ``source``.
-        source: source of the policy.
-        log_folder: folder for a log of the run; None for none.
-
     Returns:
         The score; where the run failed, its ``reason`` says why.
     """

@@ -44,12 +44,6 @@ def refine(
     One key after the other: five values over its range, then a golden-section search (Kiefer 1953) between the
     neighbors of the best; twice, if there are several keys.
 
-    Args:
-        start: the setting to refine.
-        ranges: keys and their limits.
-        total: logarithm of a setting's likelihood.
-        on_evaluated: function that is called before each evaluation.
-
     Raises:
         ConfigError: an option does not exist, or does not take a value of its range.
     """
@@ -110,13 +104,6 @@ def sweep(
     listener: ProgressListener = SILENT,
 ) -> Tuning:
     """Compare settings on the logs of real episodes. The result does not depend on the workers.
-
-    Args:
-        logs: logs of real episodes.
-        settings: settings to compare.
-        sweep_options: None for the defaults.
-        workers: processes that do the work.
-        listener: listener of the progress.
 
     Raises:
         RecordingError: no log can be read.

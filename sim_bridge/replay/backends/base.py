@@ -107,10 +107,6 @@ class SimulatorBackend(ABC):
     def act_from(self, before: StepRecord, decision: Decision) -> tuple[SE2, SimulatedStep] | None:
         """Execute one action from a recorded pose, outside of the episode; called after the last :meth:`act`.
 
-        Args:
-            before: the recorded step that the action followed.
-            decision: the action.
-
         Returns:
             The pose that the action started from, and the step that it led to. None if the backend cannot do it, the
             robot does not fit there, or the action moves objects.

@@ -37,12 +37,6 @@ MARKER_NAMES = {"recorded": "recorded", "replayed": "recorded actions, simulated
 def write_page(path: Path, replay: Replay, gallery: Gallery | None, many: bool) -> None:
     """Write the page of a replay.
 
-    Args:
-        path: path of the page.
-        replay: its content.
-        gallery: the images of its pose replay; None if it has none.
-        many: whether there is an index next to it.
-
     Raises:
         RecordingError: the log is gone, or the page cannot be written.
     """
