@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from drivers.marvelmind.emulator import EmulatedLink, Hedgehog
-from drivers.marvelmind.options import MarvelmindOptions, Mounting
+from drivers.marvelmind.mounting import Mounting
+from drivers.marvelmind.options import MarvelmindOptions
 from drivers.marvelmind.protocol import NMEA, POSITION_MM_UNIX, Decoder, Flags, Position, Quality, parse
 from drivers.marvelmind.serial_port import HEDGEHOG
 from drivers.serial_wire.reader import Link, ThreadLink

@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
-from drivers.marvelmind.options import Mounting
+from drivers.marvelmind.mounting import Mounting
 from drivers.marvelmind.protocol import (
     POSITION_CM,
     POSITION_MM,

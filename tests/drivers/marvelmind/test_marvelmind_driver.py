@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from raising import raises_naming
 
 from drivers.marvelmind.driver import REPEATS, MarvelmindLocalizer
-from drivers.marvelmind.options import MarvelmindOptions, Mounting, Pair
+from drivers.marvelmind.mounting import Mounting, Pair
+from drivers.marvelmind.options import MarvelmindOptions
 from drivers.marvelmind.protocol import (
     POSITION_CM,
     POSITION_MM,
