@@ -60,7 +60,7 @@ class Row:
         """Whether the target is met; None without a target or a value."""
         if self.target is None or self.value is None:
             return None
-        return self.value >= self.target if self.sense == ">=" else self.value <= self.target
+        return bool(self.value >= self.target if self.sense == ">=" else self.value <= self.target)  # not numpy's
 
 
 class StepTimer:
