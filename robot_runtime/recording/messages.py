@@ -37,7 +37,8 @@ from robot_runtime.recording.images import CAMERA_FRAME
 from robot_runtime.recording.timestamps import timestamp
 from robot_runtime.records import EpisodeHeader, StepRecord
 from robot_runtime.scenes.objects import ObjectPose
-from robot_runtime.tasks.episode import DEFAULT_SIZE_M, EpisodeDetails, size_of
+from robot_runtime.tasks.episode import EpisodeDetails
+from robot_runtime.tasks.episode_objects import DEFAULT_SIZE_M, size_of
 
 MAP_FRAME = "map"
 BASE_FRAME = "base_link"

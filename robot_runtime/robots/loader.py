@@ -43,7 +43,8 @@ from robot_runtime.robots.calibration_file import load_motors
 from robot_runtime.robots.corrected_head import CorrectedHead, load_tilt_servo
 from robot_runtime.robots.corrected_odometry import calibrated, load_odometry
 from robot_runtime.scenes.scene import Scene, SceneObject
-from robot_runtime.tasks.episode import Episode, added_objects
+from robot_runtime.tasks.episode import Episode
+from robot_runtime.tasks.episode_objects import added_objects
 from robot_runtime.tasks.task import Task, TrainingCamera
 
 

@@ -34,7 +34,8 @@ from robot_runtime.task_kinds.rearrangement import task as rearrangement
 from robot_runtime.task_kinds.rearrangement.crosshair import Pointer, settings
 from robot_runtime.task_kinds.rearrangement.generate_space import ON_FLOOR_M, FreeFloor, Movable, MoveGrid, largest_part
 from robot_runtime.task_kinds.rearrangement.task import Layout, Point
-from robot_runtime.tasks.episode import Episode, RearrangedObject, model_size_m
+from robot_runtime.tasks.episode import Episode, RearrangedObject
+from robot_runtime.tasks.episode_objects import model_size_m
 from robot_runtime.tasks.goal_program import Program
 from robot_runtime.tasks.task import Task
 

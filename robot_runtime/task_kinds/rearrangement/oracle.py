@@ -27,7 +27,8 @@ from robot_runtime.scenes.objects import ObjectPose
 from robot_runtime.task_kinds.rearrangement import task as rearrangement
 from robot_runtime.task_kinds.rearrangement.crosshair import Pointer, Ray, UprightBox, settings
 from robot_runtime.task_kinds.rearrangement.task import Point
-from robot_runtime.tasks.episode import RearrangedObject, added_objects
+from robot_runtime.tasks.episode import RearrangedObject
+from robot_runtime.tasks.episode_objects import added_objects
 from robot_runtime.tasks.task import Task
 
 TRIES = 9

@@ -19,7 +19,8 @@ from robot_runtime.errors import EpisodeError
 from robot_runtime.scenes.objects import ObjectPose
 from robot_runtime.scenes.scene import Room, Scene, SceneObject
 from robot_runtime.task_kinds.rearrangement.crosshair import Pointer, UprightBox, settings
-from robot_runtime.tasks.episode import Episode, EpisodeDetails, RearrangedObject, added_objects
+from robot_runtime.tasks.episode import Episode, EpisodeDetails, RearrangedObject
+from robot_runtime.tasks.episode_objects import added_objects
 from robot_runtime.tasks.goal_program import Program, selections
 from robot_runtime.tasks.task import Task
 

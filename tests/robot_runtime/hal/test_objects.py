@@ -28,7 +28,8 @@ from robot_runtime.scenes.objects import Grab, GrabOutcome, ObjectPose, ObjectSo
 from robot_runtime.scenes.scene import Scene, SceneObject
 from robot_runtime.task_kinds.rearrangement.settings import Rearrangement
 from robot_runtime.task_kinds.rearrangement.task import Layout
-from robot_runtime.tasks.episode import DEFAULT_SIZE_M, Episode, RearrangedObject, added_objects, size_of
+from robot_runtime.tasks.episode import Episode, RearrangedObject
+from robot_runtime.tasks.episode_objects import DEFAULT_SIZE_M, added_objects, size_of
 from robot_runtime.tasks.state import NO_STATE
 from robot_runtime.tasks.task import Success, Task
 

@@ -25,8 +25,9 @@ from robot_runtime.scenes.objects import ObjectPose
 from robot_runtime.task_kinds.rearrangement import task as rearrangement
 from robot_runtime.task_kinds.rearrangement.crosshair import settings
 from robot_runtime.task_kinds.rearrangement.task import Layout
-from robot_runtime.tasks.episode import Episode, RearrangedObject, model_size_m
+from robot_runtime.tasks.episode import Episode, RearrangedObject
 from robot_runtime.tasks.episode_check import check_episode
+from robot_runtime.tasks.episode_objects import model_size_m
 from robot_runtime.tasks.goal_program import Program
 from robot_runtime.tasks.task import Task, load_task
 
