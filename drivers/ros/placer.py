@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from drivers.ros.base.driver import RosBase
 from drivers.ros.camera.driver import RosCamera
 from drivers.ros.connection.session import Session
-from drivers.ros.head import RosHead
 from drivers.ros.localizer.motion_history import MotionHistory
 from drivers.ros.localizer.sources import RosLocalizer
 from robot_runtime.common.clock import wait_for
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import InvalidStart, StaleData
-from robot_runtime.hal import Localizer, Placer, Robot
+from robot_runtime.hal import Head, Localizer, Placer, Robot
 from robot_runtime.hal.streams import STREAMS
 from robot_runtime.placement.placer import GuidedPlacer, tilt_head
 from robot_runtime.robots.checked_localizer import CheckedLocalizer
@@ -38,7 +37,7 @@ class PlacedDevices:
 
     session: Session
     base: RosBase
-    head: RosHead
+    head: Head
     camera: RosCamera
     motion: MotionHistory
     localizers: Sequence[RosLocalizer]
@@ -112,10 +111,9 @@ class SimulationPlacer(RosPlacer):
         session, service = self._devices.session, self._service
         for localizer in self._localizers:
             localizer.pause()
-        place = session.messages.make("geometry_msgs/Pose2D", x=pose.x_m, y=pose.y_m, theta=pose.yaw_rad)
-        response = session.call(service, "robot_runtime_simulation/Place", pose=place, tilt=tilt_rad)
-        if not response.success:
-            raise InvalidStart(f"service {service}: {response.message}", response.remedy)
+        placed, message, remedy = session.place(service, pose, tilt_rad)
+        if not placed:
+            raise InvalidStart(f"service {service}: {message}", remedy)
         session.clock.sleep(SETTLED_S)
 
 

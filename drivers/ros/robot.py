@@ -1,5 +1,7 @@
 """A robot behind ROS topics: its devices on one session."""
 
+from collections.abc import Callable
+
 from drivers.ros.base.driver import RosBase
 from drivers.ros.camera.driver import NOMINAL, RosCamera
 from drivers.ros.connection.session import Session
@@ -8,13 +10,21 @@ from drivers.ros.localizer.motion_history import MotionHistory
 from drivers.ros.localizer.sources import RosLocalizer, make_localizer
 from drivers.ros.options import LocalizerOptions, RobotOptions
 from drivers.ros.placer import PlacedDevices, RealPlacer, SimulationPlacer
-from robot_runtime.hal import Placer, Robot
+from drivers.ros.robot_variants import VARIANTS
+from robot_runtime.hal import Head, Placer, Robot
+from robot_runtime.hal.stand_ins import FixedHead
 from robot_runtime.placement.driving import DrivingPlacer
 from robot_runtime.placement.operator import OperatorPlacer
 from robot_runtime.robots.loader import RobotContext
 
 
-def assemble(context: RobotContext, name: str, session: Session, chosen: RobotOptions) -> Robot:
+def assemble(
+    context: RobotContext,
+    name: str,
+    session: Session,
+    chosen: RobotOptions,
+    make_base: Callable[..., RosBase] = RosBase,
+) -> Robot:
     """Return a robot on a session, disconnected.
 
     Args:
@@ -22,10 +32,11 @@ def assemble(context: RobotContext, name: str, session: Session, chosen: RobotOp
         name: name of the robot.
         session: connection to the network.
         chosen: options of the robot.
+        make_base: constructor of the base, with the arguments of ``RosBase``.
     """
     clock, motion = session.clock, MotionHistory()
-    base = RosBase(name, session, chosen, motion)
-    head = RosHead(session, chosen, motion)
+    base = make_base(name, session, chosen, motion)
+    head: Head = RosHead(session, chosen, motion) if VARIANTS[chosen.family].head != "none" else FixedHead(clock)
     nominal = context.camera.intrinsics if context.camera is not None else NOMINAL
     camera = RosCamera(session, chosen, nominal, motion, name)
 

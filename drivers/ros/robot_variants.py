@@ -12,13 +12,17 @@ from drivers.dynamixel.variants import VARIANTS as PAN_TILTS
 from drivers.ros.bases import BASES
 from drivers.ros.options import BaseOptions, RobotOptions, Topics
 from drivers.ros.protocol import Frames
-from drivers.ros.topics import topic_names
+from drivers.ros.topics import kinds_of, topic_names
 from robot_runtime.hal import BaseInfo, HeadLimits
-from robot_runtime.hal.motors import CREATE_2_MOTORS, KOBUKI_MOTORS, MotorModel
+from robot_runtime.hal.motors import CREATE_2_MOTORS, IDEAL_MOTORS, KOBUKI_MOTORS, MotorModel
 
 LIMITED_ACCEL_M_S2 = 0.4
 """Of a wheel on Interbotix' robots, which switch kobuki_node's limiter on: 0.5 m/s² and 3.5 rad/s² (kobuki_core), of
 which the latter is 0.4 m/s² of each wheel."""
+
+
+CREATE_3_MOTORS = MotorModel(dead_time_s=0.1, accel_m_s2=0.9)
+"""Acceleration: the default of ``wheel_accel_limit``. The dead time is an assumption, not measured."""
 
 
 @dataclass(frozen=True)
@@ -29,21 +33,24 @@ class RobotVariant:
         motors: Nominal ones of the base, what its ROS driver does with commands included.
         pan_joint: Name in JointState.
         tilt_joint: Name in JointState; positive is down (joint axis +y) in all variants.
-        head: Head commands: one Float64 for each joint, or Interbotix' JointGroupCommand of the group ``camera``.
+        head: Head commands: one Float64 for each joint, or Interbotix' JointGroupCommand of the group ``camera``; none
+            for a camera that does not move.
         limits: Of the head.
         full_v: Voltage of the full battery.
         empty_v: Voltage below which the robot refuses to drive.
         namespaced: Whether frames begin with the option ``robot_name``.
+        names_dead_base: Whether a base that does not move when commanded is a fault of its own.
     """
 
     pan_joint: str
     tilt_joint: str
     motors: MotorModel
-    head: Literal["floats", "group"]
+    head: Literal["floats", "group", "none"]
     limits: HeadLimits
     full_v: float
     empty_v: float
     namespaced: bool = False
+    names_dead_base: bool = False
 
     @property
     def joints(self) -> tuple[str, str]:
@@ -53,6 +60,11 @@ class RobotVariant:
     def frames(self, robot_name: str) -> Frames:
         """Return the names of the robot's frames."""
         return Frames(f"{robot_name}/" if self.namespaced else "")
+
+
+def _fixed_camera(motors: MotorModel) -> RobotVariant:
+    fixed = HeadLimits(0.0, 0.0, 0.0, 0.0, max_speed_rad_s=1.0, settle_s=0.0)
+    return RobotVariant("", "", motors, "none", fixed, math.nan, math.nan, names_dead_base=True)
 
 
 VARIANTS: Mapping[str, RobotVariant] = {
@@ -84,6 +96,22 @@ VARIANTS: Mapping[str, RobotVariant] = {
         empty_v=13.2,
         namespaced=True,
     ),
+    "create3": _fixed_camera(CREATE_3_MOTORS),
+    "locobot-create3": RobotVariant(
+        pan_joint="pan",
+        tilt_joint="tilt",
+        motors=CREATE_3_MOTORS,
+        head="group",
+        limits=PAN_TILTS["interbotix"].limits,
+        full_v=math.nan,
+        empty_v=math.nan,
+        namespaced=True,
+        names_dead_base=True,
+    ),
+    "turtlebot4-jazzy": _fixed_camera(CREATE_3_MOTORS),
+    "turtlebot4-humble": _fixed_camera(CREATE_3_MOTORS),
+    "turtlebot3": _fixed_camera(IDEAL_MOTORS),
+    "differential": _fixed_camera(IDEAL_MOTORS),
 }
 
 
@@ -105,6 +133,12 @@ def topics_of(options: BaseDescription) -> Topics:
     defaults = topic_names(options.family, options.robot_name)
     given = {item.name: getattr(options.topics, item.name) for item in fields(Topics)}
     return Topics(**{name: value or defaults.get(name, "") for name, value in given.items()})
+
+
+def velocity_kind(options: BaseDescription) -> str:
+    """Return the type of velocities, a Twist or a TwistStamped."""
+    kinds = kinds_of(options.family, "velocity")
+    return kinds[1] if len(kinds) > 1 and getattr(options.base, "stamped", False) else kinds[0]
 
 
 def base_frame(options: BaseDescription) -> str:

@@ -42,9 +42,10 @@ class BaseTopicNames:
         velocity: The base's own command topic.
         motor_power: A Kobuki's switch of its motors.
         core: A Kobuki's levels.
-        bumper: Events of a Kobuki, levels of a Create 2.
+        bumper: Events of a Kobuki, levels of a Create 2; of any other base a std_msgs/Bool.
         cliff: Events of a Kobuki; a Create 2 reports its cliff sensors in ``diagnostics``.
         wheel_drop: Events of a Kobuki, pulses of a Create 2.
+        hazards: A Create 3's contacts, cliffs and wheel drops, complete at each change.
         odom: Odometry.
         diagnostics: Diagnoses of the robot's drivers.
     """
@@ -55,6 +56,7 @@ class BaseTopicNames:
     bumper: str = ""
     cliff: str = ""
     wheel_drop: str = ""
+    hazards: str = ""
     odom: str = ""
     diagnostics: str = ""
 
@@ -108,6 +110,31 @@ _PYROBOT_HEAD = {
     "tilt": Topic("/tilt/command", ("std_msgs/Float64",), _LOCOBOT_CONTROL),
 }
 
+_CREATE_3 = "Create 3, firmware H.2.6 or I.0.0"
+_TURTLEBOT_4 = "turtlebot4_bringup: create3_republisher"
+_OAK = "turtlebot4_bringup: oakd"
+
+
+def _create_3(root: str, velocity: str = "Twist", origin: str = _CREATE_3) -> dict[str, Topic]:
+    return {
+        "velocity": Topic(f"{root}/cmd_vel", (f"geometry_msgs/{velocity}",), origin),
+        "hazards": Topic(f"{root}/hazard_detection", ("irobot_create_msgs/HazardDetectionVector",), origin),
+        "odom": Topic(f"{root}/odom", ("nav_msgs/Odometry",), origin),
+    }
+
+
+_OAK_CAMERA = {
+    "color": Topic("/oakd/rgb/preview/image_raw", ("sensor_msgs/Image",), _OAK),
+    "color_info": Topic("/oakd/rgb/preview/camera_info", ("sensor_msgs/CameraInfo",), _OAK),
+    "depth": Topic("/oakd/stereo/image_raw", ("sensor_msgs/Image",), _OAK),
+}
+_DIFFERENTIAL = {
+    "velocity": Topic("/cmd_vel", ("geometry_msgs/Twist", "geometry_msgs/TwistStamped"), "the base's driver"),
+    "bumper": Topic("", ("std_msgs/Bool",), "the base's driver"),
+    "hazards": Topic("", ("irobot_create_msgs/HazardDetectionVector",), "the base's driver"),
+    "odom": Topic("/odom", ("nav_msgs/Odometry",), "the base's driver"),
+}
+
 TOPICS: Mapping[str, Mapping[str, Topic]] = {
     "pyrobot-kobuki": {
         "odom": Topic("/odom", ("nav_msgs/Odometry",), _KOBUKI_NODE),
@@ -123,8 +150,31 @@ TOPICS: Mapping[str, Mapping[str, Topic]] = {
         "joint_group": Topic("/{name}/commands/joint_group", ("interbotix_xs_msgs/JointGroupCommand",), _INTERBOTIX),
         **_camera("/{name}"),
     },
+    "create3": {**_create_3(""), **_camera("")},
+    "locobot-create3": {
+        **_create_3("/{name}/mobile_base"),
+        "joints": Topic("/{name}/joint_states", ("sensor_msgs/JointState",), _INTERBOTIX),
+        "joint_group": Topic("/{name}/commands/joint_group", ("interbotix_xs_msgs/JointGroupCommand",), _INTERBOTIX),
+        **_camera("/{name}"),
+    },
+    "turtlebot4-jazzy": {**_create_3("", "TwistStamped", _TURTLEBOT_4), **_OAK_CAMERA},
+    "turtlebot4-humble": {**_create_3(""), **_OAK_CAMERA},
+    "turtlebot3": {**_DIFFERENTIAL, **_camera("")},
+    "differential": {**_DIFFERENTIAL, **_camera("")},
 }
 """The topics by family, and by field of ``options.Topics``; a variant lacks those that are not here."""
+
+
+CONTROL_NODES: Mapping[str, str] = {
+    "create3": "/motion_control",
+    "locobot-create3": "/{name}/mobile_base/motion_control",
+    "turtlebot4-jazzy": "/_do_not_use/motion_control",
+    "turtlebot4-humble": "/motion_control",
+}
+"""Nodes with the parameters of a Create 3's reflexes; not republished."""
+
+ROS_1_FAMILIES = ("pyrobot-kobuki", "pyrobot-create", "interbotix")
+ROS_2_FAMILIES = tuple(family for family in TOPICS if family not in ROS_1_FAMILIES)
 
 
 def topic_names(family: str, robot_name: str) -> dict[str, str]:
@@ -140,7 +190,7 @@ def kinds_of(family: str, field: str) -> tuple[str, ...]:
 def family_of(published: Collection[str]) -> str | None:
     """Return the family whose safety levels are among published topics, under any ``robot_name``; else None."""
     for family, topics in TOPICS.items():
-        name = topics["core" if "core" in topics else "bumper"].name
+        name = next((topics[field].name for field in ("core", "hazards", "bumper") if field in topics), "")
         pattern = re.escape(name).replace(re.escape("{name}"), "[^/]+")
         if any(re.fullmatch(pattern, topic) for topic in published):
             return family

@@ -285,6 +285,7 @@ def _parents(module_name: str) -> tuple[str, ...]:
 
 
 ROS_MODULES = (
+    "rclpy",
     "rospy",
     "rosgraph",
     "kobuki_msgs",
@@ -293,8 +294,9 @@ ROS_MODULES = (
     "interbotix_xs_msgs",
     "robot_runtime_simulation",
 )
+ROS_2_REMEDY = "source ROS 2's setup.bash in this shell, or `pip install` its wheels: docs/robots/create3.md"
 ROS_REMEDY = "install ROS 1 and build ros_ws (`make test`), then `source ros_ws/devel/setup.bash` in this shell"
-"""Modules of ROS and of this repository's workspace, and the remedy where Python does not find them."""
+"""Modules of ROS and of this repository's workspace, and the remedies where Python does not find them."""
 
 
 def _spelling_hint(missing: str) -> str:
@@ -314,6 +316,6 @@ def _install_hint(module_name: str, missing: str) -> str:
         "libusb_package": "realsense",
     }
     if missing in ROS_MODULES:
-        return ROS_REMEDY
+        return ROS_2_REMEDY if missing == "rclpy" else ROS_REMEDY
     extra = extras.get(missing, {"sim_bridge": "sim"}.get(module_name.split(".")[0]))
     return f"pip install 'robot-runtime[{extra}]'" if extra else f"install the package that provides {missing!r}"

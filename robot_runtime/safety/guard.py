@@ -70,9 +70,13 @@ class GuardLimits:
 
     @classmethod
     def of(cls, info: BaseInfo) -> GuardLimits:
-        """The limits of a base."""
+        """The limits of a base; its sensors may miss four periods, and 0.1 s in any case."""
         return cls(
-            info.max_linear_m_s, info.max_angular_rad_s, info.max_linear_accel_m_s2, info.max_angular_accel_rad_s2
+            info.max_linear_m_s,
+            info.max_angular_rad_s,
+            info.max_linear_accel_m_s2,
+            info.max_angular_accel_rad_s2,
+            feedback_timeout_s=max(cls.feedback_timeout_s, 5 / info.rate_hz),
         )
 
 

@@ -2,19 +2,21 @@
 
 import sys
 
-from robot_runtime.common.config import ROS_MODULES, ROS_REMEDY
+from robot_runtime.common.config import ROS_2_REMEDY, ROS_MODULES, ROS_REMEDY
 
 
 def main() -> int:
     """Run the command; say what is missing if it cannot be imported."""
     try:
         from sim_bridge.ros.command import main as run
+
+        return run()
     except ModuleNotFoundError as error:
         if (error.name or "").split(".")[0] not in ROS_MODULES:
             raise
-        print(f"error: Python does not find {error.name!r}\n  remedy: {ROS_REMEDY}", file=sys.stderr)
+        remedy = ROS_2_REMEDY if error.name == "rclpy" else ROS_REMEDY
+        print(f"error: Python does not find {error.name!r}\n  remedy: {remedy}", file=sys.stderr)
         return 2
-    return run()
 
 
 if __name__ == "__main__":

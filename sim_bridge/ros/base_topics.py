@@ -6,12 +6,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
-import rospy
-from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
-from geometry_msgs.msg import Twist
-from nav_msgs.msg import Odometry
-from sensor_msgs.msg import JointState
-
 from drivers.ros.protocol import Diagnosis
 from robot_runtime.common.clock import seconds_to_ns
 from robot_runtime.common.geometry import SE2, wrap_angle
@@ -19,10 +13,18 @@ from robot_runtime.safety.guard import STILL
 from sim_bridge.robot.chassis import Chassis
 from sim_bridge.robot.odometry import Encoders, moved_between
 from sim_bridge.ros.context import SimContext
-from sim_bridge.ros.messages import KOBUKI_VARIANCES, messages
-from sim_bridge.ros.publisher import DelayQueue, Publisher
+from sim_bridge.ros.network import DelayQueue, Publisher
 from sim_bridge.ros.timing import PeriodicTimer
 from sim_bridge.ros.velocity_commands import VelocityCommandModel
+
+OK, WARN = 0, 1
+"""Levels of diagnostic_msgs/DiagnosticStatus."""
+
+UNKNOWN = 1e10
+"""kobuki_node's variance for a quantity that a wheel cannot measure."""
+
+KOBUKI_VARIANCES = (0.1, 0.1, UNKNOWN, UNKNOWN, UNKNOWN, 0.05)
+"""Constant variances of kobuki_node's odometry: x, y, z, roll, pitch, yaw."""
 
 
 class VariantTopics(ABC):
@@ -50,6 +52,7 @@ class BaseTopics:
     def __init__(self, context: SimContext, chassis: Chassis, commands: VelocityCommandModel, tf: Publisher) -> None:
         variant, step_ns = context.variant, context.world.step_ns
         topics = variant.names.topics
+        network, self.messages = context.network, context.network.messages
         self.context, self.chassis, self.commands, self.variant = context, chassis, commands, variant
         self.faults = context.faults
         self.encoders = Encoders(variant.wheels.separation_m)
@@ -67,10 +70,11 @@ class BaseTopics:
         self._diagnostics_timer = PeriodicTimer(variant.timing.diagnostics_hz, step_ns)
         self._latency_ns = seconds_to_ns(variant.timing.report_latency_s)
         self._tf = tf
-        self._odom_publisher = Publisher(topics["odom"], Odometry)
-        self._joints_publisher = Publisher(variant.names.wheel_joints, JointState)
-        self._diagnostics_publisher = Publisher(topics["diagnostics"], DiagnosticArray)
-        rospy.Subscriber(topics["velocity"], Twist, self._on_command, queue_size=10, tcp_nodelay=True)
+        self._odom_publisher = network.publisher(topics["odom"], "nav_msgs/Odometry")
+        self._joints_publisher = network.publisher(variant.names.wheel_joints, "sensor_msgs/JointState")
+        diagnostics = topics.get("diagnostics", "/diagnostics")
+        self._diagnostics_publisher = network.publisher(diagnostics, "diagnostic_msgs/DiagnosticArray")
+        network.subscribe(topics["velocity"], variant.names.velocity_kind, self._on_command)
 
     def add(self, extension: VariantTopics) -> None:
         """Publish the topics of a variant as well."""
@@ -120,10 +124,11 @@ class BaseTopics:
                 self._publish(now_ns)
         if self._diagnostics_timer.due(now_ns) and self._diagnostics_publisher.has_subscribers:
             statuses = {name: status for item in self._extensions for name, status in item.diagnose(self).items()}
-            self._diagnostics_publisher.publish(messages.diagnostics(self.stamp_ns(now_ns), statuses))
+            self._diagnostics_publisher.publish(self.messages.diagnostics(self.stamp_ns(now_ns), statuses))
         self.delayed.flush(now_ns)
 
     def _on_command(self, message: Any) -> None:
+        message = getattr(message, "twist", message)  # of a TwistStamped
         clock, twist = self.context.clock, (message.linear.x, message.angular.z)
         self.context.executor.submit(lambda: self.commands.command(*twist, clock.now_ns()))
 
@@ -142,7 +147,7 @@ class BaseTopics:
         self.wheel_drop = chassis.wheel_drop_bits | faults.bits("wheel_drop")
 
     def _publish(self, now_ns: int) -> None:
-        frames, stamp_ns = self.variant.names.frames, self.stamp_ns(now_ns)
+        frames, stamp_ns, messages = self.variant.names.frames, self.stamp_ns(now_ns), self.messages
         if "odom_silent" not in self.faults:
             pose = self.odom
             self.send(
@@ -180,11 +185,11 @@ def battery_diagnosis(chassis: Chassis, low_v: float) -> Diagnosis:
         "Percent": f"{100 * chassis.battery.fraction:.0f}",
         "Charging State": "Not Charging",
     }
-    return (DiagnosticStatus.WARN, "Low", values) if voltage_v < low_v else (DiagnosticStatus.OK, "Healthy", values)
+    return (WARN, "Low", values) if voltage_v < low_v else (OK, "Healthy", values)
 
 
 def level_diagnosis(bits: int, active: str) -> Diagnosis:
     """Return a safety sensor's diagnosis."""
     if bits:
-        return DiagnosticStatus.WARN, f"{active}!", {"Bits": bits}
-    return DiagnosticStatus.OK, "All right", {"Bits": 0}
+        return WARN, f"{active}!", {"Bits": bits}
+    return OK, "All right", {"Bits": 0}

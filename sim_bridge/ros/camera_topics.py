@@ -11,10 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import rospy
 from numpy.typing import NDArray
-from sensor_msgs.msg import CameraInfo, Image
-from tf2_msgs.msg import TFMessage
 
 from drivers.ros.protocol import Frames
 from robot_runtime.common.clock import seconds_to_ns
@@ -27,8 +24,6 @@ from sim_bridge.rendering.renderer import SceneRenderer
 from sim_bridge.robot.camera import CameraNoise, CameraOptions, camera_motion, quantized
 from sim_bridge.robot.head import SimHead
 from sim_bridge.ros.context import SimContext
-from sim_bridge.ros.messages import messages
-from sim_bridge.ros.publisher import Publisher
 from sim_bridge.ros.timing import PeriodicTimer
 
 MAX_WAITING = 2
@@ -41,6 +36,8 @@ LIVE_QUEUE, LOCKSTEP_QUEUE = 4, 30
 """Images that wait per subscriber: in real time late images are useless; with ``/clock`` none may be lost."""
 
 MM_PER_M = 1000
+
+IMAGE, INFO = "sensor_msgs/Image", "sensor_msgs/CameraInfo"
 
 
 @dataclass
@@ -81,8 +78,8 @@ class CameraTopics:
         options: CameraOptions,
         lockstep: bool,
     ) -> None:
-        names = context.variant.names
-        self.dropped = 0
+        names, network = context.variant.names, context.network
+        self.dropped, self._messages = 0, network.messages
         self._context, self._head, self._true_mount = context, head, true_mount
         self._intrinsics, self._options = intrinsics, options
         self._noise = CameraNoise(options, intrinsics)
@@ -98,11 +95,11 @@ class CameraTopics:
         self._failure: BaseException | None = None
         self._newest_images: tuple[Any, Any] | None = None
         queue_size = LOCKSTEP_QUEUE if lockstep else LIVE_QUEUE
-        self._rgb = Publisher(names.topics["color"], Image, queue_size=queue_size)
-        self._rgb_info = Publisher(names.topics["color_info"], CameraInfo)
-        self._depth = Publisher(names.topics["depth"], Image, queue_size=queue_size)
-        self._depth_info = Publisher(names.topics["depth"].replace("image_raw", "camera_info"), CameraInfo)
-        self._tf_static = Publisher("/tf_static", TFMessage, latch=True)
+        self._rgb = network.publisher(names.topics["color"], IMAGE, queue_size=queue_size)
+        self._rgb_info = network.publisher(names.topics["color_info"], INFO)
+        self._depth = network.publisher(names.topics["depth"], IMAGE, queue_size=queue_size)
+        self._depth_info = network.publisher(names.topics["depth"].replace("image_raw", "camera_info"), INFO)
+        self._tf_static = network.publisher("/tf_static", "tf2_msgs/TFMessage", latch=True)
         self._publish_static_transforms(names.frames, mount)
         self._thread = threading.Thread(target=self._render_all, name="camera", daemon=True)
         self._thread.start()
@@ -144,7 +141,7 @@ class CameraTopics:
         """Publish the color sensor's place in the camera, and its optical frame, as the camera's driver does."""
         stamp_ns = self._context.stamps.stamp_ns(self._context.clock.now_ns())
         color, place = f"{frames.prefix}camera_color_frame", mount.color
-        rotation = quaternion_rpy(*np.radians(place.rpy_deg).tolist())
+        rotation, messages = quaternion_rpy(*np.radians(place.rpy_deg).tolist()), self._messages
         self._tf_static.publish(
             messages.tf(
                 messages.transform(stamp_ns, frames.camera, color, place.xyz_m, rotation),
@@ -180,7 +177,7 @@ class CameraTopics:
                 exposure.published.set()
         except Exception as error:
             self._failure = error
-            rospy.logerr(f"simulated camera: {error}")
+            self._context.network.log_error(f"simulated camera: {error}")
             raise
         finally:
             for exposure in self._waiting:
@@ -191,7 +188,7 @@ class CameraTopics:
     def _images(self, renderer: SceneRenderer, exposure: _Exposure) -> tuple[Any, Any]:
         if "camera_frozen" in self._context.faults and self._newest_images is not None:
             for message in self._newest_images:
-                message.header = messages.header(exposure.stamp_ns, self._frame)
+                message.header = self._messages.header(exposure.stamp_ns, self._frame)
             return self._newest_images
         rgb, depth_m = renderer.render(exposure.sensor[:3, 3].copy(), opengl_rotation(exposure.sensor))
         rgb, depth_m = self._noise.apply(rgb, depth_m, lambda: exposure.motion)
@@ -203,8 +200,8 @@ class CameraTopics:
         else:
             encoding, depth = "16UC1", np.rint(depth_m * np.float32(MM_PER_M)).astype(np.uint16)
         self._newest_images = (
-            messages.image(exposure.stamp_ns, self._frame, "rgb8", rgb),
-            messages.image(exposure.stamp_ns, self._frame, encoding, depth),
+            self._messages.image(exposure.stamp_ns, self._frame, "rgb8", rgb),
+            self._messages.image(exposure.stamp_ns, self._frame, encoding, depth),
         )
         return self._newest_images
 
@@ -214,9 +211,9 @@ class CameraTopics:
             self._rgb.publish(images[0])
         if images is not None and "depth_silent" not in faults:
             if "camera_unpaired" in faults:
-                images[1].header = messages.header(exposure.stamp_ns + self._half_period_ns, self._frame)
+                images[1].header = self._messages.header(exposure.stamp_ns + self._half_period_ns, self._frame)
             self._depth.publish(images[1])
         if "camera_info_silent" not in faults:
-            info = messages.camera_info(exposure.stamp_ns, self._frame, self._intrinsics)
+            info = self._messages.camera_info(exposure.stamp_ns, self._frame, self._intrinsics)
             self._rgb_info.publish(info)
             self._depth_info.publish(info)

@@ -1,36 +1,32 @@
-"""The command ``python -m sim_bridge.ros``: a simulated LoCoBot on ROS 1.
+"""The command ``python -m sim_bridge.ros``: a simulated robot on ROS 1 or ROS 2, as its family says.
 
-It needs a running master. docs/robots/locobot-ros.md lists its topics, services and faults.
+On ROS 1 it needs a running master. docs/robots/locobot-ros.md lists its topics, services and faults.
 """
 
+import importlib
 import math
 import re
 import sys
 import threading
+from collections.abc import Callable
 from dataclasses import asdict, replace
+from itertools import pairwise
 from typing import Annotated, Any
 
-import rosgraph
-import rospy
 import typer
 
+from drivers.ros.topics import ROS_2_FAMILIES
 from robot_runtime.common import config
-from robot_runtime.common.clock import SystemClock, wait_for
 from robot_runtime.common.geometry import SE2
-from robot_runtime.errors import ConfigError, DeviceFault, RuntimeFault
+from robot_runtime.errors import ConfigError, RuntimeFault
 from robot_runtime.hal import Intrinsics
 from robot_runtime.robots.camera_mount import load_mount
 from robot_runtime.robots.loader import read_robot_file
 from robot_runtime.scenes.scene import find_scene, load_scene
 from sim_bridge.robot.driver import SimOptions
 from sim_bridge.ros.localizer_topics import LOCALIZERS
-from sim_bridge.ros.robot import RosRobot, RosRobotOptions
+from sim_bridge.ros.robot import RosRobotOptions
 from sim_bridge.ros.robot_variants import VARIANTS, DriverTiming, robot_variant
-
-MASTER_LIMIT_S = 5.0
-"""Time limit of the wait for a master. roslaunch starts it before its nodes; other scripts may not."""
-
-SIM_TIME = "/use_sim_time"
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -38,7 +34,7 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 @app.command()
 def run(
     scene: Annotated[str, typer.Option(help="Scene folder, or the name of a bundled scene.")] = "apartment",
-    kind: Annotated[str, typer.Option("--family", help=f"Kind of LoCoBot: {', '.join(VARIANTS)}.")] = "pyrobot-kobuki",
+    kind: Annotated[str, typer.Option("--family", help=f"Kind of robot: {', '.join(VARIANTS)}.")] = "pyrobot-kobuki",
     robot_name: Annotated[str, typer.Option(help="Namespace of an Interbotix robot.")] = "locobot",
     robot: Annotated[str, typer.Option(help="Noise and limits: a simulated robot's preset or YAML file.")] = "sim",
     seed: Annotated[int, typer.Option(min=0, help="Of all random errors.")] = 0,
@@ -53,10 +49,12 @@ def run(
     ] = None,
     die_with_stdin: Annotated[bool, typer.Option(help="End when standard input closes.")] = False,
 ) -> None:
-    """Simulate a LoCoBot on ROS 1.
+    """Simulate a robot on ROS 1 or ROS 2, as its family says.
 
     Examples:
         python -m sim_bridge.ros --scene apartment --family pyrobot-kobuki
+
+        python -m sim_bridge.ros --family turtlebot4-jazzy
 
         python -m sim_bridge.ros --family interbotix --robot sim-noisy --clock real --manner command_timeout_s=0.6
     """
@@ -76,34 +74,19 @@ def run(
         seed=seed,
     )
     pose = parse_start(start) if start else SE2(*loaded_scene.map.most_open_point())
-    join_ros(options.simulated_clock)
+    node = node_module(kind)
+    network = node.join(options.simulated_clock)
     if die_with_stdin:
-        threading.Thread(target=_end_with_stdin, name="stdin", daemon=True).start()
-    simulated = RosRobot(loaded_scene, options)
+        threading.Thread(target=_end_with_stdin, args=(network.close,), name="stdin", daemon=True).start()
+    simulated = node.make_robot(loaded_scene, options, network)
     simulated.place(pose, 0.0)
     print(f"ready: {kind} LoCoBot in {loaded_scene.name!r} at {pose.x_m:.2f}, {pose.y_m:.2f}", flush=True)
     simulated.run()
 
 
-def join_ros(simulated_clock: bool) -> None:
-    """Become a node, and set ``/use_sim_time`` for simulated time.
-
-    Raises:
-        DeviceFault: No master answers, or ``/use_sim_time`` is set while time is real.
-    """
-    if not wait_for(SystemClock(), lambda: rosgraph.is_master_online() or None, MASTER_LIMIT_S, 0.1):
-        raise DeviceFault(
-            f"no ROS master answers at {rosgraph.get_master_uri()}", "start `roscore`, or set ROS_MASTER_URI"
-        )
-    if simulated_clock:
-        rospy.set_param(SIM_TIME, True)
-    elif rospy.get_param(SIM_TIME, False):
-        raise DeviceFault(
-            f"parameter {SIM_TIME} is true, so every node would wait for a /clock that real time does not publish",
-            f"use `--clock sim`, or run `rosparam set {SIM_TIME} false`",
-        )
-    # rospy's own simulated time is disabled: it would subscribe to the /clock that this node publishes.
-    rospy.init_node("simulated_robot", disable_rostime=True)
+def node_module(family: str) -> Any:
+    """Return the module of the family's generation of ROS, with ``join``, ``make_robot`` and ``arguments``."""
+    return importlib.import_module("sim_bridge.ros2.node" if family in ROS_2_FAMILIES else "sim_bridge.ros.node")
 
 
 def parse_timing(timing: DriverTiming, changes: list[str]) -> DriverTiming:
@@ -134,16 +117,16 @@ def parse_start(text: str) -> SE2:
     return SE2(x_m, y_m, math.radians(yaw_deg))
 
 
-def _end_with_stdin() -> None:
+def _end_with_stdin(end: Callable[[], None]) -> None:
     sys.stdin.read()
-    rospy.signal_shutdown("standard input closed")
+    end()
 
 
 def main() -> int:
     """Run the command; print a fault and its remedy, as ``robot-runtime`` does."""
+    family = next((b for a, b in pairwise(sys.argv) if a == "--family"), "pyrobot-kobuki")
     try:
-        # myargv removes the arguments that roslaunch adds.
-        code = app(args=rospy.myargv(sys.argv)[1:], standalone_mode=False)
+        code = app(args=node_module(family).arguments(), standalone_mode=False)
     except RuntimeFault as fault:
         print(f"error: {fault}", file=sys.stderr)
         return fault.exit_code

@@ -9,6 +9,7 @@ from typing import TypeVar
 from robot_runtime.common.clock import Clock, seconds_to_ns
 from sim_bridge.physics.world import World
 from sim_bridge.ros.faults import Faults
+from sim_bridge.ros.network import Network
 from sim_bridge.ros.robot_variants import RobotVariant
 from sim_bridge.ros.timing import StampClock
 
@@ -16,7 +17,7 @@ T = TypeVar("T")
 
 
 class PhysicsExecutor:
-    """Work of rospy's threads for the physics thread, the only one that accesses the world.
+    """Work of the network's threads for the physics thread, the only one that accesses the world.
 
     It is executed before the next physics step.
     """
@@ -47,10 +48,11 @@ class SimContext:
     Attributes:
         clock: Simulated time.
         stamps: Converts simulated time to stamps.
-        executor: Runs work of rospy's threads in the physics thread.
+        executor: Runs work of the network's threads in the physics thread.
         faults: The injected faults.
         world: The physics.
         variant: Names and timing of the robot.
+        network: The node.
     """
 
     clock: Clock
@@ -59,6 +61,7 @@ class SimContext:
     faults: Faults
     world: World
     variant: RobotVariant
+    network: Network
 
     def stamp_ns(self, now_ns: int) -> int:
         """Return the stamp of simulated time ``now_ns``, with the injected clock skew."""

@@ -3,17 +3,13 @@
 import math
 from typing import Any
 
-import rospy
-from interbotix_xs_msgs.msg import JointGroupCommand, JointSingleCommand
-from sensor_msgs.msg import JointState
-from std_msgs.msg import Float64
-
 from sim_bridge.robot.head import SimHead
 from sim_bridge.ros.base_topics import BaseTopics
 from sim_bridge.ros.context import SimContext
-from sim_bridge.ros.messages import messages
-from sim_bridge.ros.publisher import Publisher
+from sim_bridge.ros.network import Publisher
 from sim_bridge.ros.timing import PeriodicTimer
+
+JOINT_STATE, FLOAT, GROUP = "sensor_msgs/JointState", "std_msgs/Float64", "interbotix_xs_msgs/"
 
 LIMIT_TOLERANCE_RAD = math.radians(0.1)
 """One count of a servo, 0.088 degrees: limits are integer counts."""
@@ -29,20 +25,22 @@ class HeadTopics:
     """
 
     def __init__(self, context: SimContext, head: SimHead, base: BaseTopics) -> None:
-        names = context.variant.names
+        names, network = context.variant.names, context.network
+        self._messages = network.messages
         self._context, self._head, self._base, self._names = context, head, base, names
         self._timer = PeriodicTimer(names.head_hz, context.world.step_ns)
-        self._joints = Publisher(names.head_joint_states, JointState)
-        self._merged = Publisher(names.merged_joints, JointState) if names.merged_joints else None
+        self._joints = network.publisher(names.head_joint_states, JOINT_STATE)
+        self._merged = network.publisher(names.merged_joints, JOINT_STATE) if names.merged_joints else None
         self._goal = (0.0, 0.0)
         self._single: tuple[Publisher, ...] = ()
         if names.frames.prefix:
-            rospy.Subscriber(names.topics["joint_group"], JointGroupCommand, self._on_group)
-            rospy.Subscriber(f"/{names.frames.prefix}commands/joint_single", JointSingleCommand, self._on_single)
+            network.subscribe(names.topics["joint_group"], f"{GROUP}JointGroupCommand", self._on_group)
+            single = f"/{names.frames.prefix}commands/joint_single"
+            network.subscribe(single, f"{GROUP}JointSingleCommand", self._on_single)
         else:
-            self._single = Publisher("/pan/state", Float64), Publisher("/tilt/state", Float64)
-            rospy.Subscriber(names.topics["pan"], Float64, lambda message: self._submit(0, message.data))
-            rospy.Subscriber(names.topics["tilt"], Float64, lambda message: self._submit(1, message.data))
+            self._single = network.publisher("/pan/state", FLOAT), network.publisher("/tilt/state", FLOAT)
+            network.subscribe(names.topics["pan"], FLOAT, lambda message: self._submit(0, message.data))
+            network.subscribe(names.topics["tilt"], FLOAT, lambda message: self._submit(1, message.data))
 
     def restart(self) -> None:
         """The head has been placed."""
@@ -54,14 +52,14 @@ class HeadTopics:
             return
         stamp_ns, angles = self._context.stamp_ns(now_ns), self._angles()
         if self._joints.has_subscribers:
-            self._joints.publish(messages.joint_state(stamp_ns, self._names.head_joints, angles, (0.0, 0.0)))
+            self._joints.publish(self._messages.joint_state(stamp_ns, self._names.head_joints, angles, (0.0, 0.0)))
         for publisher, angle_rad in zip(self._single, angles, strict=False):
             if publisher.has_subscribers:
-                publisher.publish(Float64(angle_rad))
+                publisher.publish(self._messages.make(FLOAT, data=angle_rad))
         if self._merged is not None and self._merged.has_subscribers:
             wheel_angles, wheel_rates = self._base.wheel_states()
             joints = (*self._names.head_joints, *self._base.variant.wheels.names)
-            merged = messages.joint_state(stamp_ns, joints, (*angles, *wheel_angles), (0.0, 0.0, *wheel_rates))
+            merged = self._messages.joint_state(stamp_ns, joints, (*angles, *wheel_angles), (0.0, 0.0, *wheel_rates))
             self._merged.publish(merged)
 
     def _angles(self) -> tuple[float, float]:

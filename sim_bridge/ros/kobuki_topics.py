@@ -23,7 +23,7 @@ from robot_runtime.common.clock import seconds_to_ns
 from robot_runtime.hal import Zone
 from sim_bridge.ros.base_topics import BaseTopics, VariantTopics, battery_diagnosis, level_diagnosis
 from sim_bridge.ros.messages import messages
-from sim_bridge.ros.publisher import Publisher
+from sim_bridge.ros.rospy_network import Publisher
 
 LOW_V, CRITICAL_V = 14.0, 13.2
 """kobuki_node's ``battery_low`` and ``battery_dangerous``."""
@@ -44,14 +44,14 @@ class KobukiTopics(VariantTopics):
     def __init__(self, base: BaseTopics) -> None:
         names, executor = base.variant.names, base.context.executor
         root, topics = names.base, names.topics
-        self._core = Publisher(topics["core"], SensorState)
-        self._imu = Publisher(f"{root}/sensors/imu_data", Imu)
-        self._raw_imu = Publisher(f"{root}/sensors/imu_data_raw", Imu)
-        self._bumper = Publisher(topics["bumper"], BumperEvent)
-        self._cliff = Publisher(topics["cliff"], CliffEvent)
-        self._wheel_drop = Publisher(topics["wheel_drop"], WheelDropEvent)
-        self._power = Publisher(f"{root}/events/power_system", PowerSystemEvent)
-        robot_state = Publisher(f"{root}/events/robot_state", RobotStateEvent, latch=True)
+        self._core = Publisher(topics["core"], SensorState._type)
+        self._imu = Publisher(f"{root}/sensors/imu_data", Imu._type)
+        self._raw_imu = Publisher(f"{root}/sensors/imu_data_raw", Imu._type)
+        self._bumper = Publisher(topics["bumper"], BumperEvent._type)
+        self._cliff = Publisher(topics["cliff"], CliffEvent._type)
+        self._wheel_drop = Publisher(topics["wheel_drop"], WheelDropEvent._type)
+        self._power = Publisher(f"{root}/events/power_system", PowerSystemEvent._type)
+        robot_state = Publisher(f"{root}/events/robot_state", RobotStateEvent._type, latch=True)
         robot_state.publish(RobotStateEvent(RobotStateEvent.ONLINE))
         self._event_latency_ns = seconds_to_ns(base.variant.timing.event_latency_s)
         self._levels = (0, 0, 0)

@@ -4,7 +4,6 @@ from collections import deque
 from dataclasses import replace
 
 import numpy as np
-from geometry_msgs.msg import PoseStamped, PoseWithCovarianceStamped
 
 from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.errors import StaleData
@@ -12,8 +11,7 @@ from robot_runtime.hal import PoseEstimate
 from sim_bridge.robot.localizer import LocalizerOptions, SimLocalizer
 from sim_bridge.ros.base_topics import BaseTopics
 from sim_bridge.ros.context import SimContext
-from sim_bridge.ros.messages import messages
-from sim_bridge.ros.publisher import Publisher
+from sim_bridge.ros.network import Publisher
 from sim_bridge.ros.timing import PeriodicTimer
 
 TRUTH_TOPIC = "/simulation/ground_truth"
@@ -42,15 +40,17 @@ class LocalizerTopics:
     def __init__(
         self, context: SimContext, options: LocalizerOptions, base: BaseTopics, kind: str, tf: Publisher
     ) -> None:
-        self._context, self._base = context, base
+        network = context.network
+        self._context, self._base, self._messages = context, base, network.messages
         self._timer = PeriodicTimer(TRUTH_HZ, context.world.step_ns)
         self._localizer = SimLocalizer("localizer", "map", context.clock, self._read, options)
         self._odoms: deque[tuple[int, SE2]] = deque()
         self._last_ns = -1
         self._tf = tf if kind in ("tf", "amcl") else None
-        self._truth = Publisher(TRUTH_TOPIC, PoseStamped)
-        self._amcl = Publisher(AMCL_TOPIC, PoseWithCovarianceStamped) if kind == "amcl" else None
-        self._tracker = Publisher(TRACKER_TOPIC, PoseStamped) if kind == "tracker" else None
+        self._truth = network.publisher(TRUTH_TOPIC, "geometry_msgs/PoseStamped")
+        amcl = "geometry_msgs/PoseWithCovarianceStamped"
+        self._amcl = network.publisher(AMCL_TOPIC, amcl) if kind == "amcl" else None
+        self._tracker = network.publisher(TRACKER_TOPIC, "geometry_msgs/PoseStamped") if kind == "tracker" else None
 
     def connect(self) -> None:
         """Begin to measure."""
@@ -65,7 +65,7 @@ class LocalizerTopics:
         """Publish the truth at its rate, and the localizer's newest estimate."""
         context, faults = self._context, self._context.faults
         if self._timer.due(now_ns) and self._truth.has_subscribers:
-            self._truth.publish(messages.pose_stamped(context.stamp_ns(now_ns), "map", context.world.pose))
+            self._truth.publish(self._messages.pose_stamped(context.stamp_ns(now_ns), "map", context.world.pose))
         self._localizer.on_step(now_ns)
         try:
             estimate = self._localizer.latest(NO_AGE_LIMIT_S)
@@ -92,7 +92,7 @@ class LocalizerTopics:
         return self._context.world.pose
 
     def _publish(self, estimate: PoseEstimate, odom: SE2) -> None:
-        stamp_ns, pose = estimate.stamp_ns, estimate.pose
+        stamp_ns, pose, messages = estimate.stamp_ns, estimate.pose, self._messages
         if self._tf is not None and self._tf.has_subscribers:
             frame = self._base.variant.names.frames.odom
             self._tf.publish(messages.tf(messages.planar_transform(stamp_ns, "map", frame, pose @ odom.inverse())))

@@ -6,13 +6,12 @@ On a busy computer messages queue unread, and the sensors would look silent. Rea
 import threading
 from dataclasses import dataclass
 from functools import partial
-
-import rospy
-from std_msgs.msg import Header
+from typing import Any
 
 from drivers.ros.protocol import ACKNOWLEDGE_TOPIC
 from robot_runtime.common.clock import Stopwatch, seconds_to_ns
 from sim_bridge.ros.faults import Faults
+from sim_bridge.ros.network import Network
 
 AHEAD_S = 0.04
 """Largest lead of simulated time over the newest acknowledged message: two periods of a base."""
@@ -40,17 +39,20 @@ class LockstepBarrier:
 
     Args:
         faults: One of them is a skew of all stamps.
+        network: The node.
+        ahead_s: Largest lead of simulated time, and longest interval of a steady subscriber's messages.
     """
 
-    def __init__(self, faults: Faults) -> None:
+    def __init__(self, faults: Faults, network: Network, ahead_s: float = AHEAD_S) -> None:
+        self._ahead_ns = seconds_to_ns(ahead_s)
         self._faults = faults
         self._changed = threading.Condition()
         self._subscribers: dict[tuple[str, str], _Subscriber] = {}
-        rospy.Subscriber(ACKNOWLEDGE_TOPIC, Header, self._on_acknowledge, queue_size=100, tcp_nodelay=True)
+        network.subscribe_senders(ACKNOWLEDGE_TOPIC, "std_msgs/Header", self._on_acknowledge)
 
     def wait(self, now_ns: int) -> None:
         """Return when simulated time may pass ``now_ns``: at the latest after ``PATIENCE_S``, for all together."""
-        oldest_ns = now_ns - seconds_to_ns(AHEAD_S)
+        oldest_ns = now_ns - self._ahead_ns
         timer = Stopwatch()
         with self._changed:
             for subscriber in tuple(self._subscribers.values()):
@@ -60,16 +62,16 @@ class LockstepBarrier:
                 if not self._changed.wait_for(partial(subscriber.allows, oldest_ns), remaining_s):
                     subscriber.steady_count = 0
 
-    def _on_acknowledge(self, message: Header) -> None:
-        key = message._connection_header["callerid"], message.frame_id
+    def _on_acknowledge(self, sender: str, stamp_ns: int, message: Any) -> None:
+        key = sender, message.frame_id
         with self._changed:
-            if message.stamp.is_zero():
+            if stamp_ns == 0:
                 if (ended := self._subscribers.pop(key, None)) is not None:
                     ended.ended = True
             else:
                 subscriber = self._subscribers.setdefault(key, _Subscriber())
-                stamp_ns = message.stamp.to_nsec() - seconds_to_ns(self._faults.value("clock_skew_s"))
-                if abs(stamp_ns - subscriber.newest_ns) <= seconds_to_ns(AHEAD_S):
+                stamp_ns -= seconds_to_ns(self._faults.value("clock_skew_s"))
+                if abs(stamp_ns - subscriber.newest_ns) <= self._ahead_ns:
                     subscriber.steady_count += 1
                 subscriber.newest_ns = stamp_ns
             self._changed.notify_all()

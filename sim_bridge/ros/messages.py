@@ -8,12 +8,6 @@ from sensor_msgs.msg import Imu
 from drivers.ros.protocol import yaw_quaternion
 from drivers.ros_locobot.messages import RospyMessages
 
-UNKNOWN = 1e10
-"""kobuki_node's variance for a quantity that a wheel cannot measure."""
-
-KOBUKI_VARIANCES = (0.1, 0.1, UNKNOWN, UNKNOWN, UNKNOWN, 0.05)
-"""Constant variances of kobuki_node's odometry: x, y, z, roll, pitch, yaw."""
-
 _IMU_COVARIANCE = [sys.float_info.max, 0, 0, 0, sys.float_info.max, 0, 0, 0, 0.05]
 
 

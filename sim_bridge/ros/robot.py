@@ -2,26 +2,17 @@
 
 import concurrent.futures
 import math
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any
+from typing import Protocol
 
 import numpy as np
-import rospy
-from ca_msgs.msg import Bumper, ChargingState, Mode
-from diagnostic_msgs.msg import DiagnosticStatus
-from robot_runtime_simulation.srv import Place, PlaceResponse, SetFault, SetFaultResponse
-from rosgraph_msgs.msg import Clock as ClockMessage
-from std_msgs.msg import Empty, Float32, Int16
-from tf2_msgs.msg import TFMessage
 
-from drivers.ros.protocol import Diagnosis, create_safety_diagnosis
-from drivers.ros.safety_fields import CREATE_SAFETY_STATUS
 from robot_runtime.common.clock import MAX_CATCH_UP_S, SimulatedClock, seconds_to_ns
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import ConfigError, DeviceFault, InvalidStart, RuntimeFault
-from robot_runtime.hal import Intrinsics, Zone
+from robot_runtime.hal import Intrinsics
 from robot_runtime.hal.simulated_motors import MotorOptions, SimulatedMotors
 from robot_runtime.robots.camera_mount import CameraMount
 from robot_runtime.scenes.scene import Scene
@@ -34,16 +25,14 @@ from sim_bridge.robot.chassis import Chassis
 from sim_bridge.robot.driver import DEFAULT_INTRINSICS, SimOptions
 from sim_bridge.robot.head import SimHead
 from sim_bridge.robot.wheel_slip import make_slip
-from sim_bridge.ros.base_topics import BaseTopics, VariantTopics, battery_diagnosis
+from sim_bridge.ros.base_topics import BaseTopics, VariantTopics
 from sim_bridge.ros.camera_topics import CameraTopics
 from sim_bridge.ros.context import PhysicsExecutor, SimContext
 from sim_bridge.ros.faults import Faults
 from sim_bridge.ros.head_topics import HeadTopics
-from sim_bridge.ros.kobuki_topics import KobukiTopics
 from sim_bridge.ros.localizer_topics import LOCALIZERS, LocalizerTopics
-from sim_bridge.ros.lockstep_barrier import LockstepBarrier
-from sim_bridge.ros.messages import messages
-from sim_bridge.ros.publisher import Publisher
+from sim_bridge.ros.lockstep_barrier import AHEAD_S, LockstepBarrier
+from sim_bridge.ros.network import Network
 from sim_bridge.ros.robot_variants import RobotVariant
 from sim_bridge.ros.timing import MAX_LAG_S, RatePacer, StampClock
 from sim_bridge.ros.velocity_commands import VelocityCommandModel
@@ -55,103 +44,30 @@ RESPONSE_LIMIT_S = 10.0
 """Time limit of the physics thread; it takes a few milliseconds unless an image is being rendered."""
 
 
-class SimulationServices:
-    """The two services.
-
-    Args:
-        executor: Of the physics thread.
-        faults: Changed by ``/simulation/fault``.
-        place: Places the robot, in the physics thread; raises ``InvalidStart``.
-    """
-
-    def __init__(self, executor: PhysicsExecutor, faults: Faults, place: Callable[[SE2, float], None]) -> None:
-        self._executor, self._faults, self._place = executor, faults, place
-        self._services = [
-            rospy.Service(PLACE_SERVICE, Place, self._on_place),
-            rospy.Service(FAULT_SERVICE, SetFault, self._on_fault),
-        ]
-
-    def close(self) -> None:
-        """Withdraw both services."""
-        for service in self._services:
-            service.shutdown()
-
-    def _on_place(self, request: Any) -> Any:
-        pose = request.pose
-
-        def work() -> None:
-            if not all(map(math.isfinite, (pose.x, pose.y, pose.theta, request.tilt))):
-                raise InvalidStart(
-                    f"pose ({pose.x}, {pose.y}, {pose.theta}) with tilt {request.tilt} is not finite",
-                    "check what computed it",
-                )
-            self._place(SE2(pose.x, pose.y, pose.theta), request.tilt)
-
-        return PlaceResponse(*self._response(work))
-
-    def _on_fault(self, request: Any) -> Any:
-        return SetFaultResponse(*self._response(lambda: self._faults.set(request.name, request.value)))
-
-    def _response(self, work: Callable[[], None]) -> tuple[bool, str, str]:
-        """Execute ``work`` in the physics thread and return success, message and remedy."""
+def respond(executor: PhysicsExecutor, work: Callable[[], None]) -> tuple[bool, str, str]:
+    """Execute ``work`` in the physics thread and return success, message and remedy."""
+    try:
         try:
-            try:
-                self._executor.submit(work).result(RESPONSE_LIMIT_S)
-            except concurrent.futures.TimeoutError:
-                raise DeviceFault(
-                    f"the simulated robot did not respond within {RESPONSE_LIMIT_S:g} s", "restart it"
-                ) from None
-        except RuntimeFault as fault:
-            return False, fault.message, fault.remedy
-        return True, "", ""
+            executor.submit(work).result(RESPONSE_LIMIT_S)
+        except concurrent.futures.TimeoutError:
+            raise DeviceFault(
+                f"the simulated robot did not respond within {RESPONSE_LIMIT_S:g} s", "restart it"
+            ) from None
+    except RuntimeFault as fault:
+        return False, fault.message, fault.remedy
+    return True, "", ""
 
 
-CAPACITY_AH = 2.7
-CURRENT_A = -1.0
-LOW_V = 14.0
-TEMPERATURE_C = 25
+def place_at(place: Callable[[SE2, float], None], x_m: float, y_m: float, yaw_rad: float, tilt_rad: float) -> None:
+    """Call ``place`` with finite numbers. Raises ``InvalidStart``."""
+    if not all(map(math.isfinite, (x_m, y_m, yaw_rad, tilt_rad))):
+        raise InvalidStart(
+            f"pose ({x_m}, {y_m}, {yaw_rad}) with tilt {tilt_rad} is not finite", "check what computed it"
+        )
+    place(SE2(x_m, y_m, yaw_rad), tilt_rad)
 
-BATTERY_TOPICS = ("voltage", "current", "charge", "capacity", "charge_ratio")
 
-
-class CreateTopics(VariantTopics):
-    """A Create 2; add it to :class:`BaseTopics`."""
-
-    def __init__(self, base: BaseTopics) -> None:
-        topics = base.variant.names.topics
-        self._bumper = Publisher(topics["bumper"], Bumper)
-        self._wheel_drop = Publisher(topics["wheel_drop"], Empty)
-        self._mode = Publisher("/mode", Mode)
-        self._charging = Publisher("/battery/charging_state", ChargingState)
-        self._battery = [Publisher(f"/battery/{name}", Float32) for name in BATTERY_TOPICS]
-        self._temperature = Publisher("/battery/temperature", Int16)
-
-    def publish(self, base: BaseTopics, now_ns: int) -> None:
-        header = messages.header(base.stamp_ns(now_ns), base.variant.names.frames.base)
-        # Both switches together mean the middle of the bumper.
-        left, right = (bool(base.bumper & (zone | Zone.CENTER).value) for zone in (Zone.LEFT, Zone.RIGHT))
-        if "core_silent" not in base.faults:
-            pressed = {"is_left_pressed": left, "is_right_pressed": right}
-            base.send(now_ns, self._bumper, lambda: Bumper(header=header, **pressed))
-        # The driver repeats this message while the level is active; no message reports its end.
-        if base.wheel_drop:
-            base.send(now_ns, self._wheel_drop, Empty)
-        base.send(now_ns, self._mode, lambda: Mode(header, Mode.MODE_FULL))
-        base.send(now_ns, self._charging, lambda: ChargingState(header, ChargingState.CHARGE_NONE))
-        battery = base.chassis.battery
-        charge_ah = battery.fraction * CAPACITY_AH
-        values = (battery.voltage_v, CURRENT_A, charge_ah, CAPACITY_AH, battery.fraction)
-        for publisher, value in zip(self._battery, values, strict=True):
-            base.send(now_ns, publisher, partial(Float32, value))
-        base.send(now_ns, self._temperature, lambda: Int16(TEMPERATURE_C))
-
-    def diagnose(self, base: BaseTopics) -> dict[str, Diagnosis]:
-        return {
-            "ca_driver: Battery Status": battery_diagnosis(base.chassis, LOW_V),
-            f"ca_driver: {CREATE_SAFETY_STATUS}": create_safety_diagnosis(bool(base.cliff), bool(base.wheel_drop)),
-            "ca_driver: Base Mode": (DiagnosticStatus.OK, "Mode is set to FULL", {}),
-        }
-
+CLOCK = "rosgraph_msgs/Clock"
 
 PAUSE_S = 0.02
 """Host seconds between two checks whether a stopped clock runs again."""
@@ -192,23 +108,44 @@ class RosRobotOptions:
             raise ConfigError(f"rate {self.rate} in real time", "use `--clock sim`, or leave the rate at 1")
 
 
+class Services(Protocol):
+    """The services that place the robot and inject faults."""
+
+    def close(self) -> None:
+        """Withdraw them."""
+
+
 class RosRobot:
-    """A robot in a scene, as a ROS node; ``rospy.init_node`` must have been called.
+    """A robot in a scene, as a ROS node.
 
     Physics and publishing happen in the thread that calls :meth:`run`, rendering in another. Messages received by
-    rospy's threads are passed to the first by a :class:`PhysicsExecutor`.
+    the network's threads are passed to the first by a :class:`PhysicsExecutor`.
+
+    Args:
+        scene: where the robot is.
+        options: of the simulation.
+        network: the node.
+        extend: constructor of the topics that only this kind of base has; None if it has none.
+        offer: constructor of the services.
     """
 
-    def __init__(self, scene: Scene, options: RosRobotOptions) -> None:
+    def __init__(
+        self,
+        scene: Scene,
+        options: RosRobotOptions,
+        network: Network,
+        extend: Callable[[BaseTopics], VariantTopics] | None,
+        offer: Callable[[PhysicsExecutor, Faults, Callable[[SE2, float], None]], Services],
+    ) -> None:
         sim, variant = options.sim, options.variant
         world = World(build_model(scene, sim.step_s, sim.body))
         self._clock = clock = SimulatedClock(seconds_to_ns(sim.step_s))
         stamps = StampClock(wall=not options.simulated_clock)
-        self._context = context = SimContext(clock, stamps, PhysicsExecutor(), Faults(), world, variant)
+        self._context = context = SimContext(clock, stamps, PhysicsExecutor(), Faults(), world, variant, network)
         pacer = RatePacer(options.rate, MAX_LAG_S if options.simulated_clock else MAX_CATCH_UP_S)
         self._seed, self._placements = options.seed, 0
-        self._clock_publisher = Publisher("/clock", ClockMessage) if options.simulated_clock else None
-        tf = Publisher("/tf", TFMessage)
+        self._clock_publisher = network.publisher("/clock", CLOCK) if options.simulated_clock else None
+        tf = network.publisher("/tf", "tf2_msgs/TFMessage")
         slip, battery = make_slip(sim.action_noise, world), Battery(sim.battery)
         motors = SimulatedMotors(sim.motors or MotorOptions(variant.motors))
         self._chassis = Chassis(world, Drift(sim.odometry), Drift(sim.actuation), battery, slip, sim.contact, motors)
@@ -216,26 +153,23 @@ class RosRobot:
         self._head = SimHead(clock, sim.head)
         self._head.connect()
         self._base = base = BaseTopics(context, self._chassis, commands, tf)
-        base.add(KobukiTopics(base) if variant.names.base else CreateTopics(base))
-        self._head_topics = HeadTopics(context, self._head, base)
+        if extend is not None:
+            base.add(extend(base))
+        self._head_topics = HeadTopics(context, self._head, base) if variant.names.head_joints else None
         true_mount = apply_mount_error(options.mount, sim.camera.mount_error)
         camera = options.intrinsics, sim.camera, options.simulated_clock
         self._camera = CameraTopics(context, self._head, options.mount, true_mount, *camera)
         self._localizer = LocalizerTopics(context, sim.localizer, base, options.localizer, tf)
         self._localizer.connect()
         self._restart()
-        for listener in (
-            self._begin_step,
-            base.on_step,
-            self._head_topics.on_step,
-            self._localizer.on_step,
-            self._camera.on_step,
-            pacer.wait,
-        ):
+        head = () if self._head_topics is None else (self._head_topics.on_step,)
+        steps = (base.on_step, *head, self._localizer.on_step, self._camera.on_step, pacer.wait)
+        for listener in (self._begin_step, *steps):
             clock.add_listener(listener)
         if options.simulated_clock:
-            clock.add_listener(LockstepBarrier(context.faults).wait)
-        self._services = SimulationServices(context.executor, context.faults, self.place)
+            ahead_s = max(AHEAD_S, 2 / variant.timing.report_hz)
+            clock.add_listener(LockstepBarrier(context.faults, network, ahead_s).wait)
+        self._services = offer(context.executor, context.faults, self.place)
 
     def place(self, pose: SE2, tilt_rad: float) -> None:
         """Place the robot at rest, odometry at zero, with errors of its own.
@@ -253,9 +187,9 @@ class RosRobot:
         """Simulate until ROS shuts down."""
         context = self._context
         try:
-            while not rospy.is_shutdown():
+            while not context.network.is_shutdown():
                 if self._clock_publisher is not None and "clock_stopped" in context.faults:
-                    rospy.rostime.wallsleep(PAUSE_S)
+                    threading.Event().wait(PAUSE_S)
                     context.executor.run_pending()
                     continue
                 self._clock.sleep_until(self._clock.now_ns() + context.world.step_ns)
@@ -267,7 +201,8 @@ class RosRobot:
         """Publish the time and execute the work received since the last step, before all other listeners."""
         self._context.stamps.update(now_ns)
         if self._clock_publisher is not None:
-            self._clock_publisher.publish(ClockMessage(messages.time(now_ns)))
+            messages = self._context.network.messages
+            self._clock_publisher.publish(messages.make(CLOCK, clock=messages.time(now_ns)))
         self._context.executor.run_pending()
 
     def _restart(self) -> None:
@@ -275,6 +210,7 @@ class RosRobot:
         streams = np.random.SeedSequence((self._seed, self._placements)).spawn(3)
         self._chassis.restart(np.random.default_rng(streams[0]))
         self._base.restart()
-        self._head_topics.restart()
+        if self._head_topics is not None:
+            self._head_topics.restart()
         self._localizer.restart(np.random.default_rng(streams[1]))
         self._camera.restart(np.random.default_rng(streams[2]))

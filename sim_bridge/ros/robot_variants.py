@@ -3,12 +3,14 @@
 Topics that the driver uses are in its table, ``drivers/ros/topics.py``; here are names of further ones.
 """
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from drivers.ros.protocol import Frames
-from drivers.ros.topics import topic_names
+from drivers.ros.topics import CONTROL_NODES, kinds_of, topic_names
 from robot_runtime.common import config
 from robot_runtime.common.config import NonNegative, Positive
 from robot_runtime.errors import ConfigError
@@ -74,20 +76,24 @@ class Names:
         base: Namespace of a Kobuki's topics; empty for a Create, whose topics are in the root.
         wheel_joints: Topic of the wheels' joint states.
         head_joint_states: Topic of the head's joint states.
-        head_joints: Pan and tilt.
+        head_joints: Pan and tilt; none for a camera that does not move.
         head_hz: Rate of the head's joint states.
         merged_joints: Topic with the states of all joints; None if no node merges them.
         frames: Names of tf frames.
+        velocity_kind: Type of the velocities.
+        control: Node with the parameters of a Create 3's reflexes; empty for another base.
     """
 
     topics: Mapping[str, str]
     base: str = ""
     wheel_joints: str = "/joint_states"
     head_joint_states: str = "/joint_states"
-    head_joints: tuple[str, str] = ("head_pan_joint", "head_tilt_joint")
+    head_joints: tuple[str, ...] = ("head_pan_joint", "head_tilt_joint")
     head_hz: float = 50.0
     merged_joints: str | None = None
     frames: Frames = field(default_factory=Frames)
+    velocity_kind: str = "geometry_msgs/Twist"
+    control: str = ""
 
 
 @dataclass(frozen=True)
@@ -133,10 +139,44 @@ def _interbotix(robot_name: str) -> RobotVariant:
     return RobotVariant(names, timing)
 
 
+CREATE_3_WHEELS = Wheels(0.03575, 0.233, 508.8 / (2 * math.pi * 0.03575), ("left_wheel_joint", "right_wheel_joint"))
+CREATE_3_TIMING = DriverTiming(20.0, 50.0, command_timeout_s=0.5)
+
+
+def _fixed_camera(family: str, robot_name: str) -> RobotVariant:
+    names = Names(
+        topic_names(family, robot_name),
+        head_joints=(),
+        velocity_kind=kinds_of(family, "velocity")[0],
+        control=CONTROL_NODES.get(family, ""),
+    )
+    return RobotVariant(names, CREATE_3_TIMING, CREATE_3_WHEELS, "ideal")
+
+
+def _locobot_create3(robot_name: str) -> RobotVariant:
+    root = f"/{robot_name}"
+    names = Names(
+        topic_names("locobot-create3", robot_name),
+        wheel_joints=f"{root}/mobile_base/joint_states",
+        head_joint_states=f"{root}/dynamixel/joint_states",
+        head_joints=("pan", "tilt"),
+        head_hz=100.0,
+        merged_joints=f"{root}/joint_states",
+        frames=Frames(f"{robot_name}/"),
+        control=CONTROL_NODES["locobot-create3"].format(name=robot_name),
+    )
+    return RobotVariant(names, CREATE_3_TIMING, CREATE_3_WHEELS, "ideal")
+
+
 VARIANTS: dict[str, Callable[[str], RobotVariant]] = {
     "pyrobot-kobuki": _pyrobot_kobuki,
     "pyrobot-create": _pyrobot_create,
     "interbotix": _interbotix,
+    "locobot-create3": _locobot_create3,
+    **{
+        family: partial(_fixed_camera, family)
+        for family in ("create3", "turtlebot4-jazzy", "turtlebot4-humble", "turtlebot3", "differential")
+    },
 }
 
 

@@ -17,6 +17,7 @@ from robot_runtime.common.clock import NS_PER_S, seconds_to_ns
 from sim_bridge.ros import lockstep_barrier
 from sim_bridge.ros.faults import Faults
 from sim_bridge.ros.lockstep_barrier import AHEAD_S, PATIENCE_S, STEADY_COUNT, LockstepBarrier
+from sim_bridge.ros.rospy_network import RospyNetwork
 
 PERIOD_S = 0.02
 BEGIN_S = 5.0
@@ -33,7 +34,7 @@ class World:
     """Time, and a reader of the base."""
 
     def __init__(self, acknowledge: AcknowledgePublisher) -> None:
-        self.barrier = LockstepBarrier(Faults())
+        self.barrier = LockstepBarrier(Faults(), RospyNetwork())
         self.acknowledge = acknowledge
         self._told: list[int] = []
         self._ear = rospy.Subscriber(ACKNOWLEDGE_TOPIC, Header, self._listen)

@@ -8,6 +8,7 @@ thread decides when no message arrives.
 import logging
 import threading
 
+from drivers.ros.base.dead_base import MotionWatch
 from drivers.ros.base.sensors import BaseSensors
 from drivers.ros.connection.diagnostics import Diagnostics
 from drivers.ros.connection.received import Received
@@ -17,13 +18,13 @@ from drivers.ros.guard.logic import GuardStatus
 from drivers.ros.localizer.messages import odometry_pose
 from drivers.ros.localizer.motion_history import MotionHistory
 from drivers.ros.options import RobotOptions
-from drivers.ros.robot_variants import VARIANTS, base_info, topics_of
+from drivers.ros.robot_variants import VARIANTS, base_info, topics_of, velocity_kind
 from drivers.ros.topics import kinds_of
 from robot_runtime.errors import DeviceFault
 from robot_runtime.hal import BaseState, Halt, Velocity, Zone
 from robot_runtime.hal.motors import KnownMotors
 from robot_runtime.hal.streams import fresh
-from robot_runtime.safety.guard import Feedback
+from robot_runtime.safety.guard import STILL, Feedback
 from robot_runtime.safety.guarded_base import GuardedBase
 from robot_runtime.safety.guarded_wheels import INTERVAL_S
 
@@ -31,6 +32,9 @@ FINAL_ZEROS = 3
 """Number of zeros sent on closing: a single message may be lost with the connection."""
 
 DIAGNOSTICS = "diagnostic_msgs/DiagnosticArray"
+
+LONGEST_PERIOD_S = 0.02
+"""Of the watchdog: a command expires no later than this after its time."""
 
 GUARD_STATUS_MAX_AGE_S = 3.0
 """It is published once a second, and when it changes."""
@@ -58,7 +62,7 @@ class RosBase(RosDevice, GuardedBase):
         self.site = session, options
         self._motion = motion
         self._topics, self._family = topics_of(options), options.family
-        (self._command_kind,) = kinds_of(options.family, "velocity")
+        self._command_kind = velocity_kind(options)
         self._options = options.base
         self.motors = KnownMotors(VARIANTS[options.family].motors)
         self._sensors = BaseSensors(options, session, self._lock, self._on_levels)
@@ -70,6 +74,8 @@ class RosBase(RosDevice, GuardedBase):
         self._touched = Zone.NONE
         self._publisher: Publisher | None = None
         self._watchdog: threading.Thread | None = None
+        self._watch_motion = MotionWatch() if VARIANTS[options.family].names_dead_base else None
+        self._guard_node_holds = False
         self._stopping = threading.Event()
         self._updated = threading.Event()
 
@@ -153,6 +159,8 @@ class RosBase(RosDevice, GuardedBase):
                 threading.Event().wait(1 / self._info.rate_hz)  # a session may send from a thread of its own
             self._publisher = None
             self._feedback = None
+            if self._watch_motion is not None:
+                self._watch_motion.clear()
             self.diagnostics.clear()
             self._sensors.close()
         self._motion.clear()  # the next connection's clock may have another origin
@@ -191,6 +199,7 @@ class RosBase(RosDevice, GuardedBase):
     # --- in the threads of the session and the watchdog -----------------------------------------------------------
 
     def _on_guard_status(self, received: Received) -> None:
+        self._guard_node_holds = GuardStatus.of(received.message).reason != Halt.NONE.value
         self._guard_status.receive(received, stamped=False)  # latched: old on arrival, and still valid
 
     def _on_odom(self, received: Received) -> None:
@@ -200,6 +209,8 @@ class RosBase(RosDevice, GuardedBase):
         elif (taken := self._odom.receive(received)) is not None:
             self._motion.odom(taken.stamp_ns, pose)
         with self._lock:
+            if self._watch_motion is not None and not why:
+                self._watch_motion.odometry(pose, self._clock.now_ns())
             if self._sensors.alive(self._clock.now_ns()):
                 self._on_levels()
 
@@ -215,7 +226,7 @@ class RosBase(RosDevice, GuardedBase):
 
     def _watch(self) -> None:
         """Decide when no message arrives: a command expires, feedback becomes stale."""
-        period_s = 1 / self._info.rate_hz
+        period_s = min(LONGEST_PERIOD_S, 1 / self._info.rate_hz)
         while not self._stopping.is_set():
             try:
                 if not self._updated.wait(1.5 * period_s):
@@ -242,8 +253,11 @@ class RosBase(RosDevice, GuardedBase):
 
     def _send(self, velocity: Velocity) -> None:
         if self._publisher is not None:
+            if self._watch_motion is not None:
+                self._watch_motion.command(STILL if self._guard_node_holds else velocity, self._clock.now_ns())
             try:
-                self._publisher.publish(self._session.messages.velocity(self._command_kind, velocity))
+                messages, now_ns = self._session.messages, self._clock.now_ns()
+                self._publisher.publish(messages.velocity(self._command_kind, velocity, now_ns))
             except DeviceFault as error:  # the node was shut down
                 self._publisher = None
                 log.error("%s", error.message)

@@ -68,7 +68,7 @@ class BaseSensors:
         self, options: RobotOptions, session: Session, lock: AbstractContextManager[object], changed: Callable[[], None]
     ) -> None:
         self._variant, self._topics, self._session = VARIANTS[options.family], topics_of(options), session
-        self._family = options.family
+        self._family, self._periodic = options.family, getattr(options.base, "periodic_hazards", False)
         self._lock, self._changed = lock, changed
         self._levels: dict[str, TopicCache] = {}
         self._voltage = TopicCache(self._topics.voltage, session.clock)
@@ -76,15 +76,16 @@ class BaseSensors:
         empty_v = options.base.empty_v
         self._low = LowVoltage(self._variant.empty_v if empty_v is None else empty_v)
         self._subscribers: dict[str, Subscription] = {}
-        self._tracker = tracker_of(options.family, self._topics)
+        self._tracker = tracker_of(options.family, self._topics, periodic=self._periodic)
 
     def open(self, endpoints: list[Endpoint]) -> None:
         """Subscribe, appending to ``endpoints``. Raises ``DeviceFault``."""
         session, topics = self._session, self._topics
         with self._lock:
-            self._tracker = tracker_of(self._family, topics)
+            self._tracker = tracker_of(self._family, topics, periodic=self._periodic)
         try:
-            session.require_publisher(*(topic for topic in (topics.core, topics.bumper) if topic))
+            needed = [topic for topic in (topics.core, topics.hazards, topics.bumper) if topic]
+            session.require_publisher(*(needed or (topics.odom,)))
         except StaleData as error:
             other = family_of(session.publishers())
             if other in (None, self._family):
@@ -98,7 +99,7 @@ class BaseSensors:
         for sensor in subscriptions(self._family, topics, self._tracker, session.clock.now_ns):
             if sensor.reports is None:
                 continue  # The base's driver subscribes to odometry, and calls alive().
-            levels = sensor.reports is Reports.LEVELS
+            levels = sensor.reports is Reports.LEVELS or (sensor.reports is Reports.LATCHED and self._periodic)
             cache = self._levels.setdefault(sensor.topic, TopicCache(sensor.topic, session.clock)) if levels else None
             subscriber = session.subscribe(
                 sensor.topic,
@@ -116,7 +117,7 @@ class BaseSensors:
 
     def close(self) -> None:
         """Discard everything; call it under the lock."""
-        self._tracker = tracker_of(self._family, self._topics)
+        self._tracker = tracker_of(self._family, self._topics, periodic=self._periodic)
         self._subscribers = {}
         self._low.clear()
         for cache in (*self._levels.values(), self._voltage, self._charge):
@@ -125,7 +126,7 @@ class BaseSensors:
     def alive(self, now_ns: int) -> bool:
         """Register odometry; return whether it counts as feedback (events only). Call it under the lock."""
         self._tracker.alive(now_ns)
-        return self._tracker.source == "events"
+        return self._tracker.source in ("events", "odometry")
 
     def feedback(self, now_ns: int) -> Feedback | None:
         """Return the present levels, None while a topic is missing; call it under the lock."""
@@ -135,7 +136,7 @@ class BaseSensors:
 
     def check(self, max_age_s: float) -> None:
         """Raise ``StaleData``, naming the topic, if levels are too old or a topic has lost its publisher."""
-        if self._tracker.source != "events":
+        if self._tracker.source == "levels":
             for cache in self._levels.values():
                 cache.read(max_age_s)
         with self._lock:

@@ -19,6 +19,7 @@ from drivers.ros.connection.errors import SecondPublisher
 from drivers.ros.connection.received import Received
 from drivers.ros.protocol import MessageFactory
 from robot_runtime.common.clock import SystemClock
+from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import RuntimeFault
 
 log = logging.getLogger(__name__)
@@ -193,6 +194,10 @@ class Session(ABC):
         Raises:
             DeviceFault: It does not exist, does not answer in time or fails.
         """
+
+    @abstractmethod
+    def place(self, service: str, pose: SE2, tilt_rad: float) -> tuple[bool, str, str]:
+        """Call the simulated robot's service that places it; return success, message and remedy."""
 
     def unsubscribe(self, *endpoints: Endpoint | None) -> None:
         """Remove endpoints within the time limit, also without a network."""

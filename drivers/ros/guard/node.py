@@ -118,7 +118,9 @@ class GuardNode:
         self._options, self._transport, self._now_ns = options, transport, now_ns
         self._latch = EStopLatch(options.e_stop_path(transport.name))
         self._topics = options.topics
-        self._logic = WheelGuard(options.limits, tracker_of(options.family, self._topics))
+        self._logic = WheelGuard(
+            options.limits, tracker_of(options.family, self._topics, periodic=options.periodic_hazards)
+        )
         self._lock = threading.Lock()
         self._sent = STILL
         self._reported: GuardStatus | None = None

@@ -36,6 +36,13 @@ class ParameterGroup:
             raise self._wrong(name, value, f"one of {', '.join(choices)} is needed")
         return str(value)
 
+    def flag(self, name: str) -> bool:
+        """Return true or false, false if it is not set."""
+        value = self._take(name)
+        if not isinstance(value, (bool, type(None))):
+            raise self._wrong(name, value, "true or false is needed")
+        return bool(value)
+
     def text(self, name: str, default: str) -> str:
         """Return a text."""
         value = self._take(name)

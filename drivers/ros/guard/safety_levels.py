@@ -10,9 +10,18 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import reduce
 from operator import or_
-from typing import Protocol
+from typing import Any, Protocol
 
-from drivers.ros.safety_fields import CREATE_SAFETY_STATUS, KOBUKI_BITS, KOBUKI_WHEEL_BITS
+from drivers.ros.safety_fields import (
+    CREATE_SAFETY_STATUS,
+    HAZARD_BUMP,
+    HAZARD_CLIFF,
+    HAZARD_FRAMES,
+    HAZARD_STALL,
+    HAZARD_WHEEL_DROP,
+    KOBUKI_BITS,
+    KOBUKI_WHEEL_BITS,
+)
 from robot_runtime.common.clock import NS_PER_S, ns_to_seconds
 from robot_runtime.hal.wheels import Zone
 from robot_runtime.safety.guard import Feedback
@@ -117,6 +126,18 @@ def create_diagnosed_levels(message: DiagnosticArrayMessage) -> Levels | None:
     return None
 
 
+def hazard_levels(detections: Iterable[Any]) -> Levels:
+    """Return the levels in the detections of a Create 3; a wheel that stalls is a contact of unknown place."""
+
+    def zones(*kinds: int) -> Zone:
+        frames = [item.header.frame_id.rsplit("/", 1)[-1] for item in detections if item.type in kinds]
+        return _union(HAZARD_FRAMES.get(frame, ALL) for frame in frames)
+
+    detections = tuple(detections)
+    stalled = ALL if zones(HAZARD_STALL) else Zone.NONE
+    return Levels(zones(HAZARD_BUMP) | stalled, zones(HAZARD_CLIFF), zones(HAZARD_WHEEL_DROP))
+
+
 def _zones(bits: int, zone_bits: Mapping[Zone, int]) -> Zone:
     if bits & ~sum(zone_bits.values()):
         return ALL
@@ -138,6 +159,9 @@ class LevelTracker:
         pulses: Topics with pulses.
         pulse_s: Duration of a pulse.
         events_alone_s: See ``EVENTS_ALONE_S``.
+        latched: Topics with the complete state at each change, which holds until the next; their publishers must live,
+            and odometry bounds their age.
+        without_contact: Whether odometry alone counts as feedback: no topic reports contacts.
     """
 
     def __init__(
@@ -147,10 +171,14 @@ class LevelTracker:
         pulses: tuple[str, ...] = (),
         pulse_s: float = PULSE_S,
         events_alone_s: float = EVENTS_ALONE_S,
+        latched: tuple[str, ...] = (),
+        without_contact: bool = False,
     ) -> None:
         self._level_topics, self._event_topics, self._pulse_topics = levels, events, pulses
         self._pulse_ns = round(pulse_s * NS_PER_S)
         self._events_alone_ns = round(events_alone_s * NS_PER_S)
+        self._latched_topics, self._without_contact = latched, without_contact
+        self._latched: dict[str, Levels] = {}
         self._levels: dict[str, Levels] = {}
         self._newest: dict[str, Levels] = {}
         self._stamps_ns: dict[str, int] = {}
@@ -162,15 +190,17 @@ class LevelTracker:
 
     @property
     def source(self) -> str:
-        """The source of :meth:`feedback`: ``levels``, ``events`` or ``none``."""
+        """The source of :meth:`feedback`: ``levels``, ``events``, ``odometry`` (without contacts) or ``none``."""
         if self._levels:
             return "levels"
-        return "events" if self._alone_ns is not None else "none"
+        if self._alone_ns is None:
+            return "none"
+        return "odometry" if self._without_contact else "events"
 
     @property
     def quiet_topics(self) -> tuple[str, ...]:
         """The topics that may be silent, so that only their publisher shows that their sensor works."""
-        return self._event_topics if self.source == "events" else self._pulse_topics
+        return self._latched_topics + (self._event_topics if self.source == "events" else self._pulse_topics)
 
     def levels(self, levels: Levels, now_ns: int, topic: str, confirm: bool = False) -> None:
         """Take the levels of a topic; from the first of them on, events are ignored.
@@ -187,6 +217,13 @@ class LevelTracker:
         self._levels[topic] = Levels(levels.bumper, levels.cliff & before.cliff, levels.wheel_drop & before.wheel_drop)
         self._stamps_ns[topic] = now_ns
 
+    def latch(self, levels: Levels, now_ns: int, topic: str) -> None:
+        """Take the complete state of a topic: latched, or as levels if the topic repeats it."""
+        if topic in self._latched_topics:
+            self._latched[topic] = levels
+        else:
+            self.levels(levels, now_ns, topic)
+
     def event(self, kind: SafetySensor, number: int, state: int) -> None:
         """Take an edge: the sensor's number in the event's definition, and its new state."""
         if state == _INACTIVE:
@@ -201,9 +238,10 @@ class LevelTracker:
     def alive(self, now_ns: int) -> None:
         """Take a sign of life without levels (odometry).
 
-        It counts as feedback after ``events_alone_s`` in which no level was received, if the base has events.
+        It counts as feedback after ``events_alone_s`` in which no level was received, if the base has events or no
+        contact sensing; that of a base with a latched topic and no levels, at once.
         """
-        if not self._levels and self._event_topics:
+        if not self._levels and (self._event_topics or self._latched_topics or self._without_contact):
             if self._alive_since_ns is None:
                 self._alive_since_ns = now_ns
             if now_ns - self._alive_since_ns >= self._events_alone_ns:
@@ -216,10 +254,12 @@ class LevelTracker:
     def lacking(self, now_ns: int, max_age_s: float) -> str:
         """Return why there is no feedback of at most ``max_age_s``, naming the topics; empty if there is."""
         reasons = [f"{topic} has no publisher" for topic in self.quiet_topics if topic in self._unpublished]
-        if self.source == "events":
+        if self.source in ("events", "odometry"):
             ages_s = {"odometry": ns_to_seconds(now_ns - self._alone_ns)} if self._alone_ns is not None else {}
         else:
             reasons += [f"{topic}: no message yet" for topic in self._level_topics if topic not in self._levels]
+            if not self._level_topics:
+                reasons.append("odometry: no message yet")
             ages_s = {topic: ns_to_seconds(now_ns - stamp_ns) for topic, stamp_ns in self._stamps_ns.items()}
         reasons += [f"{topic}: newest {age_s:.1f} s old" for topic, age_s in ages_s.items() if age_s > max_age_s]
         return ", ".join(reasons)
@@ -241,6 +281,7 @@ class LevelTracker:
                     cliff=self._from_events(SafetySensor.CLIFF, _THREE_NUMBERS),
                     wheel_drop=self._from_events(SafetySensor.WHEEL_DROP, _WHEEL_NUMBERS),
                 ),
+                *self._latched.values(),
             )
         else:
             return None

@@ -12,25 +12,31 @@ from enum import Enum
 from typing import Any
 
 from drivers.ros.guard.safety_levels import (
+    ALL,
     EVENTS_ALONE_S,
+    Levels,
     LevelTracker,
     SafetySensor,
     create_bumper_levels,
     create_diagnosed_levels,
+    hazard_levels,
     kobuki_levels,
 )
+from robot_runtime.hal.wheels import Zone
 
 
 class Reports(str, Enum):
     """Kind of a topic, by when it has messages.
 
     ``LEVELS``: at the base's rate; old ones stop the wheels. ``EVENTS``: at changes; used only if the base sends no
-    levels. ``PULSES``: while a sensor is active. Events and pulses may be silent, but must have a publisher.
+    levels. ``PULSES``: while a sensor is active. ``LATCHED``: the complete state at changes. All but levels may be
+    silent, but must have a publisher.
     """
 
     LEVELS = "levels"
     EVENTS = "events"
     PULSES = "pulses"
+    LATCHED = "latched"
 
 
 @dataclass(frozen=True)
@@ -66,6 +72,16 @@ def _create_diagnostics(tracker: LevelTracker, topic: str, message: Any, now_ns:
     return levels is not None
 
 
+def _hazards(tracker: LevelTracker, topic: str, message: Any, now_ns: int) -> bool:
+    tracker.latch(hazard_levels(message.detections), now_ns, topic)
+    return True
+
+
+def _switch(tracker: LevelTracker, topic: str, message: Any, now_ns: int) -> bool:
+    tracker.latch(Levels(bumper=ALL if message.data else Zone.NONE), now_ns, topic)
+    return True
+
+
 def _event(sensor: SafetySensor, number: str) -> SafetySource:
     def take(tracker: LevelTracker, topic: str, message: Any, now_ns: int) -> bool:
         tracker.event(sensor, getattr(message, number), message.state)
@@ -94,16 +110,29 @@ _CREATE = (
     _pulse(SafetySensor.WHEEL_DROP),
 )
 
+_CREATE_3 = (SafetySource("hazards", Reports.LATCHED, _hazards),)
+_DIFFERENTIAL = (*_CREATE_3, SafetySource("bumper", Reports.LATCHED, _switch))
+
 SAFETY_SOURCES: Mapping[str, tuple[SafetySource, ...]] = {
     "pyrobot-kobuki": _KOBUKI,
     "pyrobot-create": _CREATE,
     "interbotix": _KOBUKI,
+    "create3": _CREATE_3,
+    "locobot-create3": _CREATE_3,
+    "turtlebot4-jazzy": _CREATE_3,
+    "turtlebot4-humble": _CREATE_3,
+    "turtlebot3": _DIFFERENTIAL,
+    "differential": _DIFFERENTIAL,
 }
 """The sources by family."""
 
 
 def tracker_of(
-    family: str, topics: Any, without: Collection[str] = (), events_alone_s: float = EVENTS_ALONE_S
+    family: str,
+    topics: Any,
+    without: Collection[str] = (),
+    events_alone_s: float = EVENTS_ALONE_S,
+    periodic: bool = False,
 ) -> LevelTracker:
     """Return a tracker of a family's sources.
 
@@ -112,12 +141,22 @@ def tracker_of(
         topics: An object with the full name of each source's topic as attribute, such as ``options.Topics``.
         without: Fields of sources that are known to be missing, as in a bag.
         events_alone_s: See ``LevelTracker``.
+        periodic: Whether topics of complete states are repeated, so that they count as levels.
     """
 
     def names(reports: Reports) -> tuple[str, ...]:
         chosen = (source for source in SAFETY_SOURCES[family] if source.field not in without)
-        return tuple(getattr(topics, source.field) for source in chosen if source.reports is reports)
+        found = (getattr(topics, source.field) for source in chosen if source.reports is reports)
+        return tuple(topic for topic in found if topic)
 
+    levels, events, latched = names(Reports.LEVELS), names(Reports.EVENTS), names(Reports.LATCHED)
+    if periodic:
+        levels, latched = levels + latched, ()
     return LevelTracker(
-        names(Reports.LEVELS), names(Reports.EVENTS), names(Reports.PULSES), events_alone_s=events_alone_s
+        levels,
+        events,
+        names(Reports.PULSES),
+        events_alone_s=events_alone_s if events else 0.0,
+        latched=latched,
+        without_contact=not (levels or events or latched),
     )

@@ -52,7 +52,7 @@ def subscriptions(family: str, topics: Any, tracker: LevelTracker, now_ns: Calla
         tracker.alive(now_ns())
         return True
 
-    sensors = [sensor(source) for source in sources]
-    if any(source.reports is Reports.EVENTS for source in sources):
+    sensors = [sensor(source) for source in sources if getattr(topics, source.field)]
+    if any(source.reports in (Reports.EVENTS, Reports.LATCHED) for source in sources):
         sensors.append(Sensor(topics.odom, kinds_of(family, "odom"), None, alive))
     return sensors

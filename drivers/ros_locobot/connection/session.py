@@ -36,6 +36,7 @@ from drivers.ros_locobot.messages import RospyMessages
 from drivers.ros_locobot.options import MasterOptions
 from drivers.ros_locobot.reading import Reader, message_class, received
 from robot_runtime.common.clock import ns_to_seconds
+from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import DeviceFault, RuntimeFault, StaleData
 
 T = TypeVar("T")
@@ -232,6 +233,11 @@ class Session(shared.Session):
             )
         except rospy.ServiceException as error:
             raise DeviceFault(f"service {service}: {error}", "look at the log of the node that offers it") from error
+
+    def place(self, service: str, pose: SE2, tilt_rad: float) -> tuple[bool, str, str]:
+        at = self.messages.make("geometry_msgs/Pose2D", x=pose.x_m, y=pose.y_m, theta=pose.yaw_rad)
+        answer = self.call(service, "robot_runtime_simulation/Place", pose=at, tilt=tilt_rad)
+        return answer.success, answer.message, answer.remedy
 
     def call_with_timeout(self, call: Callable[[], T], what: str, limit_s: float | None = None) -> T:
         """Return the result of a blocking call of rospy.

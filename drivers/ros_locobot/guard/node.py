@@ -178,11 +178,23 @@ def make_guard(options: GuardOptions) -> GuardNode:
     return GuardNode(options, RospyTransport(options))
 
 
-def main(make_guard: Callable[[GuardOptions], GuardNode] = make_guard) -> None:
-    """Run the node until SIGTERM or Ctrl-C."""
+def main(make_guard: Callable[[GuardOptions], GuardNode] = make_guard, parameters: Any = None, where: str = "") -> None:
+    """Run the node until SIGTERM or Ctrl-C.
+
+    Args:
+        make_guard: constructor of the guard.
+        parameters: its parameters; None for the node's private ones.
+        where: name of the file that they are from.
+    """
 
     def joined(stop: threading.Event) -> GuardNode:
         _join(stop)
-        return make_guard(read_guard_options(rospy.get_param("~", None), rospy.get_name()))
+        found = rospy.get_param("~", None) if parameters is None else parameters
+        return make_guard(read_guard_options(found, where or rospy.get_name()))
 
     run_program(joined, lambda: rospy.signal_shutdown("the guard has ended"))
+
+
+def run(parameters: Any, where: str) -> None:
+    """Run the guard with the parameters of a file, as the guard of ROS 2 does."""
+    main(parameters=parameters, where=where)

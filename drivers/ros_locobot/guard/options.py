@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from drivers.ros.guard.options import NETWORK_TIMEOUT_S, GuardOptions, parse_guard_options
+from drivers.ros.topics import ROS_1_FAMILIES
 from robot_runtime.errors import ConfigError
 
 MASTER_TIMEOUT_S, CONNECT_TIMEOUT_S = NETWORK_TIMEOUT_S, 5.0
 """Limits of a call to the master, and of the wait for a master at the start."""
-
-FAMILIES = ("pyrobot-kobuki", "pyrobot-create", "interbotix")
 
 
 def read_guard_options(parameters: Any, where: str) -> GuardOptions:
@@ -28,6 +27,6 @@ def read_guard_options(parameters: Any, where: str) -> GuardOptions:
             f"node {where} has no parameters",
             "start it with `roslaunch robot_runtime_guard guard.launch family:=FAMILY`, or load the family's first: "
             f"`rosparam load $(rospack find robot_runtime_guard)/config/FAMILY.yaml {where}`, with one of the families "
-            f"{', '.join(FAMILIES)}",
+            f"{', '.join(ROS_1_FAMILIES)}",
         )
-    return parse_guard_options(parameters, where, FAMILIES)
+    return parse_guard_options(parameters, where, ROS_1_FAMILIES)

@@ -1,8 +1,9 @@
-"""Builder of the guard as one file, for any Python >= 3.8 with rospy: ``python3 build_guard.py FILE``.
+"""Builder of the guard as one file, for any Python >= 3.8 with rospy or rclpy: ``python3 build_guard.py FILE``.
 
 The file is a zip archive that Python runs. It holds the guard's modules as they are in this repository, so that the
 robot needs neither the runtime nor its libraries. ``tests/drivers/ros_locobot/test_ros_guard_package.py`` checks that
-the list is complete and that nothing in it needs more than Python 3.8 and rospy.
+the list is complete and that nothing in it needs more than Python 3.8, PyYAML and rospy or rclpy. With a YAML file it
+runs the guard that the file describes, on ROS 1 or ROS 2; without, roslaunch's node.
 """
 
 import argparse
@@ -23,11 +24,14 @@ MODULES = (
     "drivers/ros/guard/node.py",
     "drivers/ros/guard/options.py",
     "drivers/ros/guard/parameters.py",
+    "drivers/ros/guard/program.py",
     "drivers/ros/guard/safety_levels.py",
     "drivers/ros/guard/safety_sources.py",
     "drivers/ros/guard/sensors.py",
     "drivers/ros/safety_fields.py",
     "drivers/ros/topics.py",
+    "drivers/ros2/guard/node.py",
+    "drivers/ros2/node.py",
     "drivers/ros_locobot/connection/master.py",
     "drivers/ros_locobot/guard/__main__.py",
     "drivers/ros_locobot/guard/master_monitor.py",
@@ -41,6 +45,16 @@ MODULES = (
     "robot_runtime/safety/guarded_wheels.py",
 )
 """Everything that the guard imports, except for the packages' ``__init__.py``, which import more; theirs are empty."""
+
+
+MAIN = """import sys
+
+if any(argument.endswith((".yaml", ".yml")) for argument in sys.argv[1:]):
+    from drivers.ros.guard.program import main
+
+    sys.exit(main(sys.argv[1:]))
+import drivers.ros_locobot.guard.__main__
+"""
 
 
 def build(target: Path, python: str = "/usr/bin/env python3") -> None:
@@ -62,7 +76,7 @@ def build(target: Path, python: str = "/usr/bin/env python3") -> None:
             for package in list(Path(name).parents)[:-1]:
                 (Path(folder) / package / "__init__.py").touch()
         main = Path(folder) / "__main__.py"
-        main.write_text("import drivers.ros_locobot.guard.__main__\n", encoding="utf-8")
+        main.write_text(MAIN, encoding="utf-8")
         zipapp.create_archive(folder, target, interpreter=python)
     target.chmod(0o755)
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from raising import raises_naming
 
+from drivers.ros.guard.options import parse_guard_options
+from drivers.ros.guard.program import main, read_parameters
+from drivers.ros.topics import ROS_2_FAMILIES
 from drivers.ros_locobot.guard.options import GuardOptions, read_guard_options
+from robot_runtime.common import config
 from robot_runtime.errors import ConfigError
 
 KOBUKI = {"family": "pyrobot-kobuki"}
@@ -65,3 +70,27 @@ def test_a_guard_without_parameters_says_how_to_give_them(parameters: Any) -> No
         read_guard_options(parameters, "/guard")
     assert "rosparam load $(rospack find robot_runtime_guard)/config/FAMILY.yaml /guard" in caught.value.remedy
     assert "pyrobot-kobuki" in caught.value.remedy
+
+
+def test_a_guard_on_ros_2_is_described_by_one_file() -> None:
+    for path in sorted((config.find_preset("guards", "turtlebot3").parent).glob("*.yaml")):
+        options = parse_guard_options(read_parameters(path), str(path), ROS_2_FAMILIES)
+        assert options.family == path.stem
+        assert options.topics.velocity
+        assert options.limits.feedback_timeout_s == 0.25
+    stamped = parse_guard_options(
+        {"family": "differential", "base": {"stamped": True}, "topics": {"bumper": "/bump"}}, "f", ROS_2_FAMILIES
+    )
+    assert (stamped.velocity_kind, stamped.topics.bumper) == ("geometry_msgs/TwistStamped", "/bump")
+
+
+def test_a_base_without_contact_sensing_must_be_accepted() -> None:
+    with raises_naming(ConfigError, "topics", "contacts") as caught:
+        parse_guard_options({"family": "turtlebot3"}, "file", ROS_2_FAMILIES)
+    assert "without_contact" in caught.value.remedy
+    parse_guard_options({"family": "turtlebot3", "base": {"without_contact": True}}, "file", ROS_2_FAMILIES)
+
+
+def test_a_file_that_is_none_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(tmp_path / "none.yaml")]) == 2
+    assert "none.yaml" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""The guard as one file for a robot's computer: complete, and of nothing but Python 3.8 and rospy."""
+"""The guard as one file for a robot's computer: complete, and of nothing but Python 3.8 and rospy or rclpy."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import pytest
 from python38 import python38
 
 FOLDER = Path(__file__).parents[3] / "ros_ws" / "src" / "robot_runtime_guard"
-ROS = {"diagnostic_msgs", "geometry_msgs", "rosgraph", "roslib", "rospy", "std_msgs", "std_srvs"}
-"""Modules that every installation of rospy has."""
+ROS = {"diagnostic_msgs", "geometry_msgs", "rclpy", "rosgraph", "roslib", "rospy", "std_msgs", "std_srvs", "yaml"}
+"""Modules that every installation of rospy or rclpy has."""
 
 
 def load_builder() -> ModuleType:

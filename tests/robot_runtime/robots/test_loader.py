@@ -40,7 +40,7 @@ def test_every_simulated_preset_but_sim_has_the_motors_of_a_real_base() -> None:
     types = {}
     for path in config.find_preset("robots", "sim").parent.glob("*.yaml"):
         _, file = read_robot_file(str(path))
-        if not file.driver.startswith("drivers.ros_locobot."):  # those get them from their variant
+        if not file.driver.startswith(("drivers.ros_locobot.", "drivers.ros2.")):  # those get them from their variant
             types[path.stem] = file.options.get("motors", {}).get("type", "ideal")
     assert types.pop("sim") == "ideal"
     assert set(types.values()) == {"kobuki", "create2"}
