@@ -41,6 +41,7 @@ YAML_FILES = {
     "Options of the simulated robot": ["sim_bridge/robot", "sim_bridge/noise"],
     "Options of the fake robot": ["drivers/fake", "robot_runtime/hal/fault_schedule.py"],
     "Options of a LoCoBot over ROS 1": ["drivers/ros", "drivers/ros_locobot"],
+    "Options of a robot over ROS 2": ["drivers/ros2"],
     "Task (`launch/tasks`)": ["robot_runtime/tasks"],
     "Camera (`launch/cameras`)": ["robot_runtime/imaging", "robot_runtime/hal/lens.py", "drivers/azure_kinect",
                                   "drivers/realsense", "drivers/opencv_camera", "drivers/replay"],

@@ -22,11 +22,6 @@ from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPo
 from drivers.ros.connection.received import UNKNOWN, Received
 from robot_runtime.errors import DeviceFault, DriverMissing
 
-try:  # since Jazzy: a message costs a tenth, because no set of everything is made for each
-    from rclpy.experimental import EventsExecutor as Executor
-except ImportError:
-    Executor = SingleThreadedExecutor
-
 NS_PER_S = 1_000_000_000
 
 PROFILES = "FASTDDS_DEFAULT_PROFILES_FILE"
@@ -142,7 +137,7 @@ class Node:
         self._own = {node.get_fully_qualified_name() for node in self._nodes}
         self._lanes = dict(zip(lanes, self._nodes))  # noqa: B905 - Python 3.8
         self._senders: dict[bytes, str] = {}
-        self._executors = [Executor(context=self._context) for _ in self._nodes]
+        self._executors = [SingleThreadedExecutor(context=self._context) for _ in self._nodes]
         self._threads = []
         for executor, node in zip(self._executors, self._nodes):  # noqa: B905 - Python 3.8
             executor.add_node(node)
@@ -153,7 +148,7 @@ class Node:
             thread.start()
 
     @staticmethod
-    def _spin(executor: Any) -> None:
+    def _spin(executor: SingleThreadedExecutor) -> None:
         with suppress(ExternalShutdownException):
             executor.spin()
 

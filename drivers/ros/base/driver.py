@@ -136,7 +136,7 @@ class RosBase(RosDevice, GuardedBase):
         if self._options.guard:
             self._endpoints.append(session.subscribe(self._guard_status.topic, DIAGNOSTICS, self._on_guard_status))
             if topics.guard in session.publishers().get(topics.velocity, ()):  # else it was remapped
-                self._endpoints += session.claim_topic(topics.velocity, topics.guard, *silent)
+                self._endpoints += session.claim_topic(topics.velocity, topics.guard, f"{topics.guard}_keeper", *silent)
         command = self._command_topic
         self._endpoints += session.claim_topic(command, *silent)
         publisher = session.advertise(command, self._command_kind)

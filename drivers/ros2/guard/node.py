@@ -7,7 +7,10 @@ commanders cannot be told apart, and neither is obeyed.
 from __future__ import annotations
 
 import logging
+import os
+import signal
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -20,11 +23,17 @@ from drivers.ros.topics import ROS_2_FAMILIES
 from drivers.ros2.node import Node, message_class, write_profile
 from robot_runtime.common.clock import unix_now_ns
 from robot_runtime.hal.wheels import Velocity
+from robot_runtime.safety.guard import STILL
 
 SENSOR_DEPTH = 100
 """Changes of hazards are not repeated; none may be dropped."""
 
 NO_SWITCH = "this base has no switch of motor power: between this node's zeros it follows the other node"
+
+KEEPER = "_keeper"
+"""End of the name of the node that sends zeros once the guard has been killed."""
+
+KEEPER_PERIOD_S, KEEPER_ZEROS = 0.02, 50
 
 DIAGNOSTICS = "diagnostic_msgs/DiagnosticArray"
 
@@ -42,7 +51,7 @@ class RclpyTransport(GuardTransport):
     def __init__(self, options: GuardOptions, node: Node) -> None:
         self.name, self.velocity_topic = node.name, options.topics.velocity
         self._node, self._kind, self._period_s = node, options.velocity_kind, options.monitor_period_s
-        self._allowed = frozenset(options.silent_publishers)
+        self._allowed = frozenset((f"{self.name}{KEEPER}", *options.silent_publishers))
         self._wheels = node.advertise(self.velocity_topic, self._kind)
         self._twist, self._velocity = message_class(("geometry_msgs/Twist",)), message_class((self._kind,))
         self._status = node.advertise(f"{self.name}/status", DIAGNOSTICS, 4, is_latched=True)
@@ -133,6 +142,31 @@ class RclpyTransport(GuardTransport):
             self._thread.join(1.0)
 
 
+def start_keeper(options: GuardOptions) -> int:
+    """Fork a process that sends zeros to the base when this one has died, however it was killed.
+
+    A base without a timeout of its own, such as a TurtleBot 3, would keep its last velocity.
+
+    Returns:
+        The end of a pipe that tells the keeper of this process's death; it must stay open.
+    """
+    ear, voice = os.pipe()
+    if os.fork():
+        os.close(ear)
+        return voice
+    os.close(voice)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    try:
+        keeper = RclpyTransport(options, Node(f"{NODE_NAME}{KEEPER}"))
+        os.read(ear, 1)
+        for _ in range(KEEPER_ZEROS):
+            keeper.send(STILL)
+            time.sleep(KEEPER_PERIOD_S)
+    finally:
+        os._exit(0)
+
+
 def _set_stamp(header: Any) -> None:
     header.stamp.sec, header.stamp.nanosec = divmod(unix_now_ns(), 1_000_000_000)
 
@@ -150,6 +184,7 @@ def run(parameters: Any, where: str) -> None:
     def make(stop: threading.Event) -> GuardNode:
         options = parse_guard_options(parameters, where, ROS_2_FAMILIES)
         write_profile(options.discovery_server)
+        start_keeper(options)
         opened.append(Node(NODE_NAME))
         return GuardNode(options, RclpyTransport(options, opened[0]))
 
