@@ -34,12 +34,7 @@ SLOWNESS = "slowness_s2_m"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Drive:
-    """One ramp or move.
-
-    Attributes:
-        record: commands to the wheels and their measured travel.
-        held_out: whether it verifies.
-    """
+    """One ramp or move."""
 
     record: WheelRecord
     held_out: bool

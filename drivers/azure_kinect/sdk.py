@@ -91,13 +91,7 @@ class ImuSample:
 
 
 class Sdk:
-    """The loaded libraries.
-
-    Attributes:
-        k4a: functions of libk4a, with argument types.
-        record: functions of libk4arecord.
-        folder: folder of the shared libraries.
-    """
+    """The loaded libraries."""
 
     def __init__(self, folder: Path, k4a: ctypes.CDLL, record: ctypes.CDLL) -> None:
         self.folder, self.k4a, self.record = folder, k4a, record

@@ -53,12 +53,7 @@ log = logging.getLogger(__name__)
 
 
 class EmulatedCreate2(EmulatedBase):
-    """Firmware of a Create 2: it repeats the last motion for ever and does not stop on a bump.
-
-    Attributes:
-        mode: operating mode of the interface.
-        digits: text of its display.
-    """
+    """Firmware of a Create 2: it repeats the last motion for ever and does not stop on a bump."""
 
     usual_baud_rate, period_s, separation_m = BAUD_RATE, PERIOD_S, SEPARATION_M
     latest_firmware = "3.3.0"

@@ -49,10 +49,6 @@ class Capture:
         pipeline: started.
         name: name of the device, for messages.
         period_ms: frame period of the camera; images more than half a period apart are of different exposures.
-
-    Attributes:
-        sets: number of sets of images so far.
-        unpaired: number of those sets that were not a pair.
     """
 
     def __init__(self, pipeline: Any, name: str, period_ms: float) -> None:

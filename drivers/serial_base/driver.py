@@ -43,15 +43,7 @@ class BaseOptions(config.Strict):
 
 @dataclass(frozen=True)
 class BaseKind:
-    """A kind of base on a serial port.
-
-    Attributes:
-        name: name of the base, for messages.
-        wire: protocol of the base.
-        emulator: emulation of the base.
-        motors: nominal model of its motors.
-        critical_fraction: charge at which no motion begins any more.
-    """
+    """A kind of base on a serial port."""
 
     name: str
     wire: type[BaseWire]

@@ -128,10 +128,6 @@ class Port:
     Raises:
         PortInUse: another program has it.
         DeviceFault: the port is missing, or not permitted.
-
-    Attributes:
-        path: path of the device.
-        serial: the open port of pyserial.
     """
 
     def __init__(self, path: str, baud_rate: int, attachment: Attachment) -> None:

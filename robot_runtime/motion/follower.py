@@ -67,9 +67,6 @@ class LegFollower:
         on_state: called with every base state that is read, in order; must return quickly.
         on_command: called with every command that is sent, as the Guard let it through; must return quickly.
         on_event: called when the model of the motors has been adapted.
-
-    Attributes:
-        predictor: predictor of the base's motion.
     """
 
     def __init__(

@@ -14,14 +14,6 @@ class Leg:
     """One arc, or a straight line, or a turn on the spot: what to cover, and the limits on the way. Limits are > 0.
 
     Speeds along a leg are in shares of it per second.
-
-    Attributes:
-        forward_m: length of the arc.
-        turn_rad: turn of the arc.
-        linear_m_s: largest speed.
-        angular_rad_s: largest turning speed.
-        linear_accel_m_s2: largest acceleration.
-        angular_accel_rad_s2: largest turning acceleration.
     """
 
     forward_m: float

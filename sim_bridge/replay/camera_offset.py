@@ -61,13 +61,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class DepthBias:
-    """Depth error near one distance that the camera's offset does not explain.
-
-    Attributes:
-        depth_m: median simulated depth.
-        bias_mm: median of measured minus true depth.
-        points: number of points.
-    """
+    """Depth error near one distance that the camera's offset does not explain."""
 
     depth_m: float
     bias_mm: float

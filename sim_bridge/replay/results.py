@@ -126,14 +126,7 @@ class FarFrames:
 
 @dataclass(frozen=True)
 class Thresholds(config.Strict):
-    """Differences beyond which a replayed trajectory has diverged from the recorded one.
-
-    Attributes:
-        position_m: threshold of positions.
-        heading_deg: threshold of headings.
-        action_m: threshold of the translation of a single action.
-        action_deg: threshold of the rotation of a single action.
-    """
+    """Differences beyond which a replayed trajectory has diverged from the recorded one."""
 
     position_m: float = 0.10
     heading_deg: float = 10.0

@@ -27,16 +27,7 @@ _CEILING = "_ceiling"
 
 @dataclass(frozen=True)
 class Imported(config.Strict):
-    """Result of a house.
-
-    Attributes:
-        house: path of its file.
-        scene: folder of the scene.
-        seconds: time that the import took.
-        notes: what was left out or changed.
-        problem: why there is no scene; empty if there is one.
-        remedy: what to do about the problem.
-    """
+    """Result of a house."""
 
     house: str
     scene: str

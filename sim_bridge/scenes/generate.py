@@ -72,13 +72,7 @@ def generate_scene(folder: Path, seed: int, size: str = "robothor", report: Prog
 
 @dataclass(frozen=True)
 class Flat:
-    """A flat before it is written.
-
-    Attributes:
-        file: The scene; its assets have contact shapes only.
-        pieces: Building and furniture with their surfaces.
-        map: Its occupancy.
-    """
+    """A flat before it is written."""
 
     file: SceneFile
     pieces: list[Piece]

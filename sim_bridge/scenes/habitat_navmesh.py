@@ -22,15 +22,7 @@ _MORE = 1 + 1e-5
 
 @dataclass(frozen=True)
 class Effective:
-    """A navigation mesh as Recast builds it.
-
-    Attributes:
-        cell_m: edge of a cell.
-        cell_height_m: height of a cell.
-        radius_m: radius by which obstacles grow.
-        height_m: least height of a passage.
-        climb_m: greatest step.
-    """
+    """A navigation mesh as Recast builds it."""
 
     cell_m: float
     cell_height_m: float

@@ -89,15 +89,7 @@ class Rect:
 
 @dataclass(frozen=True)
 class Opening:
-    """A door or window as one room has it.
-
-    Attributes:
-        side: Wall that it is in.
-        start: Beginning of its interval along the wall.
-        end: End of the interval.
-        bottom: Height of its lower edge.
-        top: Height of its upper edge.
-    """
+    """A door or window as one room has it."""
 
     side: Side
     start: float

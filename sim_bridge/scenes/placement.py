@@ -40,17 +40,7 @@ _FACING: dict[Side, float] = {"north": 0.0, "south": 180.0, "west": 90.0, "east"
 
 @dataclass(eq=False)
 class Placed:
-    """A model at its place.
-
-    Attributes:
-        model: The piece.
-        x: Of the model's frame in ``map``.
-        y: Of the model's frame in ``map``.
-        z: Of the model's frame in ``map``.
-        yaw_deg: Of the model's frame in ``map``.
-        side: Wall that it stands against or hangs on.
-        on: Piece that it stands on.
-    """
+    """A model at its place."""
 
     model: Model
     x: float

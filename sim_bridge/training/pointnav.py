@@ -30,15 +30,7 @@ _REPORT_EVERY = 50
 
 @dataclass(frozen=True)
 class Round:
-    """One round of collecting and learning.
-
-    Attributes:
-        apartments: first number, and the number after the last.
-        episodes: number of episodes in each apartment.
-        learner_share: share of the steps at which the policy drives.
-        updates: number of updates of the weights after collection.
-        rate: highest learning rate.
-    """
+    """One round of collecting and learning."""
 
     apartments: tuple[int, int]
     episodes: int
