@@ -13,10 +13,13 @@ import cv2
 import numpy as np
 import synthetic
 
-from drivers.ros_locobot.bag.export import BagWriter, messages
+from drivers.ros_locobot.bag.export import BagMessages, BagWriter
 from drivers.ros_locobot.bag.topic_layout import Layout, layout
 from robot_runtime.common.geometry import SE2
 from robot_runtime.hal import BaseState, Halt, PoseEstimate, RgbdFrame, Velocity, Zone
+
+MESSAGES = {1: BagMessages(), 2: BagMessages(2)}
+messages = MESSAGES[1]
 
 START_NS = 1_700_000_000 * 1_000_000_000
 BASE_NS = 20_000_000
@@ -56,16 +59,23 @@ class Robot:
 
 
 def record(
-    path: Path, moves: Sequence[Move], where: Layout | None = None, change: Change | None = None, depth: str = "16UC1"
+    path: Path,
+    moves: Sequence[Move],
+    where: Layout | None = None,
+    change: Change | None = None,
+    depth: str = "16UC1",
+    storage: Any = "mcap",
 ) -> Path:
     """Drive and record.
 
     Args:
         change: what happens to messages on their way into the bag.
         depth: encoding.
+        storage: of a bag of ROS 2.
     """
     where = where or layout("pyrobot-kobuki")
-    with BagWriter(path) as bag:
+    bumper = Zone.NONE
+    with BagWriter(path, where.ros, storage) as bag:
 
         def put(topic: str, message: Any, at_ns: int) -> None:
             changed = (message, at_ns) if change is None else change(topic, message, at_ns)
@@ -74,7 +84,8 @@ def record(
                 bag.write(topic + transport.get(type(changed[0]).__name__.rsplit("__", 1)[-1], ""), *changed)
 
         for now_ns, robot in _ticks(moves):
-            _publish_base(put, where, robot, now_ns)
+            _publish_base(put, where, robot, now_ns, robot.bumper != bumper)
+            bumper = robot.bumper
             if (now_ns - START_NS) % CAMERA_NS == 0:
                 _publish_camera(put, where, robot, now_ns, depth)
     return path
@@ -103,25 +114,31 @@ def _ticks(moves: Sequence[Move]) -> Iterator[tuple[int, Robot]]:
         robot.bumper = Zone.NONE
 
 
-def _publish_base(put: Callable[[str, Any, int], None], where: Layout, robot: Robot, now_ns: int) -> None:
+def _publish_base(put: Callable[[str, Any, int], None], where: Layout, robot: Robot, now_ns: int, new: bool) -> None:
+    messages = MESSAGES[where.ros]
     odom, topics = DRIFT.inverse() @ robot.pose, where.topics
     state = BaseState(now_ns, odom, robot.velocity, robot.bumper, Zone.NONE, Zone.NONE, Halt.NONE, 15.8, 0.8)
     at_ns = now_ns + 3_000_000
     put(topics.odom, messages.odometry(now_ns, where.frames, odom, robot.velocity), at_ns)
-    if topics.core:
+    if topics.hazards:
+        if new:
+            put(topics.hazards, messages.create_hazards(state), at_ns)
+    elif topics.core:
         put(topics.core, messages.kobuki_core(state), at_ns)
     else:
         put(topics.bumper, messages.create_bumper(state), at_ns)
         put(topics.voltage, messages.make("std_msgs/Float32", data=15.8), at_ns)
     put("/tf", messages.tf(messages.planar_transform(now_ns, where.frames.odom, where.frames.base, odom)), at_ns)
     put("/tf", messages.tf(messages.planar_transform(now_ns, "map", where.frames.odom, DRIFT)), at_ns)
-    put(topics.joints, messages.joint_state(now_ns, where.joints, (0.0, -robot.tilt_rad)), at_ns)
-    put(topics.joints, messages.joint_state(now_ns, ("wheel_left_joint",), (0.0,)), at_ns)
+    if topics.joints:
+        put(topics.joints, messages.joint_state(now_ns, where.joints, (0.0, -robot.tilt_rad)), at_ns)
+        put(topics.joints, messages.joint_state(now_ns, ("wheel_left_joint",), (0.0,)), at_ns)
     estimate = PoseEstimate(now_ns, robot.pose, "map", np.diag([1e-4, 1e-4, 1e-4]))
     put("/amcl_pose", messages.pose_with_covariance(estimate), at_ns)
 
 
 def _publish_camera(put: Callable[[str, Any, int], None], where: Layout, robot: Robot, now_ns: int, depth: str) -> None:
+    messages = MESSAGES[where.ros]
     task, topics, frame = synthetic.pointnav_task(), where.topics, where.frames.optical
     intrinsics = task.camera.intrinsics
     seen = picture(robot.pose, robot.tilt_rad)

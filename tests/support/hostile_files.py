@@ -200,12 +200,16 @@ def recording_kinds(folder: Path) -> list[Kind]:
     from drivers.ros.options import CameraOptions
     from drivers.ros_locobot.bag.images import BagImages
     from drivers.ros_locobot.bag.reader import BagReader
+    from drivers.ros_locobot.bag.topic_layout import layout
     from drivers.ros_locobot.options import RosOptions
     from robot_runtime.imaging.tag_detector import TagDetector
     from sim_bridge.noise.redwood import read_table
 
     bag = bag_drive.record(folder / "seed.bag", [bag_drive.REST]).read_bytes()
     options = RosOptions("pyrobot-kobuki", CameraOptions("habitat"))
+    rest = [bag_drive.Move(seconds=0.1)]
+    mcap = bag_drive.record(folder / "mcap", rest, layout("create3")) / "mcap.mcap"
+    sqlite = bag_drive.record(folder / "sqlite", rest, layout("create3"), storage="sqlite3") / "sqlite.db3"
 
     def read_bag(path: Path) -> None:
         with BagReader(path) as reader:
@@ -226,6 +230,8 @@ def recording_kinds(folder: Path) -> list[Kind]:
     )
     return [
         Kind("drive.bag", bag, read_bag),
+        Kind("drive.mcap", mcap.read_bytes(), read_bag),
+        Kind("drive.db3", sqlite.read_bytes(), read_bag),
         Kind("kinect.mkv", mkv, check_complete),
         Kind("frames.yaml", frames, survey, yaml_bytes),
         Kind("dist-model.txt", b"%\n" * 5 + b"1 1.01 0.99 1.02 0.98 1 1.01 0.99 1.02 1\n" * 14720, read_table),

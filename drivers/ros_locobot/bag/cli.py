@@ -1,4 +1,4 @@
-"""The commands ``robot-runtime export bag`` and ``robot-runtime logs import``: logs to ROS 1 bags, and bags to logs."""
+"""The commands ``robot-runtime export bag`` and ``robot-runtime logs import``: logs to bags, and bags to logs."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,19 +19,22 @@ from robot_runtime.errors import ConfigError, DriverMissing, EpisodeError, Recor
 from robot_runtime.export.cli.formats import write_each
 
 if TYPE_CHECKING:
+    from drivers.ros.options import RobotOptions
     from drivers.ros_locobot.bag.episode_header import ImportOptions
     from drivers.ros_locobot.bag.reader import BagReader
-    from drivers.ros_locobot.options import RosOptions
     from robot_runtime.recording.writer import Recorder
     from robot_runtime.robots.loader import RobotFile
     from robot_runtime.tasks.episode import Episode
-
-DRIVER = "drivers.ros_locobot.driver.make_robot"
 
 PRESETS = {
     "pyrobot-kobuki": "locobot-ros-pyrobot",
     "pyrobot-create": "locobot-ros-create",
     "interbotix": "locobot-ros-interbotix",
+    "create3": "create3",
+    "locobot-create3": "locobot-create3",
+    "turtlebot4-jazzy": "turtlebot4-jazzy",
+    "turtlebot4-humble": "turtlebot4-humble",
+    "turtlebot3": "turtlebot3",
 }
 """Robots of ``launch/robots`` by family."""
 
@@ -41,6 +45,18 @@ class Variant(str, Enum):
     PYROBOT = "pyrobot-kobuki"
     CREATE = "pyrobot-create"
     INTERBOTIX = "interbotix"
+    CREATE_3 = "create3"
+    LOCOBOT_CREATE_3 = "locobot-create3"
+    TURTLEBOT_4_JAZZY = "turtlebot4-jazzy"
+    TURTLEBOT_4_HUMBLE = "turtlebot4-humble"
+    TURTLEBOT_3 = "turtlebot3"
+
+
+class Storage(str, Enum):
+    """Format of a bag of ROS 2."""
+
+    MCAP = "mcap"
+    SQLITE3 = "sqlite3"
 
 
 class PoseSource(str, Enum):
@@ -70,22 +86,27 @@ def register_import(groups: dict[str, typer.Typer]) -> None:
 
 def export_bag(
     logs: Annotated[list[Path], typer.Argument(help="Log files, or folders of them.")],
-    out: Annotated[Path, typer.Option(help="The bag to write, NAME.bag; else a folder, with one bag for each log.")],
-    family: Annotated[Variant, typer.Option(help="Variant of the LoCoBot whose topics are written.")] = Variant.PYROBOT,
+    out: Annotated[
+        Path, typer.Option(help="The bag to write, NAME.bag (ROS 1); else a folder, with one bag for each log.")
+    ],
+    family: Annotated[Variant, typer.Option(help="Robot whose topics, and whose ROS, are written.")] = Variant.PYROBOT,
     robot_name: Annotated[str, typer.Option(help="Namespace of an Interbotix robot.")] = "locobot",
+    storage: Annotated[Storage, typer.Option(help="Format of a bag of ROS 2.")] = Storage.MCAP,
 ) -> None:
-    """Write logs as ROS 1 bags, for rviz, rqt and other tools.
+    """Write logs as bags of ROS 1 or 2, for rviz, rqt, Foxglove and other tools.
 
     Examples:
         robot-runtime export bag logs/run/0000_apartment_0.mcap --out drive.bag
         robot-runtime export bag logs/run --out bags --family interbotix
+        robot-runtime export bag logs/run --out bags --family turtlebot4-jazzy --storage sqlite3
     """
     _require_rosbags()
     from drivers.ros_locobot.bag.export import export_log
     from drivers.ros_locobot.bag.topic_layout import layout
 
     where = layout(family.value, robot_name)
-    write_each(logs, out, ".bag", lambda log, bag, on_step: export_log(log, bag, where, on_step))
+    suffix = ".bag" if where.ros == 1 else ""
+    write_each(logs, out, suffix, lambda log, bag, on_step: export_log(log, bag, where, on_step, storage.value))
 
 
 @dataclass(frozen=True)
@@ -144,13 +165,13 @@ class BagOptions:
 @grouped_options
 def import_(
     *,
-    rosbag: Annotated[Path, typer.Option(help="Bag of a LoCoBot's drive.")],
+    rosbag: Annotated[Path, typer.Option(help="Bag of a robot's drive: a file of ROS 1, a folder or file of ROS 2.")],
     out: Annotated[Path, typer.Option(help="Folder for the log.")] = Path("logs/imported"),
     content: BagOptions,
     drive: DriveOptions,
     steps: StepOptions,
 ) -> None:
-    """Make an episode log of a ROS 1 bag: of a teleoperated drive, or of another stack's drive.
+    """Make an episode log of a bag of ROS 1 or 2: of a teleoperated drive, or of another stack's drive.
 
     Examples:
         robot-runtime logs import --rosbag drive.bag --out logs/drive
@@ -219,8 +240,9 @@ def _record(folder: Path, record: Callable[[Recorder], object]) -> Path:
         return folder / recorder.path.name
 
 
-def _robot(bag: BagReader, name: str | None) -> tuple[RobotFile, RosOptions]:
+def _robot(bag: BagReader, name: str | None) -> tuple[RobotFile, RobotOptions]:
     """Read the robot's YAML, by name or by the topics of the bag. Raises ``ConfigError``."""
+    from drivers.ros2.options import Ros2Options
     from drivers.ros_locobot.options import RosOptions
     from robot_runtime.common import config
     from robot_runtime.robots.loader import read_robot_file
@@ -228,22 +250,23 @@ def _robot(bag: BagReader, name: str | None) -> tuple[RobotFile, RosOptions]:
     path, file = read_robot_file(name or _preset(bag))
     if name is None and file.options["referee"].get("topic") not in bag.kinds:
         file = _real(file)
-    if file.driver != DRIVER:
+    drivers: dict[str, type[RobotOptions]] = {
+        "drivers.ros_locobot.driver.make_robot": RosOptions,
+        "drivers.ros2.driver.make_robot": Ros2Options,
+    }
+    if file.driver not in drivers:
         raise ConfigError(
-            f"{path}: field 'driver' is {file.driver!r}, not a LoCoBot on ROS 1",
-            f"name one of {', '.join(PRESETS.values())}, or a YAML file with driver {DRIVER}",
+            f"{path}: field 'driver' is {file.driver!r}, not a robot on ROS",
+            f"name one of {', '.join(PRESETS.values())}, or a YAML file with driver {' or '.join(drivers)}",
         )
-    return file, config.parse(file.options, RosOptions, f"{path}: options")
+    return file, config.parse(file.options, drivers[file.driver], f"{path}: options")
 
 
 def _real(file: RobotFile) -> RobotFile:
     """Return a preset with the lines marked "real": it has a simulated robot's camera mount, referee and placer."""
     options = file.options
-    real = {
-        "camera": {**options["camera"], "mount": options["family"]},
-        "referee": options["localizer"],
-        "placer": {"by": "operator"},
-    }
+    mounts = {"mount": options["family"]} if file.driver.startswith("drivers.ros_locobot") else {}
+    real = {"camera": {**options["camera"], **mounts}, "referee": options["localizer"], "placer": {"by": "operator"}}
     return replace(file, options={**options, **real})
 
 
@@ -251,13 +274,14 @@ def _preset(bag: BagReader) -> str:
     from drivers.ros_locobot.bag.topic_layout import layout
 
     def count(variant: Variant) -> int:
-        topics = layout(variant.value).topics
-        return sum(name in bag.kinds for name in (topics.velocity, topics.core, topics.bumper, topics.odom))
+        where = layout(variant.value)
+        names = attrgetter("velocity", "core", "bumper", "hazards", "odom", "color")(where.topics)
+        return (where.ros == bag.ros) * sum(name in bag.kinds or name in bag.silent for name in names)
 
     best = max(Variant, key=count)
     if not count(best):
         raise ConfigError(
-            f"{bag.path}: has no topic of a LoCoBot's base; its topics: {', '.join(sorted(bag.kinds)) or 'none'}",
+            f"{bag.path}: has no topic of a known robot's base; its topics: {', '.join(sorted(bag.kinds)) or 'none'}",
             "name its topics in a YAML file and give that with --robot",
         )
     return PRESETS[best.value]

@@ -1,13 +1,16 @@
 """Message definitions of a LoCoBot's bags, for computers without ROS.
 
-``rosbags`` has the distribution's own definitions; those of the robots' packages are here. Their md5 depends on the
-constants, but not on comments.
+``rosbags`` has the distribution's own definitions; those of the robots' ROS 1 packages are here. Their md5 depends on
+the constants, but not on comments.
 """
 
 from functools import cache
 
-from rosbags.typesys import Stores, get_types_from_msg, get_typestore
+from rosbags.interfaces import Connection, MessageDefinitionFormat
+from rosbags.typesys import Stores, get_types_from_idl, get_types_from_msg, get_typestore
 from rosbags.typesys.store import Typestore
+
+from drivers.ros2 import forged
 
 _BUMPER = """Header header
 bool is_left_pressed
@@ -100,8 +103,10 @@ uint16[] analog_input
 
 
 @cache
-def typestore() -> Typestore:
-    """Return the type store with all messages that can be written or read."""
+def typestore(ros: int = 1) -> Typestore:
+    """Return the type store of ROS 1 or 2 with all messages that can be written or read."""
+    if ros == 2:
+        return forged.typestore()
     store = get_typestore(Stores.ROS1_NOETIC)
     for name, text in DEFINITIONS.items():
         store.register(get_types_from_msg(text, stored_name(name)))
@@ -120,3 +125,18 @@ def md5_of(kind: str) -> str:
     if stored_name(kind) not in typestore().types:
         raise KeyError(kind)
     return typestore().generate_msgdef(stored_name(kind))[1]
+
+
+def other_definition(connection: Connection, kind: str, ros: int) -> str:
+    """Return what differs between a bag's definition of a type and ours; empty if they are equal, or if it has none."""
+    store, name, digest = typestore(ros), stored_name(kind), connection.digest
+    ours = md5_of(kind) if ros == 1 else store.hash_rihs01(name)
+    if digest == ours:
+        return ""
+    text, form = connection.msgdef.data, connection.msgdef.format
+    if ros == 1 or form is MessageDefinitionFormat.NONE:
+        return f"{'md5' if ros == 1 else 'hash'} {digest} of {kind} is not {ours}" if digest else ""
+    # The hash is missing before Iron. Constants change between distributions, and the bytes do not depend on them.
+    types = get_types_from_idl(text) if form is MessageDefinitionFormat.IDL else get_types_from_msg(text, name)
+    other = [part for part, (_, fields) in types.items() if store.fielddefs.get(part, ((), ()))[1] != fields]
+    return f"{', '.join(other)} has other fields" if other else ""

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
+from drivers.ros.options import RobotOptions
 from drivers.ros.robot_variants import base_info
 from drivers.ros_locobot.bag import topic_layout as at
 from drivers.ros_locobot.bag.images import BagImages
 from drivers.ros_locobot.bag.poses import PoseTrack, extent
 from drivers.ros_locobot.bag.reader import BagReader
-from drivers.ros_locobot.options import RosOptions
 from robot_runtime.actions.discrete import Action, Magnitudes
 from robot_runtime.common import config
 from robot_runtime.common.geometry import SE2, wrap_angle
@@ -61,7 +61,7 @@ class ImportOptions:
     """
 
     robot: RobotFile
-    ros: RosOptions
+    ros: RobotOptions
     agent: str = "drive"
     task: Task | None = None
     scene: Scene | None = None
@@ -87,7 +87,7 @@ class ImportOptions:
             )
 
 
-def camera_info(ros: RosOptions, images: BagImages) -> CameraInfo:
+def camera_info(ros: RobotOptions, images: BagImages) -> CameraInfo:
     """Return the description of the bag's camera."""
     x_m, y_m, z_m = load_mount(config.find_preset("mounts", ros.camera.mount)).sensor(SE2(), 0.0, 0.0)[:3, 3]
     return CameraInfo(

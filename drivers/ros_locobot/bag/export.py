@@ -1,4 +1,4 @@
-"""Export of a log as a ROS 1 bag for other tools such as rviz and rqt: the robot's own topics, poses and actions.
+"""Export of a log as a bag of ROS 1 or 2 for other tools such as rviz: the robot's own topics, poses and actions.
 
 Fields that a log does not have (encoder ticks, covariances) are zero. The log stays the record of the episode: a bag
 has neither its header nor its exact values.
@@ -11,17 +11,25 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from foxglove_schemas_protobuf.RawImage_pb2 import RawImage
 from numpy.typing import NDArray
-from rosbags.interfaces import Connection
-from rosbags.rosbag1 import Writer
+from rosbags import rosbag1, rosbag2
+from rosbags.interfaces import Connection, Qos, QosDurability, QosHistory, QosLiveliness, QosReliability, QosTime
 from typing_extensions import Self
 
 from drivers.ros.protocol import MessageFactory, bits_of, create_safety_diagnosis
-from drivers.ros.safety_fields import CREATE_SAFETY_STATUS, KOBUKI_BITS, KOBUKI_WHEEL_BITS
+from drivers.ros.safety_fields import (
+    CREATE_SAFETY_STATUS,
+    HAZARD_BUMP,
+    HAZARD_CLIFF,
+    HAZARD_FRAMES,
+    HAZARD_WHEEL_DROP,
+    KOBUKI_BITS,
+    KOBUKI_WHEEL_BITS,
+)
 from drivers.ros_locobot.bag import topic_layout as at
 from drivers.ros_locobot.bag.definitions import stored_name, typestore
 from drivers.ros_locobot.bag.topic_layout import Layout
@@ -40,19 +48,43 @@ from robot_runtime.scenes.occupancy_map import Cell, OccupancyMap
 CALLER = "/robot_runtime"
 
 
+Storage = Literal["mcap", "sqlite3"]
+"""Format of a bag of ROS 2."""
+
+_NO_LIMIT = QosTime(2147483647, 4294967295)
+_LATCHED = Qos(
+    QosHistory.KEEP_LAST,
+    1,
+    QosReliability.RELIABLE,
+    QosDurability.TRANSIENT_LOCAL,
+    _NO_LIMIT,
+    _NO_LIMIT,
+    QosLiveliness.AUTOMATIC,
+    _NO_LIMIT,
+    False,
+)
+
+
 class BagWriter:
     """One bag, uncompressed: Debian's reader fails on the lz4 of ``rosbags``, and bz2 is slower than a camera.
 
     Args:
-        path: path of the bag, which must not exist.
+        path: path of the bag, which must not exist: a file of ROS 1, or a folder of ROS 2.
+        ros: 1 or 2.
+        storage: format of a bag of ROS 2.
 
     Raises:
         OSError: it cannot be written; also from its methods, except after an error in a ``with`` block.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, ros: int = 1, storage: Storage = "mcap") -> None:
+        self._ros = ros
         self._topics: dict[str, tuple[Connection, int]] = {}
-        self._writer = Writer(path)
+        if ros == 1:
+            self._writer: Any = rosbag1.Writer(path)
+        else:
+            plugin = rosbag2.StoragePlugin[storage.upper()]
+            self._writer = rosbag2.Writer(path, version=8, storage_plugin=plugin)  # Iron and later read it.
         self._writer.open()
 
     def __enter__(self) -> Self:
@@ -70,14 +102,16 @@ class BagWriter:
     def write(self, topic: str, message: Any, stamp_ns: int, latched: bool = False) -> None:
         """Add a message received at ``stamp_ns``."""
         if topic not in self._topics:
-            connection = self._writer.add_connection(
-                topic, message.__msgtype__, typestore=typestore(), callerid=CALLER, latching=int(latched)
-            )
-            self._topics[topic] = (connection, 0)
+            more: dict[str, Any] = {"callerid": CALLER, "latching": int(latched)}
+            if self._ros == 2:
+                more = {"offered_qos_profiles": [_LATCHED] if latched else []}
+            kind, store = message.__msgtype__, typestore(self._ros)
+            self._topics[topic] = (self._writer.add_connection(topic, kind, typestore=store, **more), 0)
         connection, count = self._topics[topic]
-        if hasattr(message, "header"):
+        if self._ros == 1 and hasattr(message, "header"):
             message.header.seq = count
-        data = typestore().serialize_ros1(message, message.__msgtype__)
+        store = typestore(self._ros)
+        data = (store.serialize_ros1 if self._ros == 1 else store.serialize_cdr)(message, message.__msgtype__)
         # Time 0 means "not set" to ROS, and its recorder refuses it.
         self._writer.write(connection, max(1, stamp_ns), data)
         self._topics[topic] = (connection, count + 1)
@@ -88,13 +122,22 @@ _CREATE_LIGHTS = ("left", "front_left", "center_left", "center_right", "front_ri
 
 
 class BagMessages(MessageFactory):
-    """Messages of the robots' topics. Fields that no log has are zero."""
+    """Messages of the robots' topics. Fields that no log has are zero.
+
+    Args:
+        ros: 1 or 2.
+    """
+
+    def __init__(self, ros: int = 1) -> None:
+        self._store, self._ros = typestore(ros), ros
 
     def make(self, kind: str, **fields: Any) -> Any:
-        return typestore().types[stored_name(kind)](**fields)
+        if self._ros == 2:  # no sequence numbers, no capitals
+            fields = {name.lower(): value for name, value in fields.items() if name != "seq"}
+        return self._store.types[stored_name(kind)](**fields)
 
     def time(self, stamp_ns: int) -> Any:
-        return typestore().types["builtin_interfaces/msg/Time"](*divmod(stamp_ns, NS_PER_S))
+        return self._store.types["builtin_interfaces/msg/Time"](*divmod(stamp_ns, NS_PER_S))
 
     def numbers(self, values: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
         return np.asarray(values, float)
@@ -143,6 +186,22 @@ class BagMessages(MessageFactory):
         diagnosis = create_safety_diagnosis(bool(state.cliff), bool(state.wheel_drop))
         return self.diagnostics(state.stamp_ns, {f"ca_driver: {CREATE_SAFETY_STATUS}": diagnosis})
 
+    def create_hazards(self, state: BaseState) -> Any:
+        """Build a Create 3's irobot_create_msgs/HazardDetectionVector."""
+        parts = (
+            (HAZARD_BUMP, "bump_front", state.bumper),
+            (HAZARD_CLIFF, "cliff_front", state.cliff),
+            (HAZARD_WHEEL_DROP, "wheel", state.wheel_drop),
+        )
+        header = self.header(state.stamp_ns, "base_link")
+        detections = [
+            self.make("irobot_create_msgs/HazardDetection", header=self.header(state.stamp_ns, frame), type=kind)
+            for kind, part, zones in parts
+            for frame, zone in HAZARD_FRAMES.items()
+            if part in frame and zone in zones
+        ]
+        return self.make("irobot_create_msgs/HazardDetectionVector", header=header, detections=detections)
+
     def occupancy_grid(self, stamp_ns: int, map_: OccupancyMap, frame: str) -> Any:
         """Build a nav_msgs/OccupancyGrid as map_server publishes it."""
         lookup = np.array([_OCCUPANCY[Cell(i)] for i in range(len(Cell))], np.int8)
@@ -159,10 +218,9 @@ class BagMessages(MessageFactory):
         return self.make("nav_msgs/OccupancyGrid", header=self.header(stamp_ns, frame), info=info, data=data)
 
 
-messages = BagMessages()
-
-
-def export_log(log: LogReader, path: Path, where: Layout, on_step: Callable[[], None] = lambda: None) -> int:
+def export_log(
+    log: LogReader, path: Path, where: Layout, on_step: Callable[[], None] = lambda: None, storage: Storage = "mcap"
+) -> int:
     """Write a log, complete or truncated, as a bag, one step at a time.
 
     Args:
@@ -170,6 +228,7 @@ def export_log(log: LogReader, path: Path, where: Layout, on_step: Callable[[], 
         path: Of the bag; must not exist.
         where: Topics and frames.
         on_step: Called after every step.
+        storage: Format of a bag of ROS 2.
 
     Returns:
         The number of steps.
@@ -178,7 +237,8 @@ def export_log(log: LogReader, path: Path, where: Layout, on_step: Callable[[], 
         RecordingError: The log is damaged, or the bag cannot be written; then there is no bag.
     """
     steps = 0
-    with creating(path, "give another name, or free the disk", fresh=True) as draft, BagWriter(draft) as bag:
+    remedy = "give another name, or free the disk"
+    with creating(path, remedy, fresh=True) as draft, BagWriter(draft, where.ros, storage) as bag:
         topics = _Topics(bag, where, log.header)
         topics.start()
         for record in _in_order(log):
@@ -189,7 +249,7 @@ def export_log(log: LogReader, path: Path, where: Layout, on_step: Callable[[], 
                 steps += 1
                 on_step()
         if log.end is not None:
-            bag.write(at.END, messages.text(_json(log.end)), log.end.stamp_ns)
+            bag.write(at.END, topics.messages.text(_json(log.end)), log.end.stamp_ns)
     return steps
 
 
@@ -207,18 +267,20 @@ class _Topics:
 
     def __init__(self, bag: BagWriter, where: Layout, header: EpisodeHeader) -> None:
         self._bag, self._at, self._header = bag, where, header
+        self.messages = BagMessages(where.ros)
         self._odometry_ns = -1
+        self._zones: tuple[Zone, Zone, Zone] | None = None
 
     def start(self) -> None:
         """Write map and static transform."""
         header, stamp_ns = self._header, self._header.start_ns
         self._bag.write(
-            at.MAP, messages.occupancy_grid(stamp_ns, header.scene.map, at.MAP_FRAME), stamp_ns, latched=True
+            at.MAP, self.messages.occupancy_grid(stamp_ns, header.scene.map, at.MAP_FRAME), stamp_ns, latched=True
         )
-        optical = messages.transform(
+        optical = self.messages.transform(
             stamp_ns, self._at.frames.camera, self._at.frames.optical, (0.0, 0.0, 0.0), quaternion_rpy(*OPTICAL_RPY_RAD)
         )
-        self._bag.write(at.TF_STATIC, messages.tf(optical), stamp_ns, latched=True)
+        self._bag.write(at.TF_STATIC, self.messages.tf(optical), stamp_ns, latched=True)
 
     def step(self, record: StepRecord) -> None:
         """Write a step: what was seen, where, and after which action."""
@@ -226,20 +288,22 @@ class _Topics:
         self.base_state(record.base)
         self._poses(record)
         step = {name: getattr(record, name) for name in ("index", "action", "command", "result")}
-        self._bag.write(at.STEP, messages.text(_json(step)), record.times.observed_ns)
+        self._bag.write(at.STEP, self.messages.text(_json(step)), record.times.observed_ns)
 
     def _images(self, record: StepRecord) -> None:
         frame, topics, stamp_ns = record.frame, self._at.topics, record.frame.stamp_ns
         optical = self._at.frames.optical
-        self._bag.write(topics.color_info, messages.camera_info(stamp_ns, optical, self._header.intrinsics), stamp_ns)
-        self._bag.write(topics.color, messages.image(stamp_ns, optical, "rgb8", frame.rgb), stamp_ns)
+        self._bag.write(
+            topics.color_info, self.messages.camera_info(stamp_ns, optical, self._header.intrinsics), stamp_ns
+        )
+        self._bag.write(topics.color, self.messages.image(stamp_ns, optical, "rgb8", frame.rgb), stamp_ns)
         self._raw(topics.depth, encode_depth(frame, self._header.depth_unit_m), stamp_ns)
         if frame.semantic is not None:
             self._raw(at.SEMANTIC, encode_semantic(stamp_ns, frame.semantic), stamp_ns)
 
     def _raw(self, topic: str, encoded: Image | RawImage, stamp_ns: int) -> None:
         pixels = np.frombuffer(encoded.data, np.uint8).reshape(encoded.height, encoded.step)
-        image = messages.image(stamp_ns, self._at.frames.optical, encoded.encoding, pixels)
+        image = self.messages.image(stamp_ns, self._at.frames.optical, encoded.encoding, pixels)
         image.width = encoded.width
         self._bag.write(topic, image, stamp_ns)
 
@@ -249,34 +313,43 @@ class _Topics:
             return
         self._odometry_ns = stamp_ns = state.stamp_ns
         where, topics, bag = self._at, self._at.topics, self._bag
-        bag.write(topics.odom, messages.odometry(stamp_ns, where.frames, state.odom, state.velocity), stamp_ns)
-        moved = messages.planar_transform(stamp_ns, where.frames.odom, where.frames.base, state.odom)
-        bag.write(at.TF, messages.tf(moved), stamp_ns)
-        if topics.core:
-            bag.write(topics.core, messages.kobuki_core(state), stamp_ns)
+        bag.write(topics.odom, self.messages.odometry(stamp_ns, where.frames, state.odom, state.velocity), stamp_ns)
+        moved = self.messages.planar_transform(stamp_ns, where.frames.odom, where.frames.base, state.odom)
+        bag.write(at.TF, self.messages.tf(moved), stamp_ns)
+        if topics.hazards:
+            # As the robot does: its set at each change.
+            zones = state.bumper, state.cliff, state.wheel_drop
+            if zones != self._zones:
+                bag.write(topics.hazards, self.messages.create_hazards(state), stamp_ns)
+            self._zones = zones
+        if where.ros == 2:
             return
-        bag.write(topics.bumper, messages.create_bumper(state), stamp_ns)
-        bag.write(topics.diagnostics, messages.create_diagnostics(state), stamp_ns)
+        if topics.core:
+            bag.write(topics.core, self.messages.kobuki_core(state), stamp_ns)
+            return
+        bag.write(topics.bumper, self.messages.create_bumper(state), stamp_ns)
+        bag.write(topics.diagnostics, self.messages.create_diagnostics(state), stamp_ns)
         if state.wheel_drop:
-            bag.write(topics.wheel_drop, messages.make("std_msgs/Empty"), stamp_ns)
+            bag.write(topics.wheel_drop, self.messages.make("std_msgs/Empty"), stamp_ns)
         for topic, value in ((topics.voltage, state.battery_v), (topics.charge_ratio, state.battery_fraction)):
-            bag.write(topic, messages.make("std_msgs/Float32", data=value), stamp_ns)
+            bag.write(topic, self.messages.make("std_msgs/Float32", data=value), stamp_ns)
 
     def _poses(self, record: StepRecord) -> None:
         where, head, stamp_ns = self._at, record.head, record.frame.stamp_ns
-        self._bag.write(at.POSE, messages.pose_with_covariance(record.pose), record.pose.stamp_ns)
-        self._bag.write(at.REFEREE, messages.pose_with_covariance(record.referee), record.referee.stamp_ns)
+        self._bag.write(at.POSE, self.messages.pose_with_covariance(record.pose), record.pose.stamp_ns)
+        self._bag.write(at.REFEREE, self.messages.pose_with_covariance(record.referee), record.referee.stamp_ns)
         # In both stacks a positive tilt of the joint looks down.
-        joints = messages.joint_state(head.stamp_ns, where.joints, (head.pan_rad, -head.tilt_rad))
-        self._bag.write(where.topics.joints, joints, head.stamp_ns)
+        if where.topics.joints:
+            joints = self.messages.joint_state(head.stamp_ns, where.joints, (head.pan_rad, -head.tilt_rad))
+            self._bag.write(where.topics.joints, joints, head.stamp_ns)
         in_map = record.pose if record.pose.frame == at.MAP_FRAME else record.referee
         drift: SE2 = in_map.pose @ record.base.odom.inverse()
         turned = quaternion_rpy(0.0, -head.tilt_rad, head.pan_rad)
         transforms = (
-            messages.planar_transform(stamp_ns, at.MAP_FRAME, where.frames.odom, drift),
-            messages.transform(stamp_ns, where.frames.base, where.frames.camera, self._header.mount, turned),
+            self.messages.planar_transform(stamp_ns, at.MAP_FRAME, where.frames.odom, drift),
+            self.messages.transform(stamp_ns, where.frames.base, where.frames.camera, self._header.mount, turned),
         )
-        self._bag.write(at.TF, messages.tf(*transforms), stamp_ns)
+        self._bag.write(at.TF, self.messages.tf(*transforms), stamp_ns)
 
 
 def _json(value: Any) -> str:

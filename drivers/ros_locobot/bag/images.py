@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from drivers.ros.camera.messages import DepthImages, color_image, intrinsics
 from drivers.ros.camera.pairing import StampMatcher
 from drivers.ros.connection.quantities import Sources
+from drivers.ros.options import RobotOptions
 from drivers.ros.robot_variants import topics_of
 from drivers.ros_locobot.bag.errors import DamagedBag, NoOverlap
 from drivers.ros_locobot.bag.reader import BagMessage, BagReader
 from drivers.ros_locobot.bag.topic_layout import COMPRESSED, COMPRESSED_DEPTH
 from drivers.ros_locobot.bag.trajectory import YAML_REMEDY
-from drivers.ros_locobot.options import RosOptions
 from robot_runtime.common import image_files
 from robot_runtime.common.bounded import TooLarge
 from robot_runtime.common.clock import ns_to_seconds
@@ -61,7 +61,7 @@ class BagImages:
         DeviceFault: The camera is not calibrated, or its lens distorts.
     """
 
-    def __init__(self, bag: BagReader, options: RosOptions, without: Collection[str]) -> None:
+    def __init__(self, bag: BagReader, options: RobotOptions, without: Collection[str]) -> None:
         self._bag, self._camera = bag, options.camera
         topics = topics_of(options)
         no_depth = f"{YAML_REMEDY}, or add --without depth to log unknown depths"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from drivers.ros.options import BaseOptions, Topics
 from drivers.ros.protocol import Frames
 from drivers.ros.robot_variants import VARIANTS, topics_of
-from drivers.ros_locobot.options import VariantName
+from drivers.ros.topics import ROS_1_FAMILIES
 
 LOG_NAMESPACE = "/robot_runtime"
 """Namespace of what a log has and a robot does not publish; steps and end are std_msgs/String with JSON."""
@@ -34,23 +34,30 @@ class Layout:
         topics: Full names.
         joints: Names of pan and tilt in JointState.
         frames: Names of tf frames.
+        ros: 1 or 2.
     """
 
     topics: Topics
     joints: tuple[str, str]
     frames: Frames
+    ros: int = 1
 
 
 @dataclass(frozen=True)
 class _Defaults:
-    family: VariantName
+    family: str
     robot_name: str
     topics: Topics
     base: BaseOptions
 
 
-def layout(family: VariantName, robot_name: str = "locobot") -> Layout:
+def layout(family: str, robot_name: str = "locobot") -> Layout:
     """Return the default layout of a variant."""
     variant = VARIANTS[family]
     topics = topics_of(_Defaults(family, robot_name, Topics(), BaseOptions()))
-    return Layout(topics, (variant.pan_joint, variant.tilt_joint), variant.frames(robot_name))
+    return Layout(
+        topics,
+        (variant.pan_joint, variant.tilt_joint),
+        variant.frames(robot_name),
+        1 if family in ROS_1_FAMILIES else 2,
+    )

@@ -11,12 +11,12 @@ from drivers.ros.connection.quantities import Sources
 from drivers.ros.guard.safety_sources import SAFETY_SOURCES, Reports, SafetySource, tracker_of
 from drivers.ros.joints import has_joints, head_angles
 from drivers.ros.localizer.messages import odometry_pose
+from drivers.ros.options import RobotOptions
 from drivers.ros.robot_variants import VARIANTS, head_limits, kobuki_charge, topics_of
 from drivers.ros.topics import TOPICS
 from drivers.ros_locobot.bag.errors import MissingTopic, NotOneClock
 from drivers.ros_locobot.bag.reader import BagMessage, BagReader
 from drivers.ros_locobot.bag.stamped_series import LostSamples, Samples
-from drivers.ros_locobot.options import RosOptions
 from robot_runtime.common.clock import ns_to_seconds
 from robot_runtime.common.geometry import SE2
 from robot_runtime.hal import BaseState, Halt, HeadState, Velocity, Zone
@@ -100,7 +100,7 @@ class RecordedDrive:
         return HeadState(int(self.head.stamps_ns[index]), pan_rad, tilt_rad, moving)
 
 
-def read_drive(bag: BagReader, options: RosOptions, without: Collection[str]) -> RecordedDrive:
+def read_drive(bag: BagReader, options: RobotOptions, without: Collection[str]) -> RecordedDrive:
     """Read base and head.
 
     Args:
@@ -119,7 +119,7 @@ def read_drive(bag: BagReader, options: RosOptions, without: Collection[str]) ->
 
 
 class _DriveReader:
-    def __init__(self, bag: BagReader, options: RosOptions, without: Collection[str]) -> None:
+    def __init__(self, bag: BagReader, options: RobotOptions, without: Collection[str]) -> None:
         self._bag = bag
         self._variant = VARIANTS[options.family]
         self._topics = topics = topics_of(options)
@@ -129,7 +129,7 @@ class _DriveReader:
         self._tracker = tracker_of(options.family, topics, without=lacking | {"diagnostics"}, events_alone_s=0.0)
         self._volts = self._fraction = math.nan
         self._base = Samples(topics.odom, 10)
-        self._head = None if "head" in without else Samples(topics.joints, 2)
+        self._head = None if "head" in without or not topics.joints else Samples(topics.joints, 2)
         self._delays_ns: dict[str, int] = {}
         self._sources = Sources()
         self._lost: dict[str, LostSamples] = {}
@@ -174,8 +174,12 @@ class _DriveReader:
             ):
                 continue  # Events count only without levels.
             topic = self._topic(source)
-            if topic in kinds or source.field in ("core", "bumper"):
+            if source.reports is Reports.LATCHED and (not topic or topic in self._bag.silent):
+                continue  # Without a change there is no message.
+            if topic in kinds or source.field in ("core", "bumper", "hazards"):
                 self._require(topic, types[source.field].kinds, "contact", self._safety(source), remedy)
+        if not any(map(self._topic, sources)):
+            raise MissingTopic(f"{self._bag.path}: no topic of this robot reports contacts", remedy)
         batteries = {"voltage": self._voltage, "charge_ratio": self._charge}
         for field, handler in batteries.items():
             if getattr(topics, field) in kinds:

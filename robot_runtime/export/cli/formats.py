@@ -93,7 +93,7 @@ def write_each(
     Args:
         logs: log files, or folders of them.
         out: the file, for one log; else the folder.
-        suffix: suffix of the files.
+        suffix: suffix of the files; empty for folders, of which each log has its own.
         write: writes one log to one file; called with both, and with a function to call after every step.
 
     Raises:
@@ -108,7 +108,7 @@ def write_each(
     from robot_runtime.recording.log_files import find_logs
     from robot_runtime.recording.reader import LogReader
 
-    paths, one = find_logs(logs), out.suffix == suffix
+    paths, one = find_logs(logs), bool(suffix) and out.suffix == suffix
     if one and len(paths) > 1:
         raise ConfigError(f"--out {out} is one {suffix} file for {len(paths)} logs", "name a folder")
     written = 0

@@ -12,7 +12,7 @@ import cv2
 import numpy as np
 import pytest
 import synthetic
-from bag_drive import FORWARD, LEFT, REST, START_NS
+from bag_drive import FORWARD, LEFT, REST, START_NS, messages
 from raising import raises_naming
 from rosbags.rosbag1 import Reader, Writer
 
@@ -21,7 +21,6 @@ from drivers.ros.options import CameraOptions, LocalizerOptions
 from drivers.ros_locobot.bag.definitions import typestore
 from drivers.ros_locobot.bag.episode_header import ImportOptions
 from drivers.ros_locobot.bag.errors import DamagedBag, MissingTopic
-from drivers.ros_locobot.bag.export import messages
 from drivers.ros_locobot.bag.import_external import import_drive
 from drivers.ros_locobot.bag.reader import BagReader
 from drivers.ros_locobot.options import RosOptions
