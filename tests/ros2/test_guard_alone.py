@@ -1,0 +1,83 @@
+"""``robot-runtime guard`` alone between a commander and each emulated base, which is on another DDS vendor."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+
+import pytest
+import ros2_guard
+
+LIMIT_S = 0.25
+SPEED_MPS = 0.15
+
+NAMESPACE = ("--namespace", "/_do_not_use")
+BASES = {
+    "create3": ("Twist", [("create3", "--no-services")]),
+    "create3-periodic": ("Twist", [("create3", "--no-services", "--hazards", "periodic")]),
+    "turtlebot4-jazzy": (
+        "TwistStamped",
+        [("create3", "--no-services", *NAMESPACE), ("turtlebot4_republisher", "--add", "hazard_detection")],
+    ),
+    "turtlebot3": ("Twist", [("turtlebot3",)]),
+}
+
+
+@pytest.fixture
+def driving(emulator, ros2_domain, tmp_path):
+    """A base that a commander drives through the guard: base, guard, commander."""
+    with ExitStack() as stack:
+
+        def start(name: str, speed_mps: float = SPEED_MPS):
+            kind, programs = BASES[name]
+            bases = [emulator(*options) for options in programs]
+            preset = name.removesuffix("-periodic")
+            guard = ros2_guard.guard(ros2_domain, tmp_path, preset)
+            stack.callback(guard.close)
+            commander = ros2_guard.commander(ros2_domain, tmp_path, kind, speed_mps)
+            stack.callback(commander.close)
+            bases[0].wait(lambda state: state["velocity"][0] > 0.8 * speed_mps, 20.0)
+            return bases[0], guard, commander
+
+        yield start
+
+
+@pytest.mark.parametrize("name", BASES)
+def test_a_killed_commander_leaves_the_wheels_at_zero(driving, name) -> None:
+    base, _, commander = driving(name)
+    killed_s = commander.kill()
+    state = base.wait(lambda state: state["zero_at_s"])
+    assert 0.0 < state["zero_at_s"] - killed_s < LIMIT_S
+    assert base.wait(lambda state: state["stopped_at_s"])
+
+
+def test_a_frozen_commander_leaves_them_at_zero(driving) -> None:
+    base, _, commander = driving("turtlebot3")
+    frozen_s = commander.freeze()
+    state = base.wait(lambda state: state["zero_at_s"])
+    assert 0.0 < state["zero_at_s"] - frozen_s < LIMIT_S
+
+
+def test_a_killed_guard_leaves_them_at_zero(driving) -> None:
+    base, guard, _ = driving("turtlebot3")
+    killed_s = guard.kill()
+    state = base.wait(lambda state: state["zero_at_s"])
+    assert 0.0 < state["zero_at_s"] - killed_s < LIMIT_S
+    time.sleep(0.3)
+    assert base.state["zero_at_s"] == state["zero_at_s"]
+
+
+def test_a_contact_stops_them_at_once_and_a_release_lets_them_go(driving) -> None:
+    base, _, _ = driving("create3")
+    base.tell(bump=["bump_front_center"])
+    state = base.wait(lambda state: state["hazard_to_zero_s"])
+    assert state["hazard_to_zero_s"] < 0.1
+    base.tell(bump=[])
+    base.wait(lambda state: state["velocity"][0] > 0.8 * SPEED_MPS)
+
+
+def test_silent_odometry_stops_them(driving) -> None:
+    base, _, _ = driving("create3")
+    muted_s = base.tell(mute=["odom"])["now_s"]
+    state = base.wait(lambda state: state["zero_at_s"])
+    assert state["zero_at_s"] - muted_s < 0.25 + 0.1
