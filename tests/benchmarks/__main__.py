@@ -12,6 +12,7 @@ from robot_runtime.common.signals import interrupted_by_signals
 from robot_runtime.errors import RuntimeFault
 from tests.benchmarks.locobot.cli import control
 from tests.benchmarks.motion.cli import motion
+from tests.benchmarks.ros2.cli import ros2
 from tests.benchmarks.ros_locobot.cli import ros
 from tests.benchmarks.runtime.camera import camera
 from tests.benchmarks.runtime.campaign import campaign
@@ -38,6 +39,7 @@ COMMANDS = (
     policy,
     replay,
     ros,
+    ros2,
     scenes,
     score,
     sim,

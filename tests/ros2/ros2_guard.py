@@ -12,6 +12,7 @@ from typing import Any
 
 import rclpy
 from geometry_msgs.msg import Twist, TwistStamped
+from rclpy.signals import SignalHandlerOptions
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = "/robot_runtime_guard/command"
@@ -64,7 +65,7 @@ def commander(domain: int, folder: Path, kind: str, v_mps: float, w_radps: float
 
 def main(kind: str, v_mps: str, w_radps: str) -> None:
     """Command until the end."""
-    rclpy.init()
+    rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
     node = rclpy.create_node(f"commander_{os.getpid()}", start_parameter_services=False)
     publisher = node.create_publisher({"Twist": Twist, "TwistStamped": TwistStamped}[kind], COMMAND, 1)
     twist = Twist()

@@ -1,0 +1,1 @@
+"""Benchmarks of robots on ROS 2."""
