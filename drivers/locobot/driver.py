@@ -15,7 +15,7 @@ from robot_runtime.hal.pose_history import PoseHistory
 from robot_runtime.hal.stand_ins import FixedHead, HistoryLocalizer, MissingBase, MissingCamera
 from robot_runtime.placement.driving import DrivingPlacer
 from robot_runtime.placement.offset import Tolerance
-from robot_runtime.placement.operator import OperatorPlacer
+from robot_runtime.placement.placer import OperatorPlacer
 from robot_runtime.robots.loader import RobotContext
 
 RATE_HZ = 50.0

@@ -14,7 +14,7 @@ from drivers.ros.robot_variants import VARIANTS
 from robot_runtime.hal import Head, Placer, Robot
 from robot_runtime.hal.stand_ins import FixedHead
 from robot_runtime.placement.driving import DrivingPlacer
-from robot_runtime.placement.operator import OperatorPlacer
+from robot_runtime.placement.placer import OperatorPlacer
 from robot_runtime.robots.loader import RobotContext
 
 

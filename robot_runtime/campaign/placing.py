@@ -21,7 +21,7 @@ from robot_runtime.hal import Placer, Robot
 from robot_runtime.placement.driving import DrivingPlacer
 from robot_runtime.placement.guide import Guide, Guided
 from robot_runtime.placement.offset import Offset, Tolerance
-from robot_runtime.placement.operator import OperatorPlacer
+from robot_runtime.placement.placer import OperatorPlacer
 from robot_runtime.records import StepRecord, Subscriber
 from robot_runtime.scenes.objects import ObjectPose
 from robot_runtime.scenes.scene import Scene

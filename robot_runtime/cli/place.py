@@ -229,7 +229,7 @@ def _bring_to_start(
 
 def _placer(robot: Robot, scene: Scene, drive: bool, tolerance: Tolerance, guide: Guide) -> Placer:
     from robot_runtime.placement.driving import DrivingPlacer
-    from robot_runtime.placement.operator import OperatorPlacer
+    from robot_runtime.placement.placer import OperatorPlacer
 
     parts = (robot.clock, robot.base, robot.head, robot.localizer, robot.referee, tolerance, guide)
     if drive:

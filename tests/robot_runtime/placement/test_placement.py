@@ -24,7 +24,7 @@ from robot_runtime.hal.motion_profile import MotionProfile
 from robot_runtime.placement.driving import DrivingPlacer, next_motion
 from robot_runtime.placement.guide import Guide
 from robot_runtime.placement.offset import Offset, Tolerance
-from robot_runtime.placement.operator import OperatorPlacer
+from robot_runtime.placement.placer import OperatorPlacer
 from robot_runtime.robots.loader import RobotContext
 
 GOAL = SE2(2.0, 1.0, math.radians(90))
