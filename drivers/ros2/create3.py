@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from drivers.ros.base.driver import RosBase
+from drivers.ros.connection.waiting import wait_until
 from drivers.ros.localizer.motion_history import MotionHistory
 from drivers.ros.robot_variants import topics_of
 from drivers.ros.topics import CONTROL_NODES
@@ -16,6 +17,8 @@ from drivers.ros2.session import Session
 from robot_runtime.errors import DeviceFault, StaleData
 
 WEB = "the file of the base's web page (http://BASE/ros-params), then restart its application"
+
+POLL_S = 0.02
 
 REPUBLISHER = "turtlebot4_bringup/config/republisher.yaml on the robot"
 """turtlebot4_robot 2.0.1: in the file as delivered, these lines are commented out (turtlebot4 issue 593)."""
@@ -80,6 +83,9 @@ class Ros2Base(RosBase):
         if self._control is not None and not self._ros2_options.base.unchecked_reflexes:
             self._switch_off_reflexes(self._control)
         super()._opened()
+        session = self._ros2
+        if not wait_until(lambda: self._odom.newest is not None, session.wait, session.connect_timeout_s, POLL_S):
+            self._odom.read(session.connect_timeout_s)  # names the topic
 
     def _require_hazards(self, topic: str) -> None:
         """Raise ``StaleData`` that names the file to edit if a Create 3's hazards are not on the network."""
