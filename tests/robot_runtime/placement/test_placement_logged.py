@@ -15,7 +15,7 @@ from open_room import Witness, fake_robot, make_episode, make_scene, make_task
 from rich.console import Console
 from synthetic import FORWARD, STOP
 
-from robot_runtime.cli.place import ARROWS, LiveGuide, picture, view
+from robot_runtime.cli.place_view import ARROWS, LiveGuide, picture, view
 from robot_runtime.common.geometry import SE2
 from robot_runtime.env import Env
 from robot_runtime.hal import Robot
