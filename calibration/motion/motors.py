@@ -25,7 +25,7 @@ from robot_runtime.motion.identification_drive import (
     held_out_errors,
 )
 from robot_runtime.motion.wheel_record import WheelRecord
-from robot_runtime.robots.calibration_file import KIND, MotorCalibration
+from robot_runtime.robots.calibration_file import MOTORS, MotorCalibration
 
 RAMPS = 4
 SLOWNESS = "slowness_s2_m"
@@ -43,7 +43,7 @@ class Drive:
 class MotorProcedure(Procedure[Drive, MotorFit]):
     """Calibration of motors; see the module."""
 
-    kind: ClassVar[str] = KIND
+    kind: ClassVar[str] = MOTORS
     limits: Mapping[str, float] = HELD_OUT_LIMITS
 
     def __init__(self) -> None:

@@ -7,9 +7,13 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.markup import escape
 
 from robot_runtime.cli_options import options
 from robot_runtime.cli_options.option_groups import grouped_options
+from robot_runtime.common.clock import utc_now_iso
+from robot_runtime.common.console import console
+from robot_runtime.errors import CalibrationError, DeviceFault
 
 if TYPE_CHECKING:
     from robot_runtime.common.host_checks import Finding
@@ -50,9 +54,7 @@ def doctor(
         robot-runtime doctor computer hardware
         robot-runtime doctor --robot my_robot.yaml --localizer fused-marvelmind
     """
-    from robot_runtime.common.console import console
     from robot_runtime.common.host_checks import NO_DEVICES, Status, examine
-    from robot_runtime.errors import DeviceFault
     from robot_runtime.recording.json_records import write_json
     from robot_runtime.robots.loader import DeviceOverrides
 
@@ -81,9 +83,7 @@ def doctor(
 
 def robot_findings(robot: str, chosen: DeviceOverrides, scene: str) -> Iterable[Finding]:
     """Check a robot's calibrations and devices. Raises ``ConfigError`` for a bad file or option."""
-    from robot_runtime.common.clock import utc_now_iso
     from robot_runtime.common.host_checks import Finding, Status
-    from robot_runtime.errors import CalibrationError
     from robot_runtime.preflight.devices import check_calibrations, check_devices
     from robot_runtime.robots.loader import RobotContext, build_robot, read_robot_file
     from robot_runtime.scenes.scene import find_scene, load_scene
@@ -100,9 +100,6 @@ def robot_findings(robot: str, chosen: DeviceOverrides, scene: str) -> Iterable[
 
 def show(subject: str, found: Iterable[Finding]) -> list[Finding]:
     """Print findings as they come, and return them."""
-    from rich.markup import escape
-
-    from robot_runtime.common.console import console
     from robot_runtime.common.host_checks import Status
 
     marks = {Status.OK: "[green]ok[/]  ", Status.WARN: "[yellow]warn[/]", Status.FAIL: "[red]fail[/]"}

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.markup import escape
+from rich.table import Table
 
 from robot_runtime.cli_options import completion, options
+from robot_runtime.common.console import console
+from robot_runtime.errors import EpisodeError
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -41,7 +46,6 @@ def generate(
         robot-runtime episodes generate --out val.json.gz --count 50
         robot-runtime episodes generate --out objects.json.gz --scene scenes/house --task objectnav_habitat2020
     """
-    from robot_runtime.common.console import console
     from robot_runtime.datasets.files import save_episodes
     from robot_runtime.datasets.formats import generate_episodes
     from robot_runtime.scenes.scene import find_scene, load_scene
@@ -62,9 +66,6 @@ def info(
     Example:
         robot-runtime episodes info FloorPlan_Val1_1.json.gz
     """
-    from collections import Counter
-
-    from robot_runtime.common.console import console
     from robot_runtime.common.tables import facts_table
     from robot_runtime.datasets.files import iter_episodes
     from robot_runtime.datasets.validate import straight_m
@@ -123,11 +124,9 @@ def validate(
         robot-runtime episodes validate FloorPlan_Val1_1.json.gz --task objectnav_robothor2021
         robot-runtime episodes validate val.json.gz --scene apartment --strict
     """
-    from robot_runtime.common.console import console
     from robot_runtime.datasets.files import companion_problems, iter_readable
     from robot_runtime.datasets.validate import MIN_RATIO
     from robot_runtime.datasets.validate import validate as check
-    from robot_runtime.errors import EpisodeError
     from robot_runtime.recording.json_records import write_json
     from robot_runtime.scenes.scene import find_scene, load_scene
     from robot_runtime.tasks.task import load_task
@@ -153,8 +152,6 @@ def validate(
 
 
 def _findings(report: Report) -> Table:
-    from rich.markup import escape
-    from rich.table import Table
 
     table = Table(box=None, pad_edge=False)
     table.add_column("finding", ratio=2)

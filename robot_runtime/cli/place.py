@@ -12,6 +12,7 @@ import typer
 
 from robot_runtime.cli_options import options
 from robot_runtime.cli_options.option_groups import grouped_options
+from robot_runtime.common.console import console, error_console
 from robot_runtime.errors import ConfigError, PlacementFailed
 
 if TYPE_CHECKING:
@@ -98,7 +99,6 @@ def place(
     real_time: options.RealTime = False,
 ) -> None:
     """Run the command; its help is ``_HELP``."""
-    from robot_runtime.common.console import console
     from robot_runtime.robots.loader import RobotContext
     from robot_runtime.scenes.scene import find_scene, load_scene
     from robot_runtime.tasks.task import load_task
@@ -132,7 +132,6 @@ def _bring_to_start(
 ) -> Placement | None:
     """Place the robot and measure where it stands; None if no localizer reports a pose."""
     from robot_runtime.cli.place_view import LiveGuide
-    from robot_runtime.common.console import error_console
     from robot_runtime.placement.guide import Guide
     from robot_runtime.placement.measured import placement
 

@@ -17,7 +17,7 @@ from robot_runtime.cli_options import completion, options
 from robot_runtime.cli_options.option_groups import grouped_options
 from robot_runtime.cli_options.options import DEFAULT_TASK
 from robot_runtime.cli_options.recorded_robot import recorded_robot
-from robot_runtime.common.console import tell
+from robot_runtime.common.console import error_console, progress_bar, tell
 from robot_runtime.errors import ConfigError, EpisodeAborted, EpisodeError, OtherFloor, RecordingError, RuntimeFault
 
 if TYPE_CHECKING:
@@ -298,7 +298,6 @@ class _EpisodeBar:
 
 @contextmanager
 def _episode_bar(count: int, done: int, max_steps: int) -> Iterator[_EpisodeBar]:
-    from robot_runtime.common.console import progress_bar
 
     with progress_bar() as progress:
         yield _EpisodeBar(progress, progress.add_task("episodes", total=count, note=""), count, done, max_steps)
@@ -320,7 +319,6 @@ def _run_episodes(
 
     Neither an episode that the operator ends nor one of another floor ends the run.
     """
-    from robot_runtime.common.console import error_console
     from robot_runtime.estop.requests import wait_for_release
     from robot_runtime.runtime import run_episode
 
@@ -359,7 +357,6 @@ def _print_outcome(folder: Path, begun: int, failures: Sequence[RuntimeFault], l
         left: number of episodes without a log that counts.
         json: file for the scores.
     """
-    from robot_runtime.common.console import error_console
     from robot_runtime.scoring.cli.score import print_scores
 
     found = sum(1 for _ in folder.glob("*.mcap"))

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from robot_runtime.common.clock import Stopwatch
+from robot_runtime.common.console import console, tell
 from robot_runtime.errors import RuntimeFault
 
 if TYPE_CHECKING:
@@ -51,7 +53,6 @@ def stop(
         robot-runtime stop
         robot-runtime stop --release
     """
-    from robot_runtime.common.console import console
     from robot_runtime.estop.server import stop_everywhere
 
     stop_everywhere(release, process or (), lambda line: console.print(line, soft_wrap=True, markup=False))
@@ -67,7 +68,6 @@ def stop_keys(robot: Robot, on_key: Callable[[str], object] | None = None) -> It
         robot: the connected robot.
         on_key: callback that gets the names of all other keys, see :mod:`robot_runtime.common.terminal_keys`.
     """
-    from robot_runtime.common.console import tell
     from robot_runtime.common.terminal_keys import PASTING_OFF, PASTING_ON
 
     if not _is_in_foreground(tell):
@@ -108,7 +108,6 @@ def _read_keys(
     robot: Robot, woken: int, tell: Callable[[str], None], on_key: Callable[[str], object] | None = None
 ) -> None:
     """Read keys until the other end of the pipe ``woken`` is closed, or the terminal."""
-    from robot_runtime.common.clock import Stopwatch
     from robot_runtime.common.terminal_keys import KeyStream
     from robot_runtime.estop.requests import carry_out
 

@@ -32,10 +32,12 @@ from robot_runtime.hal import Camera, CameraInfo, Intrinsics, Mount, RgbdFrame, 
 from robot_runtime.hal.stand_ins import MissingCamera
 from robot_runtime.hal.streams import STREAMS
 from robot_runtime.imaging.coverage import Coverage, check_coverage, coverage
-from robot_runtime.imaging.latency import load_latency
+from robot_runtime.imaging.latency import KIND as LATENCY
+from robot_runtime.imaging.latency import CameraLatency
 from robot_runtime.imaging.reproject import Reprojector
 from robot_runtime.imaging.rig import RgbdCalibration, load_calibration
 from robot_runtime.imaging.source import RawRgbd, RgbdSource, SensorMode
+from robot_runtime.robots.calibration_file import load_content
 from robot_runtime.robots.camera_mount import CameraMount, load_mount
 from robot_runtime.robots.loader import RobotContext
 
@@ -204,7 +206,8 @@ class SourceCamera(Camera):
             if self._options.calibration is not None:
                 rig = load_calibration(Path(self._options.calibration), self._robot, rig.serial)
             if self._options.latency is not None:
-                self.latency_s = load_latency(Path(self._options.latency), self._robot).latency_s
+                latency = Path(self._options.latency)
+                self.latency_s = load_content(latency, CameraLatency, LATENCY, self._robot).latency_s
             near_m, far_m = self._depth_range()
             self._info = replace(self._info, rate_hz=self.source.rate_hz, depth_min_m=near_m, depth_max_m=far_m)
             reprojector = Reprojector(rig, self._info.intrinsics, self._turn, (near_m, far_m))

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.table import Table
 
 from robot_runtime.cli_options import completion, options
 from robot_runtime.cli_options.option_groups import grouped_options
+from robot_runtime.common.console import console
 from robot_runtime.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -80,7 +82,6 @@ def preflight(
         robot-runtime preflight --policy my_policy.zip --robot my_robot.yaml --picture preflight.png
         robot-runtime preflight --policy pointnav-depth --camera azure-kinect
     """
-    from robot_runtime.common.console import console
     from robot_runtime.policies import load_policy
     from robot_runtime.preflight import checks, page
     from robot_runtime.robots.action_errors import load_actuation
@@ -115,7 +116,6 @@ def preflight(
 
 
 def _draw(picture: Path, policy: str, robot: Robot, trained: Task, view: StartView) -> None:
-    from robot_runtime.common.console import console
     from robot_runtime.preflight.figure import draw
 
     draw(picture, policy, robot.name, trained.camera, robot.camera.info, view)
@@ -133,9 +133,6 @@ def look_around(robot: Robot, task: Task, scene: Scene) -> StartView:
 
 def print_modes(camera: Camera) -> None:
     """Share of the training camera's image that each mode of the camera fills, if it has modes."""
-    from rich.table import Table
-
-    from robot_runtime.common.console import console
     from robot_runtime.imaging.camera import SourceCamera
 
     if not isinstance(camera, SourceCamera):
@@ -162,9 +159,6 @@ def print_modes(camera: Camera) -> None:
 
 def print_findings(policy: str, robot: Robot, found: Sequence[Finding], json: Path | None) -> None:
     """The table, and under it what each difference is expected to cost; the findings as JSON if a file is given."""
-    from rich.table import Table
-
-    from robot_runtime.common.console import console
     from robot_runtime.recording.json_records import write_json
 
     if json is not None:

@@ -26,7 +26,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from robot_runtime.common import config
 from robot_runtime.common.clock import utc_now_iso
@@ -34,6 +34,8 @@ from robot_runtime.common.provenance import provenance
 from robot_runtime.common.yaml_text import dump_yaml
 from robot_runtime.errors import AlteredCalibration, CalibrationError, ExpiredCalibration, ForeignCalibration
 from robot_runtime.hal.motors import MotorModel
+
+T = TypeVar("T")
 
 STAMP = "calibration"
 """Key of the stamp in a document."""
@@ -179,6 +181,11 @@ def read_calibration(
     return file
 
 
+def load_content(path: Path, content: type[T], kind: str, robot: str) -> T:
+    """Read the content of a robot's calibration as a dataclass. Raises as :func:`read_calibration`."""
+    return config.parse(dict(read_calibration(path, kind, robot).content), content, str(path))
+
+
 def check_if_stamped(path: Path, document: Any, kind: str, robot: str | None = None) -> None:
     """Check the stamp of a document if it has one: it must be unaltered, valid, and of the kind and robot.
 
@@ -273,8 +280,8 @@ def _floats(figures: Mapping[str, float]) -> dict[str, float]:
     return {name: round(float(value), 6) for name, value in figures.items()}
 
 
-KIND = "motors"
-"""Kind of the calibration."""
+MOTORS = "motors"
+"""Kind of the calibration of a base's motors."""
 
 
 @dataclass(frozen=True)
@@ -294,14 +301,3 @@ class MotorCalibration(config.Strict):
 
     model: MotorModel
     intervals: dict[str, tuple[float, float]]
-
-
-def load_motors(path: Path, robot: str) -> MotorCalibration:
-    """Read the calibration of a robot.
-
-    Raises:
-        ConfigError: no such file, or malformed.
-        CalibrationError: no stamp, another kind or robot, altered, or too old.
-    """
-    file = read_calibration(path, KIND, robot)
-    return config.parse(dict(file.content), MotorCalibration, str(path))

@@ -7,14 +7,12 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from typing_extensions import override
 
 from robot_runtime.common import config
 from robot_runtime.common.host_checks import Finding
 from robot_runtime.hal import Head, HeadLimits, HeadState
-from robot_runtime.robots.calibration_file import read_calibration
 
 KIND = "tilt-servo"
 
@@ -51,17 +49,6 @@ class TiltServo(config.Strict):
     def command_rad(self, camera_rad: float, upward: bool) -> float:
         """The command for a tilt of the camera: the inverse of :meth:`camera_tilt_rad`."""
         return (camera_rad - self.camera_tilt_rad(0.0, upward)) / self.scale
-
-
-def load_tilt_servo(path: Path, robot: str) -> TiltServo:
-    """Read the servo from a calibration file.
-
-    Raises:
-        ConfigError: malformed.
-        CalibrationError: changed, another robot's, or too old.
-    """
-    file = read_calibration(path, KIND, robot)
-    return config.parse(file.content, TiltServo, str(path))
 
 
 class CorrectedHead(Head):

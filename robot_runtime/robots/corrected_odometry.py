@@ -13,7 +13,6 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -37,7 +36,6 @@ from robot_runtime.hal import (
     Zone,
 )
 from robot_runtime.hal.pose_history import PoseHistory, pose_at
-from robot_runtime.robots.calibration_file import read_calibration
 
 KIND = "odometry"
 """Kind of the calibration."""
@@ -76,17 +74,6 @@ class OdometryCalibration(config.Strict):
             return cls(linear_scale, angular_scale, heading, true_radius_m, gyro_scale=1 / angular_scale)
         true_separation_m = separation_m * angular_scale / linear_scale
         return cls(linear_scale, angular_scale, heading, true_radius_m, wheel_separation_m=true_separation_m)
-
-
-def load_odometry(path: Path, robot: str) -> OdometryCalibration:
-    """Read the calibration of a robot.
-
-    Raises:
-        ConfigError: no such file, or malformed.
-        CalibrationError: no stamp, another kind or robot, altered, or too old.
-    """
-    file = read_calibration(path, KIND, robot)
-    return config.parse(dict(file.content), OdometryCalibration, str(path))
 
 
 def calibrated(robot: Robot, calibration: OdometryCalibration) -> Robot:

@@ -39,9 +39,11 @@ from robot_runtime.hal import Base, Camera, Device, Head, Localizer, ObjectTrack
 from robot_runtime.hal.motion_profile import DEFAULT_PROFILE, MotionProfile
 from robot_runtime.hal.motors import KnownMotors
 from robot_runtime.hal.stop_inputs import NO_STOP_INPUTS, StopInputs
-from robot_runtime.robots.calibration_file import load_motors
-from robot_runtime.robots.corrected_head import CorrectedHead, load_tilt_servo
-from robot_runtime.robots.corrected_odometry import calibrated, load_odometry
+from robot_runtime.robots.calibration_file import MOTORS, MotorCalibration, load_content
+from robot_runtime.robots.corrected_head import KIND as TILT_SERVO
+from robot_runtime.robots.corrected_head import CorrectedHead, TiltServo
+from robot_runtime.robots.corrected_odometry import KIND as ODOMETRY
+from robot_runtime.robots.corrected_odometry import OdometryCalibration, calibrated
 from robot_runtime.scenes.scene import Scene, SceneObject
 from robot_runtime.tasks.episode import Episode
 from robot_runtime.tasks.episode_objects import added_objects
@@ -315,11 +317,12 @@ def build_robot(file: RobotFile, path: str, context: RobotContext, chosen: Devic
         robot = replace(robot, head=make_device(file.head, Head, robot, context, f"{path}: head"))
     with _naming_origin(path):
         if file.odometry is not None:
-            robot = calibrated(robot, load_odometry(Path(file.odometry), file.name))
+            robot = calibrated(robot, load_content(Path(file.odometry), OdometryCalibration, ODOMETRY, file.name))
         if file.motors is not None:
-            robot.base.motors = KnownMotors(load_motors(Path(file.motors), file.name).model, calibrated=True)
+            motors = load_content(Path(file.motors), MotorCalibration, MOTORS, file.name)
+            robot.base.motors = KnownMotors(motors.model, calibrated=True)
         if file.tilt_servo is not None:
-            servo = load_tilt_servo(Path(file.tilt_servo), file.name)
+            servo = load_content(Path(file.tilt_servo), TiltServo, TILT_SERVO, file.name)
             robot = replace(robot, head=CorrectedHead(robot.head, servo))
     chosen_paths = _chosen_paths(chosen or DeviceOverrides())
     for role, kind in _DEVICE_TYPES.items():

@@ -8,7 +8,9 @@ import typer
 from robot_runtime.campaign.cli.people import Campaign, PlanFile
 from robot_runtime.cli_options import options
 from robot_runtime.cli_options.addresses import check_token, is_local
-from robot_runtime.errors import ConfigError
+from robot_runtime.common.clock import SystemClock
+from robot_runtime.common.console import console, error_console, tell
+from robot_runtime.errors import ConfigError, RecordingError
 from robot_runtime.servers.cli import TOKEN_VARIABLE, Host
 
 FIRST_PORT = 8800
@@ -31,7 +33,6 @@ def seal(
     """
     from robot_runtime.campaign.plan import load_plan
     from robot_runtime.campaign.sealing import seal as seal_plan
-    from robot_runtime.common.console import console
     from robot_runtime.common.creating import creating
     from robot_runtime.common.yaml_text import dump_yaml
 
@@ -55,8 +56,6 @@ def serve(
         robot-runtime campaign serve ../secret.yaml
     """
     from robot_runtime.campaign.sealing import read_key, served
-    from robot_runtime.common.clock import SystemClock
-    from robot_runtime.common.console import console, error_console
 
     if token is None and not is_local(host):
         raise ConfigError(f"{host} is reached from other machines", f"set {TOKEN_VARIABLE} here and on the robot")
@@ -81,7 +80,6 @@ def unblind(plan: Campaign, key: KeyFile) -> None:
     from robot_runtime.campaign.opening import located
     from robot_runtime.campaign.sealing import read_key
     from robot_runtime.campaign.sealing import unblind as publish
-    from robot_runtime.common.console import console
 
     for name, one in publish(located(plan), read_key(key)).items():
         console.print(f"{name}: {one.name} ({one.policy.source})", soft_wrap=True, markup=False)
@@ -94,7 +92,6 @@ def key(path: Annotated[Path, typer.Argument(metavar="FILE", help="File for the 
         robot-runtime campaign key ../sign.key
     """
     from robot_runtime.campaign.sealing import create_key
-    from robot_runtime.common.console import console
 
     console.print(f"signer: {create_key(path)}", soft_wrap=True)
 
@@ -123,8 +120,6 @@ def verify(
     from robot_runtime.campaign.opening import located
     from robot_runtime.campaign.outcomes import sentence
     from robot_runtime.campaign.verification import Verification
-    from robot_runtime.common.console import console
-    from robot_runtime.errors import RecordingError
     from robot_runtime.recording.json_records import write_json
 
     published, contents = (None, None) if plan is None else read_published(plan)
@@ -164,7 +159,6 @@ def report(
     """
     from robot_runtime.campaign.opening import located
     from robot_runtime.campaign.report import PAGE, write_report
-    from robot_runtime.common.console import console
 
     folder = located(plan)
     written = out or folder / "report"
@@ -189,7 +183,6 @@ def rehearse(
     from robot_runtime.campaign.plan import load_plan
     from robot_runtime.campaign.rehearsal import rehearse as rehearse_plan
     from robot_runtime.campaign.report import PAGE, write_report
-    from robot_runtime.common.console import console, tell
 
     campaign = rehearse_plan(load_plan(plan), out, robot, port, tell)
     write_report(campaign, out / "report")

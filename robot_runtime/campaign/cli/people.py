@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.table import Table
 
 from robot_runtime.cli_options import options
+from robot_runtime.common.console import console
 
 if TYPE_CHECKING:
     from robot_runtime.campaign.status import Status
@@ -35,14 +37,11 @@ def plan(
         robot-runtime campaign plan plan.yaml
         robot-runtime campaign plan plan.yaml --publish published.yaml
     """
-    from rich.table import Table
-
     from robot_runtime.campaign.contents import contents_of, published
     from robot_runtime.campaign.counting import digest
     from robot_runtime.campaign.opening import episode_names
     from robot_runtime.campaign.plan import load_plan
     from robot_runtime.campaign.schedule import schedule
-    from robot_runtime.common.console import console
     from robot_runtime.common.creating import creating
     from robot_runtime.common.yaml_text import dump_yaml
     from robot_runtime.recording.json_records import write_json
@@ -78,7 +77,6 @@ def status(plan: Campaign, json: options.Json = None) -> None:
     """
     from robot_runtime.campaign.opening import located
     from robot_runtime.campaign.status import verified_status
-    from robot_runtime.common.console import console
     from robot_runtime.recording.json_records import write_json
 
     found = verified_status(located(plan))
@@ -156,7 +154,6 @@ def _submit(plan: Path, message: dict[str, Any]) -> None:
     """Enter a message in a campaign's ledger, and print what became of it."""
     from robot_runtime.campaign.messages import submit
     from robot_runtime.campaign.opening import located
-    from robot_runtime.common.console import console
 
     console.print(submit(located(plan), message), soft_wrap=True, markup=False)
 

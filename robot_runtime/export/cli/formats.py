@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from robot_runtime.cli_options.options import Logs
+from robot_runtime.common.console import console, progress_bar
 from robot_runtime.errors import ConfigError, RecordingError
 
 if TYPE_CHECKING:
@@ -30,7 +32,6 @@ def steps(logs: Logs, out: Annotated[Path, typer.Option(help="The table to write
         robot-runtime export steps logs/run --out steps.csv
         robot-runtime export steps logs/run --out steps.parquet
     """
-    from robot_runtime.common.console import console
     from robot_runtime.export.steps import rows, write_csv, write_parquet
     from robot_runtime.recording.log_files import find_logs
     from robot_runtime.recording.reader import LogReader
@@ -74,7 +75,6 @@ def lerobot(
     Example:
         robot-runtime export lerobot logs/run --out dataset
     """
-    from robot_runtime.common.console import console, progress_bar
     from robot_runtime.export.lerobot import write_dataset
     from robot_runtime.recording.log_files import find_logs
 
@@ -101,9 +101,6 @@ def write_each(
         RecordingError: the only log cannot be written.
         Exit: none of several could be written.
     """
-    from contextlib import nullcontext
-
-    from robot_runtime.common.console import console, progress_bar
     from robot_runtime.common.creating import creating
     from robot_runtime.recording.log_files import find_logs
     from robot_runtime.recording.reader import LogReader

@@ -7,6 +7,9 @@ from typing import Annotated
 import typer
 
 from robot_runtime.cli_options.option_groups import grouped_options
+from robot_runtime.common.clock import SystemClock
+from robot_runtime.common.console import console, progress_bar
+from robot_runtime.common.signals import interruptible
 from robot_runtime.errors import ConfigError
 
 POLL_S = 0.25
@@ -43,8 +46,6 @@ def view(
         robot-runtime view logs/run --out episode.rrd
         robot-runtime view logs/run --foxglove
     """
-    from robot_runtime.common.signals import interruptible
-
     if server.foxglove:
         interruptible(lambda: _serve_foxglove(_newest(log), live, server))
     else:
@@ -58,8 +59,6 @@ def _newest(log: Path) -> Path:
 
 
 def _show_rerun(path: Path, live: bool, out: Path | None) -> None:
-    from robot_runtime.common.clock import SystemClock
-    from robot_runtime.common.console import console, progress_bar
     from robot_runtime.export.rerun_stream import RerunEpisode, open_stream
     from robot_runtime.recording.reader import LogReader
 
@@ -79,8 +78,6 @@ def _show_rerun(path: Path, live: bool, out: Path | None) -> None:
 
 
 def _serve_foxglove(path: Path, live: bool, options: FoxgloveOptions) -> None:
-    from robot_runtime.common.clock import SystemClock
-    from robot_runtime.common.console import console
     from robot_runtime.export.foxglove_stream import TICK_S, FoxgloveServer
 
     clock = SystemClock()

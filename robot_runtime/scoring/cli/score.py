@@ -13,6 +13,7 @@ import typer
 
 from robot_runtime.cli_options import options
 from robot_runtime.cli_options.option_groups import grouped_options
+from robot_runtime.common.console import console, error_console, print_retry, progress_bar
 from robot_runtime.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -112,7 +113,6 @@ class SubmissionOptions:
 
     def write(self, scores: Sequence[EpisodeScore]) -> None:
         """Write the file, if one is wanted, and print a summary. Raises ``RuntimeFault``."""
-        from robot_runtime.common.console import console, progress_bar
         from robot_runtime.scoring.report.panels import submission_formats
 
         if self.submission is None or self.out is None:
@@ -157,7 +157,6 @@ class SimulationOptions:
 
     def show(self, scores: Sequence[EpisodeScore], simulated: Sequence[EpisodeScore]) -> None:
         """Print estimates with simulation, and write them. Raises ``RuntimeFault``."""
-        from robot_runtime.common.console import console
         from robot_runtime.scoring.report.twin_table import table
         from robot_runtime.scoring.simulated_twins import with_simulation, write_estimates
 
@@ -230,7 +229,6 @@ def score(
 def _print_and_write(
     scores: Sequence[EpisodeScore], cluster: ClusterBy, json: Path | None, parquet: Path | None, by: Sequence[str]
 ) -> None:
-    from robot_runtime.common.console import console
     from robot_runtime.scoring.report.terminal_table import table
 
     console.print(table(scores, cluster.value, by))
@@ -264,7 +262,6 @@ def score_with_progress(
         rules: rules of the scores; None for the defaults.
         limit_s: time limit of a log in seconds; None for the default.
     """
-    from robot_runtime.common.console import error_console, print_retry, progress_bar
     from robot_runtime.metrics.settings import Rules
     from robot_runtime.parallel.map import LIMIT_S
     from robot_runtime.recording.log_files import find_logs
@@ -293,7 +290,6 @@ def _advanced(score: EpisodeScore, progress: Progress, bar: TaskID) -> EpisodeSc
 
 
 def _check_cases(path: Path) -> None:
-    from robot_runtime.common.console import console
     from robot_runtime.scoring.cases import run_cases, table
 
     report = run_cases(path)

@@ -8,8 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.table import Table
 
 from robot_runtime.cli_options.option_groups import grouped_options
+from robot_runtime.common.console import console, progress_bar
+from robot_runtime.errors import EpisodeError
 
 if TYPE_CHECKING:
     from robot_runtime.scenes.scene import Scene
@@ -62,8 +65,6 @@ def questions(
         robot-runtime episodes questions apartment --out questions.json
         robot-runtime episodes questions flats/* --rules paper --out questions.json.gz --episodes-out eqa.json.gz
     """
-    from robot_runtime.common.console import console
-    from robot_runtime.errors import EpisodeError
     from robot_runtime.scenes.scene import find_scene, load_scene
     from robot_runtime.task_kinds.eqa.questions import generate_questions, write_questions
 
@@ -83,7 +84,6 @@ def questions(
 
 
 def _write_episodes(path: Path, asked: QuestionSet, scenes: Sequence[Scene], seed: int) -> None:
-    from robot_runtime.common.console import console, progress_bar
     from robot_runtime.task_kinds.eqa import format_mp3d as mp3d_eqa
     from robot_runtime.task_kinds.eqa.questions.episodes import question_episodes
 
@@ -97,9 +97,6 @@ def _write_episodes(path: Path, asked: QuestionSet, scenes: Sequence[Scene], see
 
 
 def _show(asked: QuestionSet) -> None:
-    from rich.table import Table
-
-    from robot_runtime.common.console import console
 
     table = Table("template", "possible", "too rare", "too predictable", "kept", "an example", box=None)
     for name, tally in asked.tallies.items():

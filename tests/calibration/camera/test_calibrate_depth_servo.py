@@ -18,8 +18,8 @@ from robot_runtime.actions.discrete import Displacement
 from robot_runtime.common import config
 from robot_runtime.errors import CalibrationFailed, ForeignCalibration, InvalidCommand
 from robot_runtime.imaging.rig import load_calibration
-from robot_runtime.robots.calibration_file import Stamp, write_calibration
-from robot_runtime.robots.corrected_head import KIND, TiltServo, load_tilt_servo
+from robot_runtime.robots.calibration_file import Stamp, load_content, write_calibration
+from robot_runtime.robots.corrected_head import KIND, TiltServo
 
 SIZE_M = 0.16
 
@@ -62,7 +62,7 @@ def test_zero_and_backlash_of_a_tilt_servo(tmp_path: Path) -> None:
     out = tmp_path / "servo.yaml"
     with robot(tmp_path, head={"tilt_zero_deg": 1.3, "tilt_backlash_deg": 0.8}) as made:
         file = calibrate(TiltServoProcedure(TRUE), made, guide(), out, 30)
-    servo = load_tilt_servo(out, "sim")
+    servo = load_content(out, TiltServo, KIND, "sim")
     for tilt_deg in (-45.0, -20.0, 0.0):
         for upward, side in ((True, -0.4), (False, 0.4)):
             looks_deg = math.degrees(servo.camera_tilt_rad(math.radians(tilt_deg), upward))

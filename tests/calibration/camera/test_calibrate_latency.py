@@ -18,7 +18,8 @@ from calibration.operator_guide import Guide
 from calibration.procedure import calibrate
 from robot_runtime.errors import CalibrationFailed, ForeignCalibration
 from robot_runtime.hal import Intrinsics, Robot
-from robot_runtime.imaging.latency import load_latency
+from robot_runtime.imaging.latency import KIND, CameraLatency
+from robot_runtime.robots.calibration_file import load_content
 from robot_runtime.robots.loader import DeviceOverrides, RobotContext, load_robot
 from robot_runtime.scenes.scene import find_scene, load_scene
 from robot_runtime.tasks.task import TrainingCamera
@@ -42,10 +43,10 @@ def test_latency_is_found_to_five_milliseconds_and_taken_off(tmp_path: Path) -> 
     out = tmp_path / "latency.yaml"
     with robot() as connected:
         file = calibrate(LatencyProcedure(sweeps=2, sweep_s=0.8), connected, quiet(), out, 30)
-    assert load_latency(out, "sim").latency_s == pytest.approx(0.065, abs=0.005)
+    assert load_content(out, CameraLatency, KIND, "sim").latency_s == pytest.approx(0.065, abs=0.005)
     assert file.stamp.held_out["latency_difference_ms"] < 2
     with pytest.raises(ForeignCalibration):
-        load_latency(out, "lab-2")
+        load_content(out, CameraLatency, KIND, "lab-2")
     with robot(f"imaging.latency={out}") as connected:
         asked_ns = connected.clock.now_ns()
         frame = connected.camera.capture(asked_ns, 1.0)

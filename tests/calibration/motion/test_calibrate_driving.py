@@ -26,7 +26,8 @@ from robot_runtime.errors import AlteredCalibration, CalibrationFailed, DeviceFa
 from robot_runtime.hal import BaseState, Robot
 from robot_runtime.motion.controller import MotionController
 from robot_runtime.robots.action_errors import load_actuation
-from robot_runtime.robots.corrected_odometry import OdometryCalibration, load_odometry
+from robot_runtime.robots.calibration_file import load_content
+from robot_runtime.robots.corrected_odometry import OdometryCalibration
 from robot_runtime.robots.loader import RobotContext, load_robot
 from robot_runtime.scenes.scene import Scene, find_scene, load_scene
 from sim_bridge.robot.localizer import LocalizerOptions, SimLocalizer
@@ -63,7 +64,7 @@ def test_wheels_are_found_to_half_a_per_cent(apartment: Scene, tmp_path: Path) -
     out = tmp_path / "odometry.yaml"
     with robot(tmp_path, apartment, {"odometry": drift}) as connected:
         file = calibrate(OdometryProcedure("wheels", *KOBUKI_M, rounds=4), connected, quiet(), out, 30)
-    found = load_odometry(out, "lab-1")
+    found = load_content(out, OdometryCalibration, "odometry", "lab-1")
     assert found.linear_scale == pytest.approx(linear, rel=0.005)
     assert found.angular_scale == pytest.approx(angular, rel=0.005)
     assert found.wheel_radius_m == pytest.approx(0.035 / linear, rel=0.005)
@@ -71,7 +72,7 @@ def test_wheels_are_found_to_half_a_per_cent(apartment: Scene, tmp_path: Path) -
     assert max(file.stamp.held_out.values()) < 1.0
     assert file.stamp.residuals["linear_std_pct"] < 0.3
     with raises_naming(ForeignCalibration, "lab-1"):
-        load_odometry(out, "lab-2")
+        load_content(out, OdometryCalibration, "odometry", "lab-2")
     text = out.read_text(encoding="utf-8").replace("wheel_radius_m: 0.03", "wheel_radius_m: 0.04")
     out.write_text(text, encoding="utf-8")
     with pytest.raises(AlteredCalibration), robot(tmp_path, apartment, {}, odometry=str(out)):

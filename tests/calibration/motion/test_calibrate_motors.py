@@ -19,7 +19,7 @@ from calibration.procedure import calibrate
 from robot_runtime.errors import CalibrationFailed, ForeignCalibration, StaleData
 from robot_runtime.hal import Robot, Velocity
 from robot_runtime.hal.motors import KnownMotors
-from robot_runtime.robots.calibration_file import load_motors
+from robot_runtime.robots.calibration_file import MOTORS, MotorCalibration, load_content
 from robot_runtime.robots.loader import RobotContext, load_robot
 
 HIDDEN = {
@@ -53,7 +53,7 @@ def test_motors_are_found_without_an_operator_and_used_by_their_own_robot_only(t
     with robot(tmp_path, HIDDEN) as connected:
         file = run(connected, out)
         assert not connected.base.motors.calibrated
-    found = load_motors(out, "lab-1")
+    found = load_content(out, MotorCalibration, MOTORS, "lab-1")
     assert found.model.dead_time_s == pytest.approx(0.15, abs=0.01)
     assert found.model.lag_s == pytest.approx(0.12, abs=0.01)
     assert found.model.gain == pytest.approx((0.97, 1.02), abs=0.01)

@@ -23,12 +23,13 @@ from robot_runtime.robots.calibration_file import (
     Stamp,
     calibrations_in,
     check_if_stamped,
+    load_content,
     open_calibration,
     read_calibration,
     write_calibration,
 )
 from robot_runtime.robots.camera_mount import EXTRINSICS, CameraMount, load_mount
-from robot_runtime.robots.corrected_head import TiltServo, load_tilt_servo
+from robot_runtime.robots.corrected_head import TiltServo
 
 STAMP = Stamp(
     kind="extrinsics",
@@ -183,8 +184,8 @@ def test_a_servo_is_told_what_makes_it_look_there(
 def test_a_servo_is_read_from_its_file(tmp_path: Path) -> None:
     path = tmp_path / "servo.yaml"
     write_calibration(path, Stamp.now("tilt-servo", "lab-1", "", 30, "by hand", {}, {}), {"zero_deg": 1.5})
-    assert load_tilt_servo(path, "lab-1") == TiltServo(1.5)
+    assert load_content(path, TiltServo, "tilt-servo", "lab-1") == TiltServo(1.5)
     with pytest.raises(ForeignCalibration):
-        load_tilt_servo(path, "lab-2")
+        load_content(path, TiltServo, "tilt-servo", "lab-2")
     with pytest.raises(ValueError):
         TiltServo(scale=0)
