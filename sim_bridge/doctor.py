@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from robot_runtime.common.host_checks import Finding, Status
 from robot_runtime.errors import ConfigError, RenderingUnavailable
-from sim_bridge.reconstruction.open3d_loader import open3d
+from sim_bridge.reconstruction.tsdf import open3d
 from sim_bridge.rendering import gl_context
 
 

@@ -18,7 +18,7 @@ from scipy.optimize import nnls
 
 from calibration.fitting.log_samples import LoggedEpisode, LoggedStep, evenly
 from robot_runtime.common.geometry import wrap_angle
-from robot_runtime.imaging.edges import jumps
+from robot_runtime.imaging.depth import jumps
 from robot_runtime.recording.reader import LogReader, before_damage
 
 Array = NDArray[np.float64]

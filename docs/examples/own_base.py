@@ -10,9 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from drivers.serial_base.base import GuardProcessBase
-from drivers.serial_base.dead_reckoning import DeadReckoning
 from drivers.serial_base.settings import GuardSettings
-from drivers.serial_base.wire import BaseWire, Reading
+from drivers.serial_base.wire import BaseWire, DeadReckoning, Reading
 from drivers.serial_wire.port import Attachment
 from robot_runtime.hal import Base, BaseInfo, Robot, Velocity
 from robot_runtime.robots.loader import RobotContext

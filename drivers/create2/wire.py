@@ -34,8 +34,7 @@ from drivers.create2.protocol import (
     stream,
 )
 from drivers.create2.serial_port import CREATE_2
-from drivers.serial_base.dead_reckoning import DeadReckoning
-from drivers.serial_base.wire import BaseWire, Reading, Signal, zones
+from drivers.serial_base.wire import BaseWire, DeadReckoning, Reading, Signal, zones
 from robot_runtime.common.clock import NS_PER_S, seconds_to_ns
 from robot_runtime.hal.wheel_motor import (
     CREATE_2_DEAD_TIME_S,

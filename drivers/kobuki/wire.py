@@ -37,8 +37,7 @@ from drivers.kobuki.protocol import (
     leds,
 )
 from drivers.kobuki.serial_port import KOBUKI
-from drivers.serial_base.dead_reckoning import DeadReckoning
-from drivers.serial_base.wire import NO_VERSION, BaseWire, Reading, Signal, zones
+from drivers.serial_base.wire import NO_VERSION, BaseWire, DeadReckoning, Reading, Signal, zones
 from robot_runtime.common.clock import NS_PER_S, seconds_to_ns
 from robot_runtime.errors import DeviceFault
 from robot_runtime.hal.clock_sync import ClockSync

@@ -4,7 +4,7 @@ import errno
 import os
 import sys
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
@@ -13,13 +13,56 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command_name
 
-from robot_runtime.cli import old_spellings
 from robot_runtime.cli.groups import DEFAULT_COMMANDS, GROUPS, MOVED, HeadedGroup, make_groups
 from robot_runtime.common.console import console, error_console
 from robot_runtime.common.plugins import Registry
 from robot_runtime.common.signals import exit_within, interrupted_by_signals
 from robot_runtime.common.version import VERSION
 from robot_runtime.errors import ConfigError, PluginError, RuntimeFault
+
+# The rules of the present ones: ``--out`` is what a command writes, ``--json FILE`` and ``--picture FILE`` are further
+# results, ``--count`` is how many, and an option that is a length, an angle or a time ends with its unit: ``-m``,
+# ``-deg``, ``-s``.
+OLD_SPELLINGS: dict[str, tuple[str, ...]] = {
+    "--agent-timeout": ("--agent-timeout-s",),
+    "--backbone-licence": ("--backbone-license",),
+    "--by": ("--judge",),
+    "--calibrate": ("--out",),
+    "--client-timeout": ("--client-timeout-s",),
+    "--count": ("--workers",),
+    "--episodes": ("--count", "--episodes-out"),
+    "--forward": ("--forward-m",),
+    "--lever": ("--lever-m",),
+    "--licence": ("--license",),
+    "--limit-s": ("--timeout-s",),
+    "--localization-patience": ("--localization-patience-s",),
+    "--marker-mm": ("--marker-m",),
+    "--min-rest": ("--min-rest-s",),
+    "--plot": ("--picture",),
+    "--rosbag": ("--out",),
+    "--size": ("--tag-m",),
+    "--square-mm": ("--square-m",),
+    "--tag-mm": ("--tag-m",),
+    "--time-limit-s": ("--timeout-s",),
+    "--timeout": ("--timeout-s",),
+    "--to": ("--out",),
+    "--turn": ("--turn-deg",),
+    "--wheel-radius-mm": ("--wheel-radius-m",),
+    "--wheel-separation-mm": ("--wheel-separation-m",),
+    "--within-cm": ("--within-m",),
+}
+"""Old option -> present ones, of which a command has at most one."""
+
+
+def present_spelling(old: str, options: Collection[str]) -> str | None:
+    """The option among a command's that an old spelling stands for; None if there is none."""
+    return next((new for new in OLD_SPELLINGS.get(old, ()) if new in options), None)
+
+
+def remedy(old: str, new: str) -> str:
+    """The spelling that replaces an old one."""
+    return f"write {new}, in meters" if old.endswith(("-mm", "-cm")) else f"write {new}"
+
 
 COMMANDS: Registry[Callable[[dict[str, typer.Typer]], None]] = Registry("robot_runtime.commands", "command")
 """Functions that add commands to the groups, by name; the first word is the command or the group that they add to."""
@@ -239,8 +282,8 @@ def _usage_remedy(error: typer.TyperException) -> str:
     old, context = getattr(error, "option_name", None), getattr(error, "ctx", None)
     if old is not None and context is not None:
         options = {name for parameter in context.command.params for name in parameter.opts}
-        if new := old_spellings.present_spelling(old, options - {old}):
-            return old_spellings.remedy(old, new)
+        if new := present_spelling(old, options - {old}):
+            return remedy(old, new)
     return "`--help` after any command lists its options, with examples"
 
 

@@ -12,13 +12,20 @@ import cv2
 import numpy as np
 from foxglove_schemas_protobuf.CompressedImage_pb2 import CompressedImage
 from foxglove_schemas_protobuf.RawImage_pb2 import RawImage
+from google.protobuf.timestamp_pb2 import Timestamp
 from numpy.typing import NDArray
 
 from robot_runtime.common import image_files
+from robot_runtime.common.clock import NS_PER_S
 from robot_runtime.hal import RgbdFrame
 from robot_runtime.recording.mcap_writer import Buffer
 from robot_runtime.recording.ros2_messages import Image, is_cdr
-from robot_runtime.recording.timestamps import timestamp
+
+
+def timestamp(stamp_ns: int) -> Timestamp:
+    """A stamp of the robot's clock as a protobuf timestamp (not a time of day)."""
+    return Timestamp(seconds=stamp_ns // NS_PER_S, nanos=stamp_ns % NS_PER_S)
+
 
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _UP = 2

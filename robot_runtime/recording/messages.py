@@ -33,8 +33,7 @@ from scipy.spatial.transform import Rotation
 
 from robot_runtime.common.geometry import SE2, optical_axes
 from robot_runtime.hal import PoseEstimate
-from robot_runtime.recording.images import CAMERA_FRAME
-from robot_runtime.recording.timestamps import timestamp
+from robot_runtime.recording.images import CAMERA_FRAME, timestamp
 from robot_runtime.records import EpisodeHeader, StepRecord
 from robot_runtime.scenes.objects import ObjectPose
 from robot_runtime.tasks.episode import EpisodeDetails

@@ -13,11 +13,10 @@ from typing import Any
 
 from robot_runtime.metrics.functional import dtw, eqa, fidelity, path, rearrangement, tours
 from robot_runtime.metrics.functional.boxes import Box, iou
-from robot_runtime.metrics.functional.collisions import collisions
 from robot_runtime.metrics.functional.distances import EUCLIDEAN, Distance, Euclidean, Graph
 from robot_runtime.metrics.functional.route import sed
 from robot_runtime.metrics.functional.spl import sct, soft_spl, spl
-from robot_runtime.metrics.functional.success import distance_to_goal, success, visible_success
+from robot_runtime.metrics.functional.success import collisions, distance_to_goal, success, visible_success
 from robot_runtime.scoring.statistics import hypothesis_tests
 from robot_runtime.scoring.statistics.intervals import bootstrap_mean, wilson
 

@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 
+from robot_runtime.metrics.episode_metrics import PhaseTime, together
 from robot_runtime.metrics.measures import definition, definitions
-from robot_runtime.metrics.step_times import PhaseTime, together
 from robot_runtime.scoring.contradictions import mixed_settings
 from robot_runtime.scoring.facets import part_texts
 from robot_runtime.scoring.failure_causes import CauseName

@@ -11,9 +11,8 @@ from typing import Any, Literal
 
 from robot_runtime.datasets.splits import split_of
 from robot_runtime.errors import RecordingError, RuntimeFault
-from robot_runtime.metrics.episode_metrics import EpisodeScorer
+from robot_runtime.metrics.episode_metrics import EpisodeScorer, Latency
 from robot_runtime.metrics.settings import Metrics, Rules
-from robot_runtime.metrics.step_times import Latency
 from robot_runtime.parallel.map import LIMIT_S, ONE, Workers, map_in_order
 from robot_runtime.parallel.result_journal import ResultJournal
 from robot_runtime.parallel.workers import WorkerLoss

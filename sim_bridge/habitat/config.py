@@ -134,7 +134,7 @@ def _route(episode: Any) -> EpisodeDetails | None:
     asked = getattr(episode, "instruction", None)
     if asked is None:
         return None
-    from robot_runtime.task_kinds.vln.task import Instruction, Route
+    from robot_runtime.task_kinds.vln.kind import Instruction, Route
 
     tokens = tuple(token for token in asked.instruction_tokens or () if isinstance(token, int) and token)
     path = tuple(habitat_to_ros_position(*point) for point in episode.reference_path or ())

@@ -32,7 +32,7 @@ from robot_runtime.common.config import NonNegative, Positive
 from robot_runtime.common.quantities import DepthError, Spread
 from robot_runtime.hal.lens import Lens
 from robot_runtime.hal.simulation import DepthNoise
-from robot_runtime.imaging.edges import jumps
+from robot_runtime.imaging.depth import jumps
 from sim_bridge.noise.bounce import one_bounce
 from sim_bridge.noise.surface import Floats, normals, pixel_rays, range_factor
 

@@ -16,8 +16,8 @@ from robot_runtime.common.transforms import rotation_rpy, transform
 from robot_runtime.errors import RuntimeFault, SceneError
 from robot_runtime.scenes.occupancy_map import OccupancyMap
 from robot_runtime.scenes.scene import Scene, SceneFile, find_scene, load_scene
-from sim_bridge.reconstruction.map_outline import outline_of
 from sim_bridge.reconstruction.scan_registration import Fit, apart, candidates, fit, near_initial
+from sim_bridge.reconstruction.scene_assembly import outline_of
 from sim_bridge.reconstruction.tsdf import triangle_areas_m2
 from sim_bridge.scenes.importer import ImportOptions, floor_height, import_scene
 from sim_bridge.scenes.pieces import UPRIGHT, WORLD_FORMATS, Up, all_triangles, own_up, read_pieces

@@ -16,8 +16,8 @@ from scipy.spatial import cKDTree
 
 from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.scenes.occupancy_map import Cell
-from sim_bridge.reconstruction.map_outline import Outline
 from sim_bridge.reconstruction.planar_geometry import cells_of, moved, moved_back, rotation_matrix
+from sim_bridge.reconstruction.scene_assembly import Outline
 
 Array = NDArray[np.float64]
 

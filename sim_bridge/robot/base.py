@@ -21,8 +21,7 @@ from robot_runtime.safety.guard import STILL, Feedback
 from robot_runtime.safety.guarded_base import GuardedBase
 from sim_bridge.noise.drift import Drift
 from sim_bridge.physics.world import ZONES, World
-from sim_bridge.robot.battery import Battery
-from sim_bridge.robot.chassis import Chassis, ContactOptions
+from sim_bridge.robot.chassis import Battery, Chassis, ContactOptions
 from sim_bridge.robot.device import SimDevice
 from sim_bridge.robot.odometry import Encoders
 from sim_bridge.robot.wheel_slip import Slip

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from robot_runtime.common import config
 from robot_runtime.common.clock import Clock, ns_to_seconds, seconds_to_ns
 from robot_runtime.common.geometry import SE2
-from robot_runtime.common.quantities import DepthUnit, FarDepth, Latency, NearDepth, PartOffset, Rate
-from robot_runtime.common.transforms import opengl_rotation
+from robot_runtime.common.quantities import DepthUnit, FarDepth, Latency, Misalignment, NearDepth, PartOffset, Rate
+from robot_runtime.common.transforms import Offset, opengl_rotation, rotation_rpy, rpy_of, transform
 from robot_runtime.errors import DeviceFault, StaleData
 from robot_runtime.hal import Camera, CameraInfo, Intrinsics, Mount, RgbdFrame
 from robot_runtime.hal.lens import Lens
@@ -25,9 +25,48 @@ from sim_bridge.noise.models import color_noise, depth_noise
 from sim_bridge.physics.scene_model import NEAR_M, SKY_M
 from sim_bridge.physics.world import World
 from sim_bridge.rendering.renderer import Rotation, SceneRenderer, Vector
-from sim_bridge.robot.camera_misalignment import MountError, apply_mount_error
 from sim_bridge.robot.device import SimDevice
 from sim_bridge.robot.head import SimHead
+
+
+@dataclass(frozen=True)
+class MountError(config.Strict):
+    """The true camera relative to the described one; the defaults mean none.
+
+    Attributes:
+        tilt_deg: rotation about the tilt axis, up positive; the camera turns about that axis, not its own center.
+        pan_deg: rotation about the upright axis of what the tilt axis carries, left positive.
+        roll_deg: rotation about its forward axis, clockwise in the image positive.
+        height_m: upward offset of the complete pan-tilt.
+        forward_m: forward offset of the complete pan-tilt.
+    """
+
+    tilt_deg: float = 0.0
+    pan_deg: float = 0.0
+    roll_deg: float = 0.0
+    height_m: Misalignment = 0.0
+    forward_m: Misalignment = 0.0
+
+
+def apply_mount_error(mount: CameraMount, error: MountError) -> CameraMount:
+    """The true mount of a camera that is described by ``mount``; ``mount`` itself without any error."""
+    if error == MountError():
+        return mount
+    turn = rotation_rpy(*np.radians((error.roll_deg, -error.tilt_deg, error.pan_deg)).tolist())
+    camera = transform((0.0, 0.0, 0.0), turn) @ mount.camera.matrix
+    x_m, y_m, z_m = mount.pan_joint_m
+    offset_x_m, offset_y_m, offset_z_m = camera[:3, 3].tolist()
+    roll_rad, pitch_rad, yaw_rad = rpy_of(camera[:3, :3])
+    return replace(
+        mount,
+        pan_joint_m=(x_m + error.forward_m, y_m, z_m + error.height_m),
+        camera=Offset(
+            (offset_x_m, offset_y_m, offset_z_m),
+            (math.degrees(roll_rad), math.degrees(pitch_rad), math.degrees(yaw_rad)),
+        ),
+        calibration=None,
+    )
+
 
 _DIFFERENCE_S = 1e-3
 """Interval of the finite differences that give velocities."""

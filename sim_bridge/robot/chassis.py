@@ -6,20 +6,67 @@ robot as the firmware of its real base does.
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
+from pydantic import Field
 
 from robot_runtime.common import config
 from robot_runtime.common.clock import NS_PER_S
+from robot_runtime.common.config import NonNegative, Positive
 from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.hal import Velocity, Zone
 from robot_runtime.hal.simulated_motors import SimulatedMotors
 from sim_bridge.noise.drift import Drift
 from sim_bridge.physics.world import World
-from sim_bridge.robot.battery import Battery
 from sim_bridge.robot.odometry import Odometry, moved_between
 from sim_bridge.robot.wheel_slip import Slip
+
+SECONDS_PER_HOUR = 3600.0
+
+
+@dataclass(frozen=True)
+class BatteryOptions(config.Strict):
+    """Kobuki's small battery (4S1P, 2200 mAh at 14.8 V) and the approximate power of a LoCoBot with its computer.
+
+    Attributes:
+        capacity_wh: energy when full.
+        full_v: voltage under load when full.
+        empty_v: voltage under load when empty; in between it is linear in the charge.
+        idle_w: power at all times.
+        drive_w: additional power while the wheels turn.
+        start_fraction: charge at the start, 0 empty .. 1 full.
+    """
+
+    capacity_wh: Positive = 32.6
+    full_v: Positive = 16.5
+    empty_v: Positive = 13.2
+    idle_w: NonNegative = 15.0
+    drive_w: NonNegative = 12.0
+    start_fraction: Annotated[float, Field(ge=0, le=1)] = 1.0
+
+
+class Battery:
+    """Charge that goes down with time and with driving.
+
+    Attributes:
+        fraction: 0 empty .. 1 full.
+    """
+
+    def __init__(self, options: BatteryOptions) -> None:
+        self.fraction = options.start_fraction
+        self._options = options
+
+    @property
+    def voltage_v(self) -> float:
+        """Present voltage."""
+        return self._options.empty_v + self.fraction * (self._options.full_v - self._options.empty_v)
+
+    def drain(self, seconds: float, driving: bool) -> None:
+        """Remove the energy that is used in that time."""
+        power_w = self._options.idle_w + (self._options.drive_w if driving else 0.0)
+        self.fraction = max(0.0, self.fraction - power_w * seconds / SECONDS_PER_HOUR / self._options.capacity_wh)
+
 
 CLIFF_SENSORS_M = ((Zone.LEFT, 0.0873, 0.1360), (Zone.CENTER, 0.156, 0.0), (Zone.RIGHT, 0.0873, -0.1360))
 """Positions of the cliff sensors in base_link (kobuki_description)."""

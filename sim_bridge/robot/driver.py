@@ -22,9 +22,8 @@ from sim_bridge.noise.drift import Drift, DriftOptions
 from sim_bridge.physics.scene_model import Body, SceneModel, build_model
 from sim_bridge.physics.world import World
 from sim_bridge.robot.base import BaseOptions, SimBase
-from sim_bridge.robot.battery import Battery, BatteryOptions
 from sim_bridge.robot.camera import CameraOptions, SimCamera
-from sim_bridge.robot.chassis import ContactOptions
+from sim_bridge.robot.chassis import Battery, BatteryOptions, ContactOptions
 from sim_bridge.robot.ground_truth import MujocoGroundTruth
 from sim_bridge.robot.head import HeadOptions, SimHead
 from sim_bridge.robot.localizer import LocalizerOptions, SimLocalizer

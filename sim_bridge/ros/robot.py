@@ -19,9 +19,8 @@ from robot_runtime.scenes.scene import Scene
 from sim_bridge.noise.drift import Drift
 from sim_bridge.physics.scene_model import build_model
 from sim_bridge.physics.world import World
-from sim_bridge.robot.battery import Battery
-from sim_bridge.robot.camera_misalignment import apply_mount_error
-from sim_bridge.robot.chassis import Chassis
+from sim_bridge.robot.camera import apply_mount_error
+from sim_bridge.robot.chassis import Battery, Chassis
 from sim_bridge.robot.driver import DEFAULT_INTRINSICS, SimOptions
 from sim_bridge.robot.head import SimHead
 from sim_bridge.robot.wheel_slip import make_slip

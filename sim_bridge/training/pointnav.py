@@ -89,7 +89,7 @@ class Training:
     def _demonstrations(self, number: int) -> list[Path]:
         """The files of a round, with sampled actions in every other apartment."""
         from sim_bridge.training.collect import Job, collect, small_task
-        from sim_bridge.training.export import export_learner
+        from sim_bridge.training.package import export_learner
 
         timer, plan = Stopwatch(), self.rounds[number]
         learner = self.out / f"learner-{number}.onnx"

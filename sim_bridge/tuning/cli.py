@@ -108,9 +108,8 @@ def tune(
     from sim_bridge.replay.options import SceneSource
     from sim_bridge.tuning.plot import write_plot
     from sim_bridge.tuning.progress import ProgressListener
-    from sim_bridge.tuning.results import write_tuning
     from sim_bridge.tuning.settings import Range, SweepOptions, make_grid
-    from sim_bridge.tuning.sweep import sweep
+    from sim_bridge.tuning.sweep import sweep, write_tuning
     from sim_bridge.tuning.table import table
 
     ranges = [Range.parse(text) for text in tried.refine or ()]

@@ -25,7 +25,7 @@ from robot_runtime.scenes.scene import Scene
 from sim_bridge.physics.scene_model import SceneModel
 from sim_bridge.replay.camera_pose import logged_camera
 from sim_bridge.replay.options import SceneSource
-from sim_bridge.robot.camera_misalignment import MountError
+from sim_bridge.robot.camera import MountError
 from sim_bridge.robot.chassis import ContactOptions
 from sim_bridge.robot.driver import SimOptions
 from sim_bridge.tuning.likelihood import (

@@ -31,7 +31,7 @@ from robot_runtime.actions.discrete import Action
 from robot_runtime.robots.action_errors import ARRIVAL, ActionError
 from sim_bridge.noise.actions import action_noise
 from sim_bridge.replay.camera_pose import LoggedCamera
-from sim_bridge.robot.camera_misalignment import MountError, apply_mount_error
+from sim_bridge.robot.camera import MountError, apply_mount_error
 from sim_bridge.robot.driver import SimOptions
 from sim_bridge.tuning.log_statistics import FloorOffset, LogStatistics, Motion
 from sim_bridge.tuning.one_step_prediction import Prediction

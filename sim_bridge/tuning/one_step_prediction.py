@@ -18,7 +18,7 @@ from sim_bridge.noise.drift import Drift, DriftOptions
 from sim_bridge.physics.scene_model import SceneModel, build_model
 from sim_bridge.physics.world import World
 from sim_bridge.robot.base import SimBase
-from sim_bridge.robot.battery import Battery, BatteryOptions
+from sim_bridge.robot.chassis import Battery, BatteryOptions
 from sim_bridge.robot.driver import SimOptions
 from sim_bridge.robot.head import SimHead
 from sim_bridge.robot.odometry import moved_between

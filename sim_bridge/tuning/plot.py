@@ -16,7 +16,7 @@ from robot_runtime.scoring.report.png import INK, MUTED
 from robot_runtime.scoring.sim_to_real.plot import draw_correlation
 from robot_runtime.scoring.statistics.intervals import CONFIDENCE
 from sim_bridge.tuning.likelihood import PARTS
-from sim_bridge.tuning.results import Candidate, Tuning
+from sim_bridge.tuning.sweep import Candidate, Tuning
 
 _COLORS = {"motions": "#2563eb", "contacts": "#c2410c", "camera": "#15803d", "delays": "#9333ea"}
 _SUM, _PART_ROW = "#cbd5e1", 0.16

@@ -10,7 +10,7 @@ from rich.text import Text
 from robot_runtime.scoring.sim_to_real.gap import METRICS, Correlation
 from robot_runtime.scoring.statistics.intervals import CONFIDENCE
 from sim_bridge.tuning.likelihood import PARTS, Parts
-from sim_bridge.tuning.results import Candidate, Tuning
+from sim_bridge.tuning.sweep import Candidate, Tuning
 
 EQUAL_NATS = 0.05
 """Difference in nats below which settings are shown as equal."""

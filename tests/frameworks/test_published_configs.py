@@ -22,7 +22,7 @@ from robot_runtime.datasets.formats import generate_episodes
 from robot_runtime.datasets.io import write_json
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.scenes.scene import find_scene, load_scene
-from robot_runtime.task_kinds.vln.task import Route
+from robot_runtime.task_kinds.vln.kind import Route
 from robot_runtime.tasks.episode import Goal
 from robot_runtime.tasks.task import load_task
 from sim_bridge.habitat import simulator as bridge  # noqa: F401  # registers the robot

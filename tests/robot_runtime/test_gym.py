@@ -23,7 +23,7 @@ from robot_runtime.errors import ConfigError, EpisodeError, StaleData, UnknownAc
 from robot_runtime.gym import NavigationEnv, Reward, observation_space
 from robot_runtime.hal import Robot
 from robot_runtime.records import EndReason
-from robot_runtime.task_kinds.vln.task import Instruction, Route
+from robot_runtime.task_kinds.vln.kind import Instruction, Route
 from robot_runtime.tasks.task import Success, Task
 
 TASK = make_task()

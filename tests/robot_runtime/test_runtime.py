@@ -19,7 +19,7 @@ from robot_runtime.policies.stepping import check_policy
 from robot_runtime.policy import Answer, Observation, Policy, World
 from robot_runtime.records import ANSWER, EndReason
 from robot_runtime.runtime import run_episode, run_episodes
-from robot_runtime.task_kinds.eqa.task import Inquiry, Question
+from robot_runtime.task_kinds.eqa.kind import Inquiry, Question
 from robot_runtime.tasks.task import Category, Success, Task
 
 TASK = make_task()

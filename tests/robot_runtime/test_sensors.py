@@ -21,12 +21,12 @@ from robot_runtime.hal import CameraInfo, HeadState, Intrinsics, Mount, RgbdFram
 from robot_runtime.scenes.objects import ObjectPose
 from robot_runtime.scenes.scene import Room
 from robot_runtime.sensors import ObservationBuilder, check_camera
-from robot_runtime.task_kinds.eqa.task import Question
+from robot_runtime.task_kinds.eqa.kind import Question
 from robot_runtime.task_kinds.pointnav.kind import PointGoal
 from robot_runtime.task_kinds.rearrangement.sensors import RearrangementGoal
 from robot_runtime.task_kinds.rearrangement.settings import Rearrangement
 from robot_runtime.task_kinds.rearrangement.task import Layout
-from robot_runtime.task_kinds.vln.task import Instruction
+from robot_runtime.task_kinds.vln.kind import Instruction
 from robot_runtime.tasks.categories import CategoryGoal
 from robot_runtime.tasks.episode import Episode, RearrangedObject
 from robot_runtime.tasks.goal_program import Program

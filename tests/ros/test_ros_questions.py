@@ -18,7 +18,7 @@ from robot_runtime.common import config
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import ANSWER, EVIDENCE
 from robot_runtime.task_kinds.eqa.agents.attention import FOLDER
-from robot_runtime.task_kinds.eqa.task import Inquiry
+from robot_runtime.task_kinds.eqa.kind import Inquiry
 
 pytestmark = pytest.mark.slow
 

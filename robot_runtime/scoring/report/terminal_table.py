@@ -11,8 +11,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from robot_runtime.metrics.episode_metrics import PhaseTime
 from robot_runtime.metrics.measures import COMMON, MetricDefinition, definition, definitions
-from robot_runtime.metrics.step_times import PhaseTime
 from robot_runtime.recording.verdict_files import SUFFIX
 from robot_runtime.scoring.failure_causes import cause_text
 from robot_runtime.scoring.groups import (

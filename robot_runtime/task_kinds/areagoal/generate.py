@@ -14,7 +14,7 @@ from robot_runtime.common.geometry import SE2
 from robot_runtime.datasets.sampling import STARTS_PER_CATEGORY, Sampler
 from robot_runtime.errors import EpisodeError
 from robot_runtime.scenes.scene import Room, Scene
-from robot_runtime.task_kinds.areagoal import task as areagoal
+from robot_runtime.task_kinds.areagoal import kind as areagoal
 from robot_runtime.tasks.episode import Episode, Goal
 from robot_runtime.tasks.task import Task
 

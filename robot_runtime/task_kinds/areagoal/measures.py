@@ -10,7 +10,7 @@ from robot_runtime.metrics.measures import ROOM_METRICS, Measures, MetricDefinit
 from robot_runtime.metrics.settings import Metrics, Rules
 from robot_runtime.records import EpisodeHeader
 from robot_runtime.scenes.geodesic import GeodesicMap
-from robot_runtime.task_kinds.areagoal import task as areagoal
+from robot_runtime.task_kinds.areagoal import kind as areagoal
 
 
 class AreaMeasures(Measures):

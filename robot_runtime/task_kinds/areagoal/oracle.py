@@ -4,7 +4,7 @@ from typing_extensions import override
 
 from robot_runtime.policies.baselines.kind_oracle import KindOracle
 from robot_runtime.scenes.scene import Scene
-from robot_runtime.task_kinds.areagoal import task as areagoal
+from robot_runtime.task_kinds.areagoal import kind as areagoal
 from robot_runtime.tasks.episode import Episode
 from robot_runtime.tasks.task import Task
 

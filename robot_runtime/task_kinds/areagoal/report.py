@@ -7,7 +7,7 @@ from typing_extensions import override
 from robot_runtime.scenes.scene import Room
 from robot_runtime.scoring.report.panels import Layer
 from robot_runtime.scoring.report.room_panels import RoomPanels
-from robot_runtime.task_kinds.areagoal import task as areagoal
+from robot_runtime.task_kinds.areagoal import kind as areagoal
 
 
 class AreaPanels(RoomPanels):

@@ -7,7 +7,7 @@ from typing_extensions import override
 
 from robot_runtime.datasets.findings import Findings, Problem, mapping, sequence
 from robot_runtime.datasets.habitat_common import from_habitat
-from robot_runtime.task_kinds.eqa.task import Inquiry
+from robot_runtime.task_kinds.eqa.kind import Inquiry
 from robot_runtime.tasks.episode import Episode
 
 

@@ -18,7 +18,7 @@ from robot_runtime.datasets import habitat_common
 from robot_runtime.datasets.formats import EpisodeFormat
 from robot_runtime.datasets.io import OPEN, Reader, Vector3, checked, episode_at, write_json
 from robot_runtime.errors import EpisodeError
-from robot_runtime.task_kinds.eqa.task import Inquiry, Question
+from robot_runtime.task_kinds.eqa.kind import Inquiry, Question
 from robot_runtime.tasks.episode import Episode, Goal
 
 

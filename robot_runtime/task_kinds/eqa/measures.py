@@ -20,7 +20,7 @@ from robot_runtime.metrics.measures import ROOM_METRICS, Measures, MetricDefinit
 from robot_runtime.metrics.settings import Metrics, Rules
 from robot_runtime.records import ANSWER, EpisodeHeader, StepRecord
 from robot_runtime.scenes.geodesic import GeodesicMap
-from robot_runtime.task_kinds.eqa import task as eqa
+from robot_runtime.task_kinds.eqa import kind as eqa
 
 
 class QuestionMeasures(Measures):

@@ -6,7 +6,7 @@ from typing_extensions import override
 
 from robot_runtime.policies.baselines.kind_oracle import KindOracle
 from robot_runtime.policy import Answer
-from robot_runtime.task_kinds.eqa.task import Inquiry
+from robot_runtime.task_kinds.eqa.kind import Inquiry
 from robot_runtime.tasks.episode import Episode
 
 

@@ -13,8 +13,8 @@ from robot_runtime.scenes.scene import Room
 from robot_runtime.scoring.report.rendering import render
 from robot_runtime.scoring.report.room_panels import RoomPanels
 from robot_runtime.scoring.summary import EpisodeScore
-from robot_runtime.task_kinds.eqa import task as eqa
-from robot_runtime.task_kinds.eqa.task import Inquiry, answer_vocabulary, normalized
+from robot_runtime.task_kinds.eqa import kind as eqa
+from robot_runtime.task_kinds.eqa.kind import Inquiry, answer_vocabulary, normalized
 
 SHOWN_ANSWERS = 8
 

@@ -6,7 +6,7 @@ from typing_extensions import override
 
 from robot_runtime.datasets.findings import Findings, Problem
 from robot_runtime.scenes.scene import Scene
-from robot_runtime.task_kinds.objectnav import task as objectnav
+from robot_runtime.task_kinds.objectnav import kind as objectnav
 from robot_runtime.tasks.episode import Episode
 
 

@@ -9,7 +9,7 @@ from robot_runtime.datasets.findings import Findings, Problem
 from robot_runtime.datasets.habitat_common import from_habitat
 from robot_runtime.scenes.scene import Scene
 from robot_runtime.task_kinds.vln.format_r2r_ce import begins_elsewhere_m, ground_truth_path
-from robot_runtime.task_kinds.vln.task import Route
+from robot_runtime.task_kinds.vln.kind import Route
 from robot_runtime.tasks.episode import Episode
 
 

@@ -25,7 +25,7 @@ from robot_runtime.common.geometry import ros_to_habitat_position
 from robot_runtime.datasets import habitat_common
 from robot_runtime.datasets.formats import EpisodeFormat
 from robot_runtime.datasets.io import OPEN, Reader, Vector3, checked, episode_at, read_json, write_json
-from robot_runtime.task_kinds.vln.task import Instruction, Route
+from robot_runtime.task_kinds.vln.kind import Instruction, Route
 from robot_runtime.tasks.episode import Episode, Goal
 
 SUCCESS_RADIUS_M = 3.0

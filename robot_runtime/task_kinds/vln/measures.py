@@ -20,7 +20,7 @@ from robot_runtime.metrics.settings import Metrics, Rules
 from robot_runtime.records import EpisodeHeader
 from robot_runtime.scenes.geodesic import GeodesicMap
 from robot_runtime.task_kinds.vln.format_r2r_ce import begins_elsewhere_m, ground_truth_path
-from robot_runtime.task_kinds.vln.task import Route
+from robot_runtime.task_kinds.vln.kind import Route
 from robot_runtime.tasks.episode import Episode
 
 PLANE = Euclidean((0, 1))

@@ -8,8 +8,8 @@ from typing_extensions import override
 
 from robot_runtime.scoring.report.map_drawing import circle, polyline, segments
 from robot_runtime.scoring.report.panels import Layer, LegendEntry, ReportPanels
+from robot_runtime.task_kinds.vln.kind import Route
 from robot_runtime.task_kinds.vln.measures import Point, alignment, reference_of
-from robot_runtime.task_kinds.vln.task import Route
 
 _MOST_NODES = 60
 """Nodes of a reference path that are drawn; of a denser path, only the line is drawn."""

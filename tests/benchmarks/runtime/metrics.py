@@ -75,10 +75,9 @@ def trajectories(count: int, seed: int) -> list[Trajectory]:
 
 def score_spl(item: Trajectory) -> dict[str, Any]:
     """The metrics of PointNav and ObjectNav."""
-    from robot_runtime.metrics.functional.collisions import collisions
     from robot_runtime.metrics.functional.path import path_length
     from robot_runtime.metrics.functional.spl import soft_spl, spl
-    from robot_runtime.metrics.functional.success import distance_to_goal, success
+    from robot_runtime.metrics.functional.success import collisions, distance_to_goal, success
 
     travelled_m = path_length(item.path)
     distance_m = distance_to_goal(item.path[-1], item.reference[-1:])

@@ -11,8 +11,7 @@ import pytest
 import yaml
 from typer.core import TyperCommand, TyperGroup
 
-from robot_runtime.cli.main import build_app, run_command
-from robot_runtime.cli.old_spellings import OLD_SPELLINGS
+from robot_runtime.cli.main import OLD_SPELLINGS, build_app, run_command
 from robot_runtime.common import host_checks
 from robot_runtime.common.config import find_preset
 from robot_runtime.common.host_checks import Finding, Status

@@ -34,7 +34,7 @@ from robot_runtime.errors import EpisodeError
 from robot_runtime.metrics.functional.path import path_length
 from robot_runtime.metrics.functional.spl import spl
 from robot_runtime.task_kinds.eqa import format_mp3d as mp3d_eqa
-from robot_runtime.task_kinds.eqa.task import Inquiry, Question
+from robot_runtime.task_kinds.eqa.kind import Inquiry, Question
 from robot_runtime.task_kinds.objectnav import format_habitat as habitat_objectnav
 from robot_runtime.task_kinds.objectnav import format_robothor as robothor
 from robot_runtime.task_kinds.pointnav import format_habitat as habitat_pointnav
@@ -42,7 +42,7 @@ from robot_runtime.task_kinds.rearrangement import format_habitat as habitat_rea
 from robot_runtime.task_kinds.rearrangement import format_ithor as ithor_rearrangement
 from robot_runtime.task_kinds.rearrangement.task import Layout
 from robot_runtime.task_kinds.vln import format_r2r_ce as r2r_ce
-from robot_runtime.task_kinds.vln.task import Instruction, Route
+from robot_runtime.task_kinds.vln.kind import Instruction, Route
 from robot_runtime.tasks.episode import Episode, Goal, ObjectPose, RearrangedObject
 
 HERE = Path("memory.json")

@@ -23,7 +23,7 @@ from robot_runtime.datasets.io import parse, read_json
 from robot_runtime.errors import EpisodeError, RecordingError
 from robot_runtime.task_kinds.objectnav import format_habitat as habitat_objectnav
 from robot_runtime.task_kinds.objectnav import format_robothor as robothor
-from robot_runtime.task_kinds.objectnav import task as objectnav
+from robot_runtime.task_kinds.objectnav import kind as objectnav
 from robot_runtime.task_kinds.pointnav import format_habitat as habitat_pointnav
 from robot_runtime.tasks.episode import Episode, Goal
 

@@ -28,7 +28,7 @@ from robot_runtime.task_kinds.objectnav import format_robothor as robothor
 from robot_runtime.task_kinds.pointnav import format_habitat as habitat_pointnav
 from robot_runtime.task_kinds.rearrangement import format_ithor as ithor_rearrangement
 from robot_runtime.task_kinds.rearrangement.task import Layout
-from robot_runtime.task_kinds.vln.task import Instruction, Route
+from robot_runtime.task_kinds.vln.kind import Instruction, Route
 from robot_runtime.tasks.episode import Episode, Goal, RearrangedObject
 
 HERE = Path("memory.json")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from robot_runtime.metrics.step_times import Latency, together
+from robot_runtime.metrics.episode_metrics import Latency, together
 from robot_runtime.records import PHASES
 
 SECONDS = st.lists(st.floats(1e-7, 100.0), min_size=1, max_size=60)

@@ -19,7 +19,7 @@ from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import ConfigError, EpisodeError, InvalidStart, UnreachableGoal
 from robot_runtime.scenes.geodesic import GeodesicMap
 from robot_runtime.scenes.scene import Scene
-from robot_runtime.task_kinds.objectnav import task as objectnav
+from robot_runtime.task_kinds.objectnav import kind as objectnav
 from robot_runtime.task_kinds.pointnav.kind import KIND as POINTNAV
 from robot_runtime.task_kinds.pointnav.kind import PointGoal
 from robot_runtime.tasks import categories

@@ -12,11 +12,11 @@ from robot_runtime.actions.discrete import HABITAT, HABITAT_2019, Action
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import EpisodeError
 from robot_runtime.scenes.geodesic import GeodesicMap
-from robot_runtime.task_kinds.areagoal import task as areagoal
-from robot_runtime.task_kinds.eqa import task as eqa
-from robot_runtime.task_kinds.eqa.task import Inquiry, Question
-from robot_runtime.task_kinds.vln import task as vln
-from robot_runtime.task_kinds.vln.task import Instruction, Route
+from robot_runtime.task_kinds.areagoal import kind as areagoal
+from robot_runtime.task_kinds.eqa import kind as eqa
+from robot_runtime.task_kinds.eqa.kind import Inquiry, Question
+from robot_runtime.task_kinds.vln import kind as vln
+from robot_runtime.task_kinds.vln.kind import Instruction, Route
 from robot_runtime.tasks.categories import category_of
 from robot_runtime.tasks.episode import Episode, Goal
 from robot_runtime.tasks.episode_check import check_episode

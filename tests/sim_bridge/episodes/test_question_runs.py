@@ -17,7 +17,7 @@ from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import ANSWER, EVIDENCE
 from robot_runtime.scenes.scene import find_scene, load_scene
 from robot_runtime.scoring.summary import score_log
-from robot_runtime.task_kinds.eqa.task import Inquiry, Question
+from robot_runtime.task_kinds.eqa.kind import Inquiry, Question
 from robot_runtime.tasks.categories import object_goal
 from robot_runtime.tasks.episode import Episode
 from robot_runtime.tasks.task import load_task

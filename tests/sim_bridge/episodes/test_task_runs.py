@@ -15,9 +15,9 @@ from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import EpisodeError
 from robot_runtime.scenes.geodesic import GeodesicMap
 from robot_runtime.scenes.scene import Scene, find_scene, load_scene
-from robot_runtime.task_kinds.areagoal import task as areagoal
+from robot_runtime.task_kinds.areagoal import kind as areagoal
 from robot_runtime.task_kinds.vln import format_r2r_ce as r2r_ce
-from robot_runtime.task_kinds.vln.task import Instruction, Route
+from robot_runtime.task_kinds.vln.kind import Instruction, Route
 from robot_runtime.tasks.episode import Episode, Goal
 from robot_runtime.tasks.task import load_task
 

@@ -17,10 +17,10 @@ from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import EndReason, StepRecord
 from robot_runtime.scenes.objects import GrabOutcome
 from robot_runtime.scenes.scene import Scene
-from robot_runtime.task_kinds.eqa.task import Inquiry, Question
+from robot_runtime.task_kinds.eqa.kind import Inquiry, Question
 from robot_runtime.task_kinds.rearrangement.settings import Rearrangement
 from robot_runtime.task_kinds.rearrangement.task import Layout
-from robot_runtime.task_kinds.vln.task import Instruction, Route
+from robot_runtime.task_kinds.vln.kind import Instruction, Route
 from robot_runtime.tasks.episode import Episode, Goal, RearrangedObject
 from robot_runtime.tasks.task import Success, Task
 from sim_bridge.replay.action_replay import replay_actions

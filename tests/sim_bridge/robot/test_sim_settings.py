@@ -21,7 +21,7 @@ from robot_runtime.motion.controller import MotionController
 from robot_runtime.records import Outcome
 from robot_runtime.robots.camera_mount import CameraMount, load_mount
 from sim_bridge.noise.actions import action_noise
-from sim_bridge.robot.camera_misalignment import MountError, apply_mount_error
+from sim_bridge.robot.camera import MountError, apply_mount_error
 from sim_bridge.robot.driver import SimOptions
 
 SimFactory = Callable[..., Robot]

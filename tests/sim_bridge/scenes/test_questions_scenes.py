@@ -17,10 +17,10 @@ from robot_runtime.datasets.files import load_episodes
 from robot_runtime.errors import ConfigError, EpisodeError
 from robot_runtime.scenes.scene import Scene, find_scene, load_scene
 from robot_runtime.task_kinds.eqa.cli import register
+from robot_runtime.task_kinds.eqa.kind import Inquiry
 from robot_runtime.task_kinds.eqa.questions import FEW_SCENES, PAPER, generate_questions, read_questions
 from robot_runtime.task_kinds.eqa.questions.episodes import question_episodes
 from robot_runtime.task_kinds.eqa.questions.rules import NINE_TEMPLATES
-from robot_runtime.task_kinds.eqa.task import Inquiry
 from sim_bridge.scenes.generate import flats
 
 SEEDS = (31, 32, 33, 34, 35)

@@ -15,7 +15,7 @@ from robot_runtime.policies.detector import Detector
 from robot_runtime.task_kinds.eqa.agents.object_memory import ColorNames, histogram
 from robot_runtime.tasks.task import load_task
 from sim_bridge.training import eqa
-from sim_bridge.training.eqa_colors import write_color_names
+from sim_bridge.training.eqa import write_color_names
 from sim_bridge.training.eqa_navigator import STATE_NUMBERS, Agent, Walk, plans, train_navigator
 from sim_bridge.training.eqa_network import MODES, WORDS
 from sim_bridge.training.eqa_views import FRAMES, SIDE, Views

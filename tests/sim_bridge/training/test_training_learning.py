@@ -10,9 +10,9 @@ import torch
 
 from robot_runtime.scenes.scene import Scene
 from sim_bridge.training.collect import Job, collect, small_task
-from sim_bridge.training.export import INPUTS, OUTPUTS, example_inputs, export_learner, shipped
 from sim_bridge.training.learn import PIECE, STREAMS, Dataset, batches, learn
 from sim_bridge.training.network import ACTIONS, STATE_NUMBERS, Head, PointNavPolicy
+from sim_bridge.training.package import INPUTS, OUTPUTS, example_inputs, export_learner, shipped
 
 STOP, FORWARD, LEFT, RIGHT = range(ACTIONS)
 

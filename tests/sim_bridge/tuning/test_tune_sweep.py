@@ -20,9 +20,8 @@ from robot_runtime.recording.reader import LogReader
 from robot_runtime.scenes.scene import Scene
 from sim_bridge.replay.options import SceneSource
 from sim_bridge.tuning.policy_runs import policy_source, rerun
-from sim_bridge.tuning.results import Tuning
 from sim_bridge.tuning.settings import UNCHANGED, SweepOptions, make_grid
-from sim_bridge.tuning.sweep import sweep
+from sim_bridge.tuning.sweep import Tuning, sweep
 from sim_bridge.tuning.table import table, verdict
 
 pytestmark = pytest.mark.slow  # what they share takes far longer than each test

@@ -8,9 +8,9 @@ from typing import Any
 from robot_runtime.actions.discrete import Magnitudes
 from robot_runtime.errors import EpisodeError
 from robot_runtime.scenes.scene import Scene
+from robot_runtime.task_kinds.eqa.kind import Inquiry, Question
 from robot_runtime.task_kinds.eqa.questions.dataset import QuestionSet, SceneQuestion
 from robot_runtime.task_kinds.eqa.questions.starts import ActionPath, PathFinder
-from robot_runtime.task_kinds.eqa.task import Inquiry, Question
 from robot_runtime.tasks.categories import object_goal
 from robot_runtime.tasks.episode import Episode, Goal
 

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from robot_runtime.actions.discrete import Action
-from robot_runtime.metrics.functional.collisions import collisions
 from robot_runtime.metrics.functional.distances import Euclidean
 from robot_runtime.metrics.functional.path import (
     episode_length,
@@ -21,7 +20,7 @@ from robot_runtime.metrics.functional.path import (
     without_repeats,
 )
 from robot_runtime.metrics.functional.spl import sct, soft_spl, spl
-from robot_runtime.metrics.functional.success import distance_to_goal, success, visible_success
+from robot_runtime.metrics.functional.success import collisions, distance_to_goal, success, visible_success
 from robot_runtime.scoring.statistics.intervals import bootstrap_mean, wilson
 
 lengths = st.floats(0, 1e6)

@@ -24,7 +24,7 @@ from robot_runtime.policies.remote.navigators import InternNav
 from robot_runtime.policy import Observation
 from robot_runtime.records import EndReason
 from robot_runtime.runtime import run_episode
-from robot_runtime.task_kinds.vln.task import Instruction, Route
+from robot_runtime.task_kinds.vln.kind import Instruction, Route
 from robot_runtime.tasks.task import load_task
 
 TASK = load_task("vln_trajectory")

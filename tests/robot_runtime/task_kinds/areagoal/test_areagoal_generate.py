@@ -11,7 +11,7 @@ from small_flat import flat
 
 from robot_runtime.errors import EpisodeError
 from robot_runtime.scenes.geodesic import GeodesicMap
-from robot_runtime.task_kinds.areagoal import task as areagoal
+from robot_runtime.task_kinds.areagoal import kind as areagoal
 from robot_runtime.task_kinds.areagoal.generate import generate
 from robot_runtime.tasks.episode_check import check_episode
 from robot_runtime.tasks.task import load_task

@@ -7,7 +7,7 @@ from small_flat import flat
 
 from robot_runtime.cli.main import run_command
 from robot_runtime.task_kinds.eqa.generate import generate
-from robot_runtime.task_kinds.eqa.task import Inquiry
+from robot_runtime.task_kinds.eqa.kind import Inquiry
 from robot_runtime.tasks.task import load_task
 
 

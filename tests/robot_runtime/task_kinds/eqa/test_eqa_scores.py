@@ -23,7 +23,7 @@ from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import EpisodeHeader
 from robot_runtime.scoring.report.panels import outcome
 from robot_runtime.scoring.summary import EpisodeScore, score_steps
-from robot_runtime.task_kinds.eqa.task import Inquiry, Question
+from robot_runtime.task_kinds.eqa.kind import Inquiry, Question
 from robot_runtime.tasks.task import Success
 
 

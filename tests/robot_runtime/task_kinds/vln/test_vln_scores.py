@@ -20,8 +20,8 @@ from robot_runtime.metrics.settings import Rules
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import EpisodeHeader
 from robot_runtime.scoring.summary import score_log, score_steps
+from robot_runtime.task_kinds.vln.kind import Instruction, Route
 from robot_runtime.task_kinds.vln.measures import REPEAT_M
-from robot_runtime.task_kinds.vln.task import Instruction, Route
 from robot_runtime.tasks.episode import Episode, Goal
 from robot_runtime.tasks.task import Success
 

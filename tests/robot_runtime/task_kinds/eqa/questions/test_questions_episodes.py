@@ -15,6 +15,7 @@ from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.datasets.files import load_episodes
 from robot_runtime.errors import EpisodeError
 from robot_runtime.task_kinds.eqa import format_mp3d as mp3d_eqa
+from robot_runtime.task_kinds.eqa.kind import Inquiry
 from robot_runtime.task_kinds.eqa.questions import FEW_SCENES, QuestionSet, generate_questions
 from robot_runtime.task_kinds.eqa.questions.episodes import (
     EQA_MAGNITUDES,
@@ -23,7 +24,6 @@ from robot_runtime.task_kinds.eqa.questions.episodes import (
     question_episodes,
 )
 from robot_runtime.task_kinds.eqa.questions.starts import ARRIVE_M, PathFinder
-from robot_runtime.task_kinds.eqa.task import Inquiry
 from robot_runtime.tasks.categories import object_goal
 
 pytestmark = pytest.mark.slow  # what they share takes far longer than each test
