@@ -23,6 +23,7 @@ class Program:
     """A Python program on the test's network, in a process of its own."""
 
     def __init__(self, domain: int, folder: Path, *command: object) -> None:
+        self._is_frozen = False
         environment = os.environ | {"ROS_DOMAIN_ID": str(domain), "ROS_HOME": str(folder)}
         self.process = subprocess.Popen(
             [sys.executable, *map(str, command)], cwd=ROOT, env=environment, stdin=subprocess.PIPE
@@ -36,6 +37,7 @@ class Program:
 
     def freeze(self) -> float:
         """Stop it without ending it."""
+        self._is_frozen = True
         frozen_s = time.monotonic()
         self.process.send_signal(signal.SIGSTOP)
         return frozen_s
@@ -43,8 +45,8 @@ class Program:
     def close(self) -> None:
         """End it."""
         if self.process.poll() is None:
-            self.process.send_signal(signal.SIGCONT)
-            self.process.send_signal(signal.SIGTERM)
+            # A frozen one would go on commanding between SIGCONT and SIGTERM.
+            self.process.send_signal(signal.SIGKILL if self._is_frozen else signal.SIGTERM)
         try:
             self.process.wait(5.0)
         except subprocess.TimeoutExpired:

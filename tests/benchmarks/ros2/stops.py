@@ -47,7 +47,9 @@ def loss_ms(base: Emulator, end: Callable[[], float]) -> float:
     base.wait(moves, 20.0)
     time.sleep(random.uniform(0, 0.05))
     ended_s = end()
-    return 1000 * (float(base.wait(lambda state: state["zero_at_s"])["zero_at_s"]) - ended_s)
+    zero_s = base.wait(lambda state: (state["zero_at_s"] or 0.0) > ended_s)["zero_at_s"]
+    base.wait(lambda state: state["stopped_at_s"])
+    return 1000 * (float(zero_s) - ended_s)
 
 
 @contextmanager
