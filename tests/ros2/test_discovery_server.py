@@ -11,8 +11,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from rcl_interfaces.srv import GetParameters
-from ros2_programs import ROOT, Client
+from ros2_programs import ROOT
 
 PARAMETERS = json.dumps({"motion_control": {"safety_override": "none"}, "robot_state": {}})
 
@@ -51,19 +50,7 @@ def server(ros2_domain, program, tmp_path, monkeypatch) -> subprocess.Popen[str]
 
 def test_what_has_met_goes_on_when_the_server_dies(server, program, ros2_domain) -> None:
     program("-m", "tests.ros2.emulators.create3_services", "--domain", str(ros2_domain), "--parameters", PARAMETERS)
-    client = Client(ros2_domain)
-    parameters = client.node.create_client(GetParameters, "/motion_control/get_parameters")
-    client.wait(parameters.service_is_ready)
-
-    def max_speed() -> float:
-        future = parameters.call_async(GetParameters.Request(names=["max_speed"]))
-        client.wait(future.done)
-        return float(future.result().values[0].double_value)
-
-    assert max_speed() == 0.306
-    client.wait(lambda: "motion_control" in client.node.get_node_names())  # only a super client sees all
-    server.kill()
-    server.wait()
-    client.rest(0.5)
-    assert max_speed() == 0.306
-    client.close()
+    program_file = str(Path(__file__).with_name("discovery_client_program.py"))
+    client = [sys.executable, program_file, str(ros2_domain), str(server.pid)]
+    read = subprocess.run(client, cwd=ROOT, stdout=subprocess.PIPE, text=True, timeout=60, check=True).stdout
+    assert read.split() == ["0.306", "0.306"]
