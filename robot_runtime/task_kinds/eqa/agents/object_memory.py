@@ -41,7 +41,7 @@ def histogram(pixels: NDArray[np.uint8]) -> Counts:
 
 @dataclass(frozen=True, eq=False)
 class ColorNames:
-    """A classifier of histograms: logistic regression on the square roots of their shares (``training.eqa_colors``).
+    """A classifier of histograms: logistic regression on the square roots of their shares (``training.eqa``).
 
     The category counts, too: a stool whose seat shines is not white, because no stool of the generated flats is.
 
