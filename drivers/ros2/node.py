@@ -29,7 +29,7 @@ PROFILES_BEFORE_JAZZY = "FASTRTPS_DEFAULT_PROFILES_FILE"
 
 PROFILE = """<?xml version="1.0" encoding="UTF-8" ?>
 <profiles xmlns="http://www.eprosima.com">
-  <participant profile_name="robot_runtime" is_default_profile="true"><rtps>{discovery}
+  <participant profile_name="robot_runtime" is_default_profile="true"><rtps>
     <propertiesPolicy><properties><property>
       <name>fastdds.type_propagation</name><value>disabled</value>
     </property></properties></propertiesPolicy>
@@ -38,26 +38,25 @@ PROFILE = """<?xml version="1.0" encoding="UTF-8" ?>
 """
 """Without the property, a Cyclone DDS on the other side silently loses types with a fixed array, such as Odometry."""
 
-SUPER_CLIENT = """<builtin><discovery_config><discoveryProtocol>SUPER_CLIENT</discoveryProtocol>
-      <discoveryServersList><RemoteServer prefix="44.53.00.5f.45.50.52.4f.53.49.4d.41">
-        <metatrafficUnicastLocatorList><locator><udpv4><address>{host}</address><port>{port}</port></udpv4></locator>
-        </metatrafficUnicastLocatorList>
-      </RemoteServer></discoveryServersList></discovery_config></builtin>"""
-"""The prefix is that of a server with id 0, as ``fastdds discovery -i 0`` and the Create 3 have it."""
+DISCOVERY_PORT = "11811"
 
 
 def write_profile(discovery_server: str = "") -> None:
     """Write the profile for Fast DDS and name it in the environment, unless the user's environment names one.
 
+    The server is named in the environment, too: in a profile, Fast DDS 2 and 3 write it in different ways.
+
     Args:
         discovery_server: ``HOST:PORT`` of a discovery server, used as a super client; empty for multicast.
     """
-    if not discovery_server and (os.environ.get(PROFILES) or os.environ.get(PROFILES_BEFORE_JAZZY)):
+    if discovery_server:
+        host, _, port = discovery_server.partition(":")
+        os.environ["ROS_DISCOVERY_SERVER"] = f"{host}:{port or DISCOVERY_PORT}"
+        os.environ["ROS_SUPER_CLIENT"] = "TRUE"
+    if os.environ.get(PROFILES) or os.environ.get(PROFILES_BEFORE_JAZZY):
         return
-    host, _, port = discovery_server.partition(":")
-    discovery = SUPER_CLIENT.format(host=host, port=port or "11811") if host else ""
-    path = Path(tempfile.gettempdir()) / f"robot_runtime_fastdds_{os.getuid()}_{host or 'multicast'}_{port}.xml"
-    path.write_text(PROFILE.format(discovery=discovery), encoding="utf-8")
+    path = Path(tempfile.gettempdir()) / f"robot_runtime_fastdds_{os.getuid()}.xml"
+    path.write_text(PROFILE, encoding="utf-8")
     before_jazzy = os.environ.get("ROS_DISTRO") in ("foxy", "galactic", "humble", "iron")
     os.environ[PROFILES_BEFORE_JAZZY if before_jazzy else PROFILES] = str(path)
 

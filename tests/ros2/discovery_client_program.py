@@ -12,6 +12,10 @@ import sys
 from rcl_interfaces.srv import GetParameters
 from ros2_programs import Client
 
+from drivers.ros2.node import write_profile
+
+del os.environ["ROS_SUPER_CLIENT"], os.environ["FASTDDS_DEFAULT_PROFILES_FILE"]
+write_profile(os.environ.pop("ROS_DISCOVERY_SERVER"))
 client = Client(int(sys.argv[1]))
 parameters = client.node.create_client(GetParameters, "/motion_control/get_parameters")
 client.wait(parameters.service_is_ready)
