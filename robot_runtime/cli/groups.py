@@ -16,7 +16,7 @@ HEADINGS: dict[str, tuple[str, ...]] = {
     "Policies": ("policy", "preflight"),
     "Set up the robot": ("doctor", "hardware", "jog", "calibrate", "tags", "fit", "info"),
     "Campaigns": ("campaign",),
-    "Other programs": ("serve", "export"),
+    "Other programs": ("serve", "export", "guard"),
 }
 """Heading of ``--help`` -> its commands in the order of use; further packages' commands follow under the last."""
 

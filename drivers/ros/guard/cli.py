@@ -4,8 +4,6 @@ from typing import Annotated
 
 import typer
 
-from robot_runtime.common import config
-
 
 def register(groups: dict[str, typer.Typer]) -> None:
     """Add the command."""
@@ -13,6 +11,8 @@ def register(groups: dict[str, typer.Typer]) -> None:
 
 
 def _names() -> list[str]:
+    from robot_runtime.common import config
+
     return [name for name, _ in config.presets("guards")]
 
 
@@ -32,5 +32,6 @@ def guard(
         robot-runtime guard my_guard.yaml
     """
     from drivers.ros.guard import program
+    from robot_runtime.common import config
 
     program.run(config.find_preset("guards", file))

@@ -3,59 +3,21 @@
 import base64
 import math
 import zlib
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
-from pathlib import Path
-from typing import Any, ClassVar
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
-from typing_extensions import Self, override
 
-from robot_runtime.common import config
 from robot_runtime.common.geometry import SE2
 from robot_runtime.common.image_files import decode_image
-from robot_runtime.errors import ConfigError, EpisodeError
+from robot_runtime.errors import EpisodeError
 from robot_runtime.hal import Robot
 from robot_runtime.hal.streams import STREAMS
-from robot_runtime.tasks.episode import Episode, EpisodeDetails
+from robot_runtime.task_kinds.pointnav.task import GoalImage
+from robot_runtime.tasks.episode import Episode
 from robot_runtime.tasks.task import Task, TrainingCamera
-
-
-@dataclass(frozen=True)
-class GoalImage(EpisodeDetails, config.Strict):
-    """What episodes with the sensor ``imagegoal`` have besides the common fields.
-
-    Attributes:
-        goal_image: PNG or JPEG as ``data:`` URL; in the runtime's own YAML also a file's path, from the YAML's folder.
-    """
-
-    goal_image: str = ""
-    seen: ClassVar[tuple[str, ...]] = ("goal_image",)
-
-    @classmethod
-    @override
-    def from_yaml(cls, fields: Mapping[str, Any], path: Path, where: str) -> Self:
-        given = str(fields["goal_image"])
-        try:
-            url = given if given.startswith("data:") else cls.url((path.parent / given).read_bytes())
-        except OSError as error:
-            raise ConfigError(
-                f"{path}: {where}goal_image {given!r} cannot be read: {error.strerror}", "name a PNG or JPEG"
-            ) from error
-        return cls(url)
-
-    @property
-    @override
-    def has_end(self) -> bool:
-        return False
-
-    @staticmethod
-    def url(data: bytes) -> str:
-        """A PNG or JPEG as ``goal_image``."""
-        return f"data:image/png;base64,{base64.b64encode(data).decode()}"
 
 
 @lru_cache(maxsize=4)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from robot_runtime.common.geometry import SE2, gps, polar_goal
-from robot_runtime.task_kinds.pointnav.image_goal import GoalImage
+from robot_runtime.task_kinds.pointnav.task import GoalImage
 from robot_runtime.tasks.episode import Episode
 from robot_runtime.tasks.kind import TaskKind
 from robot_runtime.tasks.sensor import PI, UNBOUNDED, Bound, Moment, Sensor, goal_of, image_shape

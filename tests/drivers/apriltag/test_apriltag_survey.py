@@ -15,8 +15,8 @@ from raising import raises_naming
 from scipy.spatial.transform import Rotation
 
 from drivers.apriltag.bundle_adjustment import TagView
-from drivers.apriltag.cli import INCH_M, page, write_sheets
 from drivers.apriltag.pose import CameraOnRobot, FloorPrior
+from drivers.apriltag.print_sheets import INCH_M, page, write_sheets
 from drivers.apriltag.survey import Survey, survey
 from robot_runtime.cli.main import run_command
 from robot_runtime.common.geometry import SE2, optical_axes

@@ -38,7 +38,7 @@ WITHOUT_RESULTS = {
     *("logs recover", "logs import", "hardware find-port", "hardware echo", "hardware udev"),
     *("campaign run", "campaign judge", "campaign event", "campaign note", "campaign answer", "campaign seal"),
     *("campaign serve", "campaign unblind", "campaign key", "campaign report", "campaign rehearse", "policy package"),
-    *("verdict add", "verdict judge"),
+    *("verdict add", "verdict judge", "guard"),
 }
 
 

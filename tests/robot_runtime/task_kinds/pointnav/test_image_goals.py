@@ -18,7 +18,7 @@ from robot_runtime.env import Env
 from robot_runtime.errors import EpisodeError
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.recording.writer import Recorder
-from robot_runtime.task_kinds.pointnav.image_goal import GoalImage
+from robot_runtime.task_kinds.pointnav.task import GoalImage
 from robot_runtime.tasks.episode import Episode
 
 TASK = make_task(sensors=("rgb", "imagegoal"))
