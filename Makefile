@@ -38,7 +38,7 @@ test-all: $(VENV)/.dev $(FRAMEWORKS)/.installed $(ROS2)/.installed ## Run every 
 	$(FRAMEWORKS)/bin/python -m pytest -m "" tests/frameworks
 	$(ROS2)/bin/python -m pytest -m "" tests/ros2
 
-test-fast: $(VENV)/.dev ## Run the tests without those marked slow or exhaustive: most of them, in four minutes on two cores
+test-fast: $(VENV)/.dev ## Run the tests without those marked slow or exhaustive: most of them, in three minutes on two cores
 	$(BIN)/pytest -n logical -m "not slow and not exhaustive"
 
 newcomer: $(VENV)/.dev ## Run every command of README, first page and tutorials as it is copied from them, in full
