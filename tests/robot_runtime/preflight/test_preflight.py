@@ -194,6 +194,7 @@ def with_source(**arguments: Any) -> Robot:
     return replace(robot, camera=camera)
 
 
+@pytest.mark.slow
 def test_a_sensor_that_fills_too_little_is_noted_and_its_lenses_are_named() -> None:
     with with_source(pinhole=NARROW) as robot:
         robot.clock.sleep(0.2)
