@@ -113,7 +113,7 @@ class Node:
 
     Args:
         name: name of the node.
-        domain_id: of the network; None for the environment's.
+        domain_id: domain of the network; None for the environment's.
         lanes: names of the lanes.
     """
 

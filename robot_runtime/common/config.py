@@ -310,6 +310,7 @@ def _install_hint(module_name: str, missing: str) -> str:
         "onnxruntime": "onnx",
         "torch": "torch",
         "serial": "marvelmind",
+        "rosbags": "ros",
         "dynamixel_sdk": "dynamixel",
         "pupil_apriltags": "apriltag",
         "pyrealsense2": "realsense",
@@ -317,5 +318,5 @@ def _install_hint(module_name: str, missing: str) -> str:
     }
     if missing in ROS_MODULES:
         return ROS_2_REMEDY if missing == "rclpy" else ROS_REMEDY
-    extra = extras.get(missing, {"sim_bridge": "sim"}.get(module_name.split(".")[0]))
+    extra = extras.get(missing.split(".")[0], {"sim_bridge": "sim"}.get(module_name.split(".")[0]))
     return f"pip install 'robot-runtime[{extra}]'" if extra else f"install the package that provides {missing!r}"

@@ -122,7 +122,7 @@ class RosRobot:
 
     Args:
         scene: where the robot is.
-        options: of the simulation.
+        options: options of the simulation.
         network: the node.
         extend: constructor of the topics that only this kind of base has; None if it has none.
         offer: constructor of the services.

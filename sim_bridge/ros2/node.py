@@ -106,7 +106,7 @@ class SimulationServices:
     """The two services.
 
     Args:
-        executor: of the physics thread.
+        executor: executor of the physics thread.
         faults: changed by ``/simulation/fault``.
         place: places the robot, in the physics thread; raises ``InvalidStart``.
         node: node that offers them.

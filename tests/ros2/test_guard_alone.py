@@ -8,6 +8,9 @@ from contextlib import ExitStack
 import pytest
 import ros2_guard
 
+from drivers.ros2.guard import node
+from robot_runtime.errors import DeviceFault
+
 LIMIT_S = 0.25
 SPEED_MPS = 0.15
 
@@ -81,3 +84,13 @@ def test_silent_odometry_stops_them(driving) -> None:
     muted_s = base.tell(mute=["odom"])["now_s"]
     state = base.wait(lambda state: state["zero_at_s"])
     assert state["zero_at_s"] - muted_s < 0.25 + 0.1
+
+
+def test_a_guard_whose_keeper_does_not_start_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*arguments: object) -> None:
+        raise RuntimeError("no participant")
+
+    monkeypatch.setattr(node, "RclpyTransport", fails)
+    monkeypatch.setattr(node, "Node", lambda name: None)
+    with pytest.raises(DeviceFault, match="did not start"):
+        node.start_keeper(None)  # type: ignore[arg-type]

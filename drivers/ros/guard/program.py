@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from drivers.ros.topics import ROS_2_FAMILIES
-from robot_runtime.errors import ConfigError, RuntimeFault
+from robot_runtime.errors import ConfigError, DriverMissing, RuntimeFault
 
 
 def read_parameters(path: Path) -> Any:
@@ -26,11 +26,24 @@ def read_parameters(path: Path) -> Any:
 
 
 def run(path: Path) -> None:
-    """Run the guard that a file describes, until SIGTERM or Ctrl-C. Raises ``ConfigError``."""
+    """Run the guard that a file describes, until SIGTERM or Ctrl-C.
+
+    Raises:
+        ConfigError: the file cannot be read, or has a bad option.
+        DriverMissing: Python does not find ROS.
+    """
     parameters = read_parameters(path)
     family = parameters.get("family") if isinstance(parameters, dict) else None
     generation = "ros2" if family in ROS_2_FAMILIES or family is None else "ros_locobot"
-    importlib.import_module(f"drivers.{generation}.guard.node").run(parameters, str(path))
+    try:
+        node = importlib.import_module(f"drivers.{generation}.guard.node")
+    except ModuleNotFoundError as error:
+        raise DriverMissing(
+            f"Python does not find {error.name}",
+            "source ROS's setup.bash in this shell, and start the guard with that shell's Python, or install ROS 2's "
+            "wheels: docs/robots/create3.md",
+        ) from error
+    node.run(parameters, str(path))
 
 
 def main(arguments: Sequence[str]) -> int:

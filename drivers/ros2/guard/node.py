@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import logging
 import os
+import select
 import signal
 import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -21,7 +21,8 @@ from drivers.ros.guard.options import GuardOptions, parse_guard_options
 from drivers.ros.guard.sensors import Sensor
 from drivers.ros.topics import ROS_2_FAMILIES
 from drivers.ros2.node import Node, message_class, write_profile
-from robot_runtime.common.clock import unix_now_ns
+from robot_runtime.common.clock import SystemClock, unix_now_ns
+from robot_runtime.errors import DeviceFault, RuntimeFault
 from robot_runtime.hal.wheels import Velocity
 from robot_runtime.safety.guard import STILL
 
@@ -33,7 +34,7 @@ NO_SWITCH = "this base has no switch of motor power: between this node's zeros i
 KEEPER = "_keeper"
 """End of the name of the node that sends zeros once the guard has been killed."""
 
-KEEPER_PERIOD_S, KEEPER_ZEROS = 0.02, 50
+KEEPER_PERIOD_S, KEEPER_ZEROS, KEEPER_START_S = 0.02, 50, 20.0
 
 DIAGNOSTICS = "diagnostic_msgs/DiagnosticArray"
 
@@ -149,20 +150,37 @@ def start_keeper(options: GuardOptions) -> int:
 
     Returns:
         The end of a pipe that tells the keeper of this process's death; it must stay open.
+
+    Raises:
+        DeviceFault: The keeper does not start.
     """
     ear, voice = os.pipe()
+    ready, tell = os.pipe()
     if os.fork():
         os.close(ear)
+        os.close(tell)
+        answers, _, _ = select.select([ready], [], [], KEEPER_START_S)
+        if not (answers and os.read(ready, 1)):
+            os.close(voice)
+            raise DeviceFault(
+                "the process that stops the wheels after this one's death did not start",
+                "read its error above; start the guard again",
+            )
+        os.close(ready)
         return voice
-    os.close(voice)
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
     try:
+        os.close(voice)
+        os.close(ready)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
         keeper = RclpyTransport(options, Node(f"{NODE_NAME}{KEEPER}"))
+        os.write(tell, b"1")
         os.read(ear, 1)
         for _ in range(KEEPER_ZEROS):
             keeper.send(STILL)
-            time.sleep(KEEPER_PERIOD_S)
+            SystemClock().sleep(KEEPER_PERIOD_S)
+    except (RuntimeFault, RuntimeError, OSError):
+        log.exception("the keeper ends")
     finally:
         os._exit(0)
 

@@ -77,7 +77,7 @@ def draft(
 
     Raises:
         OpenQuestionsError: something has to be said by a person, with the options that say it.
-        PolicyError: the file is no network.
+        PolicyError: the file does not hold a network.
         ConfigError: a field of ``about`` is invalid, or there is no such task.
     """
     asked: Asked = {}

@@ -256,7 +256,7 @@ class Manifest(config.Strict):
     Attributes:
         preprocess: operations on the task's observation, in order.
         timing: times of an answer that is not a choice of an action.
-        carry_out: of an answer of several logits or velocities, the number of actions before the next; None for all.
+        carry_out: number of actions of an answer before the next; None for all of its logits or velocities.
         vocabulary: vocabulary of a network that takes questions.
     """
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +14,7 @@ STEP_S = 0.005
 
 
 @dataclass
-class Base:
+class Base(ABC):
     """A differential base as a function of commands and time; times are of one monotonic clock, in seconds.
 
     Attributes:
@@ -65,9 +66,9 @@ class Base:
         """Whether commands have an effect now."""
         return True
 
+    @abstractmethod
     def target(self, now_s: float) -> tuple[float, float]:
         """The velocity that the motors are to reach."""
-        raise NotImplementedError
 
     def step(self, now_s: float) -> None:
         """Move on to a time."""

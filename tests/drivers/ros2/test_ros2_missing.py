@@ -1,0 +1,34 @@
+"""A computer without ROS 2: every command says how to get it."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from raising import raises_naming
+
+from drivers.ros.guard.program import main
+from robot_runtime.cli.main import run_command
+from robot_runtime.common import config
+from robot_runtime.errors import DriverMissing
+
+
+@pytest.fixture(autouse=True)
+def without(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.startswith("drivers.ros2")]:
+        monkeypatch.delitem(sys.modules, name)
+    for name in ("rclpy", "rosbags"):
+        monkeypatch.setitem(sys.modules, name, None)
+
+
+def test_the_guard_names_rclpy(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(["guard", "turtlebot3"]) == 2
+    assert main([str(config.find_preset("guards", "turtlebot3"))]) == 2
+    said = capsys.readouterr().err
+    assert said.count("Python does not find rclpy") == 2
+    assert said.count("setup.bash") == 2
+
+
+def test_the_robot_names_an_extra() -> None:
+    with raises_naming(DriverMissing, "rosbags", "robot-runtime[ros]"):
+        config.resolve("drivers.ros2.driver.make_robot", "turtlebot3.yaml")
