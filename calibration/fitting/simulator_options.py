@@ -137,7 +137,7 @@ def _depth(fit: RobotFit) -> Iterator[Setting]:
     depth = fit.depth
     if fit.header.depth_unit_m:
         unit = f"{1e3 * fit.header.depth_unit_m:g} mm, as logged"
-        yield Setting("lattice of depth", unit, "camera.depth_unit_m", fit.header.depth_unit_m)
+        yield Setting("depth unit", unit, "camera.depth_unit_m", fit.header.depth_unit_m)
     value: dict[str, Any] = {}
     if depth.sigma is None:
         shown, note = "not known", depth.reason
@@ -212,7 +212,7 @@ def motor_settings(motors: MotorsOfLogs) -> Iterator[Setting]:
         yield Setting(f"{side} wheel", f"gain {gain}, starts at {threshold} mm/s")
     value = motor_options(motors)
     note = "" if value else "no delay, as a simulated one by itself"
-    yield Setting("motors", "by the above", "motors", value, note)
+    yield Setting("motors", "from the rows above", "motors", value, note)
 
 
 def motor_options(motors: MotorsOfLogs) -> dict[str, Any] | None:

@@ -122,7 +122,7 @@ class _Odometry:
         if outside_ns > MAX_OUTSIDE_S * NS_PER_S:
             raise RecordingError(
                 f"smoothing: a requested pose lies {outside_ns / NS_PER_S:.2f} s outside the time that odometry covers",
-                "the log is torn, or its odometry stopped: score it by the logged referee",
+                "the log is truncated, or its odometry stopped: score it by the logged referee",
             )
         span_s = (self.last_ns - self.first_ns) / NS_PER_S + 1.0
         self._history = PoseHistory("odometry", ordered[0].frame, span_s, max_gap_s=span_s)

@@ -135,7 +135,7 @@ class Detector:
         values = values.transpose(2, 0, 1) if file.layout == "nchw" else values
         try:
             found = self._session.run(list(file.outputs), {self._session.get_inputs()[0].name: values[None]})
-        except Exception as error:  # likewise
+        except Exception as error:  # any error of foreign code
             raise self._wrong(f"failed: {error}") from error
         if any(not np.isfinite(array).all() for array in found):
             raise self._wrong("gave numbers that are not finite")

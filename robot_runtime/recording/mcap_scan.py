@@ -75,7 +75,7 @@ class LogFile:
     Attributes:
         spans: spans of all complete records in file order, without the message indexes and an intact summary.
         chunks: the chunks among them.
-        complete: whether the file has its end; False for a torn file.
+        complete: whether the file has its end; False for a truncated file.
         intact_bytes: length of the part with complete records.
 
     Raises:

@@ -45,7 +45,7 @@ _BLOCK = 1 << 20
 
 
 class LogReader:
-    """One log, complete or torn.
+    """One log, complete or truncated.
 
     Args:
         path: a file that ``Recorder`` wrote, or its intact part.
@@ -54,7 +54,7 @@ class LogReader:
         header: header of the episode, with the scene in the log; ``scene.folder`` had the meshes when it was written.
 
     Raises:
-        RecordingError: no such file; not a log; torn before the header was written; damaged in the middle.
+        RecordingError: no such file; not a log; truncated before the header was written; damaged in the middle.
     """
 
     def __init__(self, path: Path) -> None:
@@ -288,7 +288,7 @@ class LogReader:
         if len(found) != 1:
             raise RecordingError(
                 f"{self.path}: has {len(found) or 'no'} episode header{'s' if found else ''}",
-                "it was torn before its first record, or another program wrote it; record the episode again",
+                "it was truncated before its first record, or another program wrote it; record the episode again",
             )
         attachments: dict[str, bytes] = {}
         for span in self._file.spans:

@@ -1,4 +1,4 @@
-"""Repair of a torn log: a copy of every intact message in a complete file that any MCAP tool opens."""
+"""Repair of a truncated log: a copy of every intact message in a complete file that any MCAP tool opens."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -17,7 +17,7 @@ def recover(source: Path, destination: Path) -> int:
     """Copy all intact chunks in order; chunks with a wrong checksum are left out.
 
     Args:
-        source: the torn log.
+        source: the truncated log.
         destination: path of the new file, which must not exist.
 
     Returns:

@@ -81,7 +81,7 @@ class StepForm:
             if self._format.shared:
                 since = own.get("since")
                 if since not in shared:
-                    # A log that was torn and recovered: values written with other steps are not valid here.
+                    # A truncated log that was recovered: values written with other steps are not valid here.
                     raise ValueError(f"the {self._format.shared} that were written with step {since} are lost")
                 values[self._format.shared] = shared[since]
             state = self._format.payload(**values)

@@ -155,7 +155,7 @@ class FrameSequence:
                 )
 
     def _frame(self, log: LogReader, record: StepRecord) -> RgbdFrame | None:
-        """The step's images; None, with a note, where a torn log lacks them."""
+        """The step's images; None, with a note, where a truncated log lacks them."""
         try:
             return log.frame(record)
         except RecordingError as error:

@@ -275,7 +275,7 @@ def succeeded(metrics: Metrics) -> bool | None:
 class ClosedLoop:
     """The policy in the simulator, from the recorded start.
 
-    ``metrics_*``: by name, each scored from its own log. ``end_*``: why the episodes ended; None for a torn log.
+    ``metrics_*``: by name, each scored from its own log. ``end_*``: why the episodes ended; None for a truncated log.
 
     Attributes:
         agent: name of the policy.

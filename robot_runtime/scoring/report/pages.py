@@ -84,7 +84,7 @@ def write_report(
     """Write the page ``out``, or, if its name does not end in ``.html``, a folder with ``index.html``.
 
     Args:
-        paths: logs, complete or torn; those without a score are shown as far as they go, with the reason.
+        paths: logs, complete or truncated; those without a score are shown as far as they go, with the reason.
         out: page or folder.
         on_drawn: callback, called after each log, for progress.
         rules: rules of the scores.
