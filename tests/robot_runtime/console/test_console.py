@@ -8,7 +8,6 @@ import os
 import re
 import signal
 import socket
-import ssl
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -38,6 +37,7 @@ from robot_runtime.placement.guide import Guide
 from robot_runtime.placement.offset import Offset, Tolerance
 from robot_runtime.policies import load_policy
 from robot_runtime.policies.human.human import Human
+from robot_runtime.policies.remote.encryption import client_context
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.recording.verdict_files import read_verdicts
 from robot_runtime.recording.writer import Recorder
@@ -310,8 +310,9 @@ def test_a_console_with_a_certificate_is_encrypted(tmp_path: Path) -> None:
     certificate, key = tmp_path / "server.pem", tmp_path / "server.key"
     issued.cert_chain_pems[0].write_to_path(certificate)
     issued.private_key_pem.write_to_path(key)
-    trusting = ssl.create_default_context()
-    authority.configure_trust(trusting)
+    trusted = tmp_path / "authority.pem"
+    authority.cert_pem.write_to_path(trusted)
+    trusting = client_context(trusted)
     settings = ConsoleSettings(port=0, token=TOKEN, certificate=certificate, key=key)
     with fake_robot(make_task()) as robot, Console(robot, settings, lambda _: None) as console:
         assert console.url.startswith("https://")

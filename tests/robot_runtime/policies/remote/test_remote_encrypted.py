@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 import socket
+import ssl
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -169,3 +171,97 @@ def test_the_commands_beyond_the_loopback(
     finally:
         server.kill()
         server.communicate()
+
+
+@contextmanager
+def encrypted_pair(files: Files) -> Iterator[list[ssl.SSLSocket]]:
+    """Two ends of an encrypted connection."""
+    contexts = server_context(files.certificate, files.key), client_context(files.trusted)
+    plain = socket.socketpair()
+    ends: list[ssl.SSLSocket] = []
+    for context, end in zip(contexts, plain, strict=True):
+        end.settimeout(10.0)
+        sides: dict[str, Any] = {"server_side": True} if not ends else {"server_hostname": "localhost"}
+        ends.append(context.wrap_socket(end, do_handshake_on_connect=False, **sides))
+    shaking = threading.Thread(target=ends[0].do_handshake)
+    shaking.start()
+    ends[1].do_handshake()
+    shaking.join()
+    try:
+        yield ends
+    finally:
+        for end in ends:
+            end.close()
+
+
+def read_exactly(end: ssl.SSLSocket, count: int) -> bytes:
+    got = bytearray()
+    while len(got) < count:
+        got += end.recv(count - len(got)) or pytest.fail("the connection ended")
+    return bytes(got)
+
+
+def test_both_ends_read_while_they_write(files: Files) -> None:
+    """Nothing is lost, nor does the process crash, where two threads of each end are in OpenSSL at once."""
+    blocks = [bytes(range(100)) * (1 + at % 3) for at in range(20)]
+    whole = b"".join(blocks)
+    for _ in range(100):  # a plain SSLSocket fails within them
+        read: dict[int, bytes] = {}
+        with encrypted_pair(files) as ends:
+
+            def receive(at: int, read: dict[int, bytes] = read, ends: list[ssl.SSLSocket] = ends) -> None:
+                read[at] = read_exactly(ends[at], len(whole))
+
+            def write(at: int, ends: list[ssl.SSLSocket] = ends) -> None:
+                for block in blocks:
+                    ends[at].sendall(block)
+
+            threads = [threading.Thread(target=work, args=(at,)) for work in (receive, write) for at in (0, 1)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join(10.0)
+        assert read == {0: whole, 1: whole}
+
+
+def test_a_reader_that_waits_lets_others_write(files: Files) -> None:
+    with encrypted_pair(files) as (server, client):
+        got: list[bytes] = []
+        waiting = threading.Thread(target=lambda: got.append(server.recv(100)))
+        waiting.start()
+        server.sendall(b"while the other thread waits")
+        assert client.recv(100) == b"while the other thread waits"
+        client.sendall(b"now")
+        waiting.join(10.0)
+    assert got == [b"now"]
+
+
+def test_waiting_ends_at_its_limit_and_when_the_socket_is_closed(files: Files) -> None:
+    with encrypted_pair(files) as (server, client):
+        server.settimeout(0.05)
+        with pytest.raises(TimeoutError):
+            server.recv(1)
+        client.settimeout(None)
+        ended: list[Exception | bytes] = []
+
+        def read() -> None:
+            try:
+                ended.append(client.recv(1))
+            except (OSError, ValueError) as error:
+                ended.append(error)
+
+        waiting = threading.Thread(target=read)
+        waiting.start()
+        client.close()
+        waiting.join(10.0)
+    assert len(ended) == 1
+    assert not waiting.is_alive()
+
+
+def test_what_arrives_after_the_own_end_is_decrypted(files: Files) -> None:
+    with encrypted_pair(files) as (server, client):
+        client.shutdown(socket.SHUT_WR)
+        server.sendall(b"the last words")
+        assert client.recv(100) == b"the last words"
+        server.shutdown(socket.SHUT_RDWR)
+        assert client.recv(100) == b""
