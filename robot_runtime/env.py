@@ -125,9 +125,8 @@ class Env:
     ) -> None:
         check_camera(task, robot.camera.info)
         check_frames(robot)
-        self.robot = robot
-        self.task = task
-        self.scene = scene
+        task.check_base(robot.base.info)
+        self.robot, self.task, self.scene = robot, task, scene
         config = dict(robot_config or {})
         if calibrations := calibrations_in(config):
             config["calibrations"] = calibrations
@@ -310,6 +309,7 @@ class Env:
             placement=phase.placement,
             localizers=self.robot.pose_sources,
             policy=policy,
+            senses_contact=self.robot.base.info.senses_contact,
         )
 
     def _start(self, header: EpisodeHeader) -> None:

@@ -253,6 +253,7 @@ class EpisodeHeader:
             where several are fused.
         object_source: source of the objects' poses; None in a task that moves none.
         policy: source of the policy ``agent``. None where it cannot be loaded again by name, and in older logs.
+        senses_contact: whether the base reports contacts; without that, an episode has no number of collisions.
         provenance: commit, versions, host, wall-clock times of the session (``created``) and of the episode's beginning
             (``recorded``; not in older logs): the only part that differs between identical runs.
     """
@@ -275,6 +276,7 @@ class EpisodeHeader:
     placement: Placement | None = None
     localizers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     policy: PolicySource | None = None
+    senses_contact: bool = True
 
 
 class SentCommand(NamedTuple):

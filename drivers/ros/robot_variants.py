@@ -148,7 +148,10 @@ def base_frame(options: BaseDescription) -> str:
 
 def base_info(options: BaseDescription, name: str) -> BaseInfo:
     """Return the base's limits: the YAML's, else the variant's."""
-    return replace(BASES[options.family], name=name, **_given(options.base, BaseInfo))
+    topics = topics_of(options)
+    senses_contact = any((topics.core, topics.bumper, topics.hazards))
+    given = _given(options.base, BaseInfo)
+    return replace(BASES[options.family], name=name, senses_contact=senses_contact, **given)
 
 
 def head_limits(options: RobotOptions) -> HeadLimits:

@@ -72,14 +72,7 @@ class Ros2Base(RosBase):
         self._control = Parameters(session, control) if control else None
 
     def _opened(self) -> None:
-        topics = topics_of(self._ros2_options)
-        if not (topics.hazards or topics.bumper or self._ros2_options.base.without_contact):
-            raise DeviceFault(
-                "base: no topic reports its contacts",
-                "name topics.bumper (std_msgs/Bool) or topics.hazards in the robot's YAML; to drive without, where "
-                "nothing can be hurt, set base.without_contact to true there",
-            )
-        self._require_hazards(topics.hazards)
+        self._require_hazards(topics_of(self._ros2_options).hazards)
         if self._control is not None and not self._ros2_options.base.unchecked_reflexes:
             self._switch_off_reflexes(self._control)
         super()._opened()

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from drivers.ros.options import BaseOptions, RobotOptions
+from drivers.ros.robot_variants import topics_of
 from robot_runtime.common import config
 from robot_runtime.common.quantities import Period, Timeout
 
@@ -50,7 +51,7 @@ class Ros2BaseOptions(BaseOptions):
             so that their silence stops the wheels; else it publishes changes only.
         stamped: Whether a base of the family ``turtlebot3`` or ``differential`` takes TwistStamped, as with Nav2 since
             Jazzy, instead of Twist.
-        without_contact: Whether to drive a base whose contacts no topic reports.
+        without_contact: Whether the base has no contact sensor; a task must accept that (``needs_contact_sensing``).
         unchecked_reflexes: Whether a Create 3's reflexes were switched off in its web page, so that a computer
             that does not reach its parameters may drive it.
     """
@@ -73,3 +74,14 @@ class Ros2Options(RobotOptions):
     family: VariantName
     base: Ros2BaseOptions = field(default_factory=Ros2BaseOptions)
     network: NetworkOptions = field(default_factory=NetworkOptions)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        topics = topics_of(self)
+        if bool(topics.hazards or topics.bumper) == self.base.without_contact:
+            raise ValueError(
+                f"topic {topics.hazards or topics.bumper} reports the base's contacts: remove base.without_contact"
+                if self.base.without_contact
+                else "no topic reports the base's contacts: name topics.bumper (std_msgs/Bool) or topics.hazards, or "
+                "state base.without_contact: true for a base that has no contact sensor"
+            )

@@ -40,7 +40,10 @@ class Velocity:
 
 @dataclass(frozen=True)
 class BaseInfo:
-    """Properties of a base. ``rate_hz`` is the rate of its states and of the commands that it accepts."""
+    """Properties of a base. ``rate_hz`` is the rate of its states and of the commands that it accepts.
+
+    ``senses_contact`` is whether anything on it reports that it touches something.
+    """
 
     name: str
     radius_m: float
@@ -49,3 +52,4 @@ class BaseInfo:
     max_linear_accel_m_s2: float
     max_angular_accel_rad_s2: float
     rate_hz: float
+    senses_contact: bool = True

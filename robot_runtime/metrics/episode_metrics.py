@@ -205,7 +205,7 @@ class EpisodeScorer(Subscriber):
         distance_m = self._field.at(here.x_m, here.y_m)
         travelled_m = path_length([(pose.x_m, pose.y_m) for pose in self._poses]) + self._unobserved_m()
         succeeded = self._succeeded(distance_m)
-        contacts = collisions(self._collided).count
+        contacts = collisions(self._collided).count if self._header.senses_contact else None
         run = Run(
             self._poses,
             distance_m,

@@ -117,7 +117,7 @@ class Run:
         succeeded: whether the episode succeeded, by the task's rule or by a person's verdict.
         shortest_m: length of the shortest path, SPL's l.
         travelled_m: length of the path that was driven, SPL's p.
-        contacts: number of actions that a contact ended.
+        contacts: number of actions that a contact ended; None for a base that senses none.
         rules: choices that change scores.
     """
 
@@ -128,7 +128,7 @@ class Run:
     succeeded: bool
     shortest_m: float
     travelled_m: float
-    contacts: int
+    contacts: int | None
     rules: Rules
 
 

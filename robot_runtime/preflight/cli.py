@@ -97,6 +97,7 @@ def preflight(
         trained = loaded.task or run_in
         place = load_scene(find_scene(scene))
         connected = stack.enter_context(robot.load(RobotContext.of(trained, place, [], seed)))
+        run_in.check_base(connected.base.info)
         view = look_around(connected, trained, place) if checks.IMAGES & set(loaded.needs) else None
         steps = load_actuation(actuation) if actuation is not None else None
         found = checks.findings(loaded.needs, trained, run_in, connected, view, steps)

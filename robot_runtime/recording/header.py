@@ -54,7 +54,7 @@ def _intrinsics(data: Mapping[str, Any]) -> Intrinsics:
 _FINITE = replace(NUMBER, decode=finite)
 _CAMERA = codec_of(Intrinsics, {float: _FINITE})
 _SCENE = {"type": "object", "properties": {"name": TEXT.schema, "digest": TEXT.schema}}
-_OLDER_LACK = ("dataset", "object_source", "origin", "placement", "localizers", "policy")
+_OLDER_LACK = ("dataset", "object_source", "origin", "placement", "localizers", "policy", "senses_contact")
 _SPECIAL: Special = {
     **SPECIAL,
     Episode: _document(Episode),

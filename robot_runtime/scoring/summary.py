@@ -46,7 +46,7 @@ class RobotSetting:
     """A robot with its sources of poses; empty where a log does not name them.
 
     Attributes:
-        robot: name of its description.
+        robot: name of its description, and that its base senses no contacts.
         localizer: sources of the policy's poses.
         referee: sources of the scored poses.
     """
@@ -59,7 +59,8 @@ class RobotSetting:
     def of(cls, header: EpisodeHeader) -> "RobotSetting":
         """The setting of a log."""
         localizer, referee = (" and ".join(header.localizers.get(role, ())) for role in ("policy", "referee"))
-        return cls(header.robot, localizer, referee)
+        robot = header.robot if header.senses_contact else f"{header.robot} (contacts not sensed)"
+        return cls(robot, localizer, referee)
 
     def __str__(self) -> str:
         said = {"robot": "robot", "localizer": "poses by", "referee": "judged by"}

@@ -24,7 +24,7 @@ from robot_runtime.common.quantities import (
     check_depth_range,
 )
 from robot_runtime.errors import ConfigError
-from robot_runtime.hal import Intrinsics
+from robot_runtime.hal import BaseInfo, Intrinsics
 from robot_runtime.tasks import payloads
 
 HFOV_TOLERANCE_DEG = 0.5
@@ -141,6 +141,8 @@ class Task(config.Strict):
         pointgoal_dimensions: their length, Habitat's ``DIMENSIONALITY``.
         look_limits_deg: lowest and highest tilt of the camera, up positive. A look beyond them moves nothing and has
             failed, as in AI2-THOR; so has one beyond the head's own reach, whatever the task. None: that alone.
+        needs_contact_sensing: whether the base must report contacts. Without them no collision is noticed, counted or
+            stopped.
         start_distance_m: smallest and largest geodesic distance from the start to the goal in generated episodes.
         source: paper, repository and file that the constants come from.
     """
@@ -163,6 +165,7 @@ class Task(config.Strict):
     pointgoal_format: Literal["polar", "cartesian"] = "polar"
     pointgoal_dimensions: Literal[2, 3] = 2
     look_limits_deg: tuple[float, float] | None = None
+    needs_contact_sensing: bool = True
     start_distance_m: tuple[StartDistance, StartDistance] = (1.0, 30.0)
     __inlined__ = "settings"
 
@@ -192,6 +195,16 @@ class Task(config.Strict):
             low_deg, high_deg = self.look_limits_deg
             if not (-90 <= low_deg < high_deg <= 90 and low_deg <= self.camera.tilt_deg <= high_deg):
                 raise ValueError(f"look_limits_deg must enclose the camera's tilt_deg, got {low_deg} and {high_deg}")
+
+    def check_base(self, info: BaseInfo) -> None:
+        """Refuse a base that senses no contact, unless the task accepts it. Raises ``ConfigError``."""
+        if self.needs_contact_sensing and not info.senses_contact:
+            raise ConfigError(
+                f"base {info.name!r} senses no contact, and task {self.name!r} needs that: nothing would notice or "
+                "count a collision",
+                "where nothing can be hurt, accept it: copy the task's file, write `needs_contact_sensing: false` in "
+                "it under a name of its own, and give it with --task",
+            )
 
     def _known_kind(self) -> payloads.Payloads:
         kind = payloads.KINDS.find(self.kind)

@@ -18,7 +18,7 @@ from drivers.ros2.create3 import Ros2Base
 from drivers.ros2.options import Ros2Options
 from drivers.ros2.session import Session
 from robot_runtime.common import config
-from robot_runtime.errors import DeviceFault, StaleData
+from robot_runtime.errors import ConfigError, DeviceFault, StaleData
 from robot_runtime.hal import Velocity, Zone
 
 FORWARD = Velocity(0.1, 0.0)
@@ -107,10 +107,11 @@ def test_a_wrong_type_of_velocity_is_named(emulator: Any, ros2_domain: int) -> N
         drive(base, lambda: base.state(1.0).odom.x_m > 0.02)
 
 
-def test_a_base_without_contact_sensing_must_be_accepted(ros2_domain: int) -> None:
-    with raises_naming(DeviceFault, "contacts") as caught:
-        make_base(ros2_domain, "turtlebot3").connect()
-    assert "without_contact" in caught.value.remedy
+def test_a_base_states_whether_it_senses_contact(ros2_domain: int) -> None:
+    for family, stated in (("turtlebot3", False), ("create3", True)):
+        with raises_naming(ConfigError, "base.without_contact"):
+            make_base(ros2_domain, family, without_contact=stated)
+        assert make_base(ros2_domain, family, without_contact=not stated).info.senses_contact is stated
 
 
 def test_a_second_publisher_ends_the_drive(emulator: Any, ros2_domain: int, client: Any) -> None:

@@ -110,6 +110,7 @@ def task_for(options: ImportOptions, camera: CameraInfo, steps: int) -> Task:
     if options.task is None:
         return _teleop_task(options, camera, steps)
     task = options.task
+    task.check_base(base_info(options.ros, options.robot.name))
     if options.any_camera:
         i = camera.intrinsics
         own = replace(task.camera, width=i.width, height=i.height, hfov_deg=i.hfov_deg, height_m=camera.mount.z_m)
@@ -236,4 +237,5 @@ def make_header(
         start_ns=start_ns,
         provenance=provenance(),
         dataset=options.dataset,
+        senses_contact="contact" not in options.without,
     )

@@ -189,6 +189,6 @@ def _plots(members: Sequence[EpisodeScore], group: GroupSummary) -> list[Markup]
             values = known_values(metrics.get(metric.name) for metrics in scored)
             high = None if metric.unit else 1.0
             drawn.append(distribution(f"episodes by {metric.title}", values, group.intervals[metric.name], high))
-    counts = [int(metrics["collisions"] or 0) for metrics in scored]
-    drawn.append(count_plot("episodes by collisions", counts))
+    counts = [int(metrics["collisions"]) for metrics in scored if metrics["collisions"] is not None]
+    drawn += [count_plot("episodes by collisions", counts)] if counts else []
     return [plot for plot in drawn if plot]

@@ -73,7 +73,9 @@ def _numbers(data: EpisodeData) -> str:
     metrics = data.score.metrics
     word = "success" if metrics["success"] else "failed"
     ratio = f"SPL {metrics['spl']:.3f} · " if metrics["spl"] is not None else ""
-    return f"{word} · {ratio}{metrics['steps']} steps · {metrics['collisions']} contacts"
+    sensed = metrics["collisions"] is not None
+    contacts = f"{metrics['collisions']} contacts" if sensed else "contacts not sensed"
+    return f"{word} · {ratio}{metrics['steps']} steps · {contacts}"
 
 
 def _draw_map(axes: Axes, data: EpisodeData) -> None:

@@ -216,6 +216,7 @@ def test_what_a_bag_lacks_can_be_left_out(tmp_path: Path) -> None:
     with imported(path, tmp_path / "logs", task=TASK, poses="odometry", without=("depth", "head", "contact")) as log:
         records = list(log.steps())
         assert log.header.robot_config["bag"]["without"] == ["contact", "depth", "head"]
+        assert log.header.senses_contact is False
     assert [record.action for record in records] == [None, Action.MOVE_FORWARD]
     assert not records[0].frame.depth_m.any()
     assert math.isnan(records[0].base.battery_v)
