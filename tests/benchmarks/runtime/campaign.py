@@ -8,8 +8,7 @@ import typer
 
 from tests.benchmarks.report import JsonFile, report
 
-EPISODES, KILLS = 200, 66
-"""Runs of the campaign that is disturbed, and kills of its processes."""
+RUNS_PER_KILL = 3
 
 
 def campaign(
@@ -17,6 +16,9 @@ def campaign(
     runs: Annotated[
         bool, typer.Option(help="Run, kill, forge and verify simulated campaigns, too; takes some six minutes.")
     ] = True,
+    kills: Annotated[
+        int, typer.Option(min=1, help="Kills of the disturbed campaign's processes; it has three times as many runs.")
+    ] = 20,
     honest: Annotated[int, typer.Option(min=1, help="Honest campaigns that are verified.")] = 30,
     ledgers: Annotated[int, typer.Option(min=1, help="Altered ledgers that are verified.")] = 500,
     json: JsonFile = None,
@@ -33,5 +35,6 @@ def campaign(
         from tests.benchmarks.runtime.campaign_honest import honest_row
         from tests.benchmarks.runtime.campaign_kills import kill_rows
 
-        rows += [*kill_rows(EPISODES, KILLS, seed), fraud_row(), honest_row(honest, seed), foreign_row(ledgers, seed)]
+        episodes = RUNS_PER_KILL * kills + kills % 2  # of two policies: an even number
+        rows += [*kill_rows(episodes, kills, seed), fraud_row(), honest_row(honest, seed), foreign_row(ledgers, seed)]
     report("campaign", rows, json, console)
