@@ -173,6 +173,20 @@ CONTROL_NODES: Mapping[str, str] = {
 }
 """Nodes with the parameters of a Create 3's reflexes; not republished."""
 
+
+def robot_state_node(family: str, hazards: str) -> str:
+    """Return the node of a Create 3 that publishes its hazards, not republished; empty for other bases.
+
+    Args:
+        family: A key of :data:`TOPICS`.
+        hazards: Full name of the topic.
+    """
+    if family not in CONTROL_NODES:
+        return ""
+    namespace = "/_do_not_use" if family == "turtlebot4-jazzy" else hazards.rpartition("/")[0]
+    return f"{namespace}/robot_state"
+
+
 ROS_1_FAMILIES = ("pyrobot-kobuki", "pyrobot-create", "interbotix")
 ROS_2_FAMILIES = tuple(family for family in TOPICS if family not in ROS_1_FAMILIES)
 

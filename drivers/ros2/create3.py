@@ -4,14 +4,16 @@ Its drive goals are never used: they bump on until odometry says that they have 
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from drivers.ros.base.driver import RosBase
 from drivers.ros.connection.waiting import wait_until
 from drivers.ros.localizer.motion_history import MotionHistory
 from drivers.ros.robot_variants import topics_of
-from drivers.ros.topics import CONTROL_NODES
+from drivers.ros.topics import CONTROL_NODES, robot_state_node
 from drivers.ros2.messages import parameters
+from drivers.ros2.node import SET_PARAMETERS, repeated_hazards
 from drivers.ros2.options import Ros2Options
 from drivers.ros2.session import Session
 from robot_runtime.errors import DeviceFault, StaleData
@@ -19,6 +21,9 @@ from robot_runtime.errors import DeviceFault, StaleData
 WEB = "the file of the base's web page (http://BASE/ros-params), then restart its application"
 
 POLL_S = 0.02
+
+LATCHED_S = 0.5
+"""Time in which a publisher that repeats its message, or keeps the newest one, has told it."""
 
 REPUBLISHER = "turtlebot4_bringup/config/republisher.yaml on the robot"
 """turtlebot4_robot 2.0.1: in the file as delivered, these lines are commented out (turtlebot4 issue 593)."""
@@ -48,7 +53,7 @@ class Parameters:
     def set_bool(self, name: str, value: bool) -> None:
         """Set a parameter. Raises ``DeviceFault`` if the node refuses."""
         wanted = parameters(self._session.messages, {name: value})
-        answer = self._session.call(f"{self.node}/set_parameters", "rcl_interfaces/SetParameters", parameters=wanted)
+        answer = self._session.call(f"{self.node}/set_parameters", SET_PARAMETERS, parameters=wanted)
         if not answer.results[0].successful:
             raise DeviceFault(
                 f"node {self.node}: parameter {name} cannot be set: {answer.results[0].reason}", f"set it in {WEB}"
@@ -79,6 +84,34 @@ class Ros2Base(RosBase):
         session = self._ros2
         if not wait_until(lambda: self._odom.newest is not None, session.wait, session.connect_timeout_s, POLL_S):
             self._odom.read(session.connect_timeout_s)  # names the topic
+        self._learn_contacts(self._control)
+
+    def _learn_contacts(self, control: Parameters | None) -> None:
+        """Wait until contacts from before the connection are known; ask a Create 3 that tells changes only.
+
+        Raises:
+            StaleData: They stay unknown. Names the topic.
+        """
+        session = self._ros2
+
+        def are_known() -> bool:
+            return not self._sensors.unknown_topics
+
+        if wait_until(are_known, session.wait, LATCHED_S, POLL_S):
+            return
+        topic = self._sensors.unknown_topics[0]
+        if control is not None and not self._ros2_options.base.unchecked_reflexes:
+            service = f"{robot_state_node(self._ros2_options.family, topic)}/set_parameters"
+            with suppress(DeviceFault):  # then a person can
+                session.call(service, SET_PARAMETERS, parameters=repeated_hazards())
+        if not wait_until(are_known, session.wait, session.connect_timeout_s, POLL_S):
+            raise StaleData(
+                f"topic {topic}: it tells changes only, and none has come: whether the base touches something is not "
+                "known",
+                "press and release the bumper while it connects; for good, make the base repeat the topic and set "
+                "base.periodic_hazards (a Create 3: set hazards_pub_fixed_period_ms to 16 under robot_state: "
+                f"ros__parameters in {WEB}), or make its publisher transient local",
+            )
 
     def _require_hazards(self, topic: str) -> None:
         """Raise ``StaleData`` that names the file to edit if a Create 3's hazards are not on the network."""

@@ -40,6 +40,11 @@ PROFILE = """<?xml version="1.0" encoding="UTF-8" ?>
 
 DISCOVERY_PORT = "11811"
 
+HAZARD_PERIOD_MS = 16
+"""Before H.2.5, the period of a Create 3's hazards."""
+
+SET_PARAMETERS = "rcl_interfaces/SetParameters"
+
 
 def write_profile(discovery_server: str = "") -> None:
     """Write the profile for Fast DDS and name it in the environment, unless the user's environment names one.
@@ -96,6 +101,15 @@ def stamp_ns(message: Any) -> int | None:
     """Return the stamp of a message's header; None without one."""
     header = getattr(message, "header", None)
     return None if header is None else int(header.stamp.sec) * NS_PER_S + int(header.stamp.nanosec)
+
+
+def repeated_hazards() -> list[Any]:
+    """Return the parameters with which a Create 3's ``robot_state`` repeats its hazards: since H.2.5 it tells changes.
+
+    It is not documented whether firmware takes them while it runs; before H.2.5 it repeats them anyway.
+    """
+    made, value = (message_class((f"rcl_interfaces/{kind}",)) for kind in ("Parameter", "ParameterValue"))
+    return [made(name="hazards_pub_fixed_period_ms", value=value(type=2, integer_value=HAZARD_PERIOD_MS))]
 
 
 def quality(depth: int, is_reliable: bool = True, is_latched: bool = False) -> QoSProfile:
@@ -173,7 +187,7 @@ class Node:
         lane: str = "base",
         is_latched: bool = False,
     ) -> Any:
-        """Subscribe with the best quality that every present publisher offers.
+        """Subscribe with the best quality that every present publisher offers: the newest message from before, too.
 
         Args:
             topic: full name.
@@ -181,12 +195,12 @@ class Node:
             receive: called in the lane's thread.
             depth: number of messages that wait.
             lane: one of the node's lanes.
-            is_latched: whether to get the newest message that was sent before, of a publisher that keeps it.
+            is_latched: whether a publisher is expected to keep its newest message, where none is present.
         """
         node, offers = self._lanes[lane], [info.qos_profile for info in self.publishers_info(topic)]
         is_reliable = all(offer.reliability is not ReliabilityPolicy.BEST_EFFORT for offer in offers)
-        is_latched = is_latched and all(offer.durability is DurabilityPolicy.TRANSIENT_LOCAL for offer in offers)
-
+        if offers:
+            is_latched = all(offer.durability is DurabilityPolicy.TRANSIENT_LOCAL for offer in offers)
         message = message_class(kinds)
         is_raw = is_stand_in(message)
         decode = importlib.import_module("drivers.ros2.forged").decode if is_raw else None

@@ -73,13 +73,16 @@ class RclpyNetwork(Network):
 
 
 class HazardTopics(VariantTopics):
-    """The hazards of a Create 3, published when they change; add it to :class:`BaseTopics`."""
+    """The hazards of a Create 3, published when they change; add it to :class:`BaseTopics`.
+
+    The newest message is kept for late subscribers: a real base keeps none, but can be asked to repeat it.
+    """
 
     def __init__(self, base: BaseTopics) -> None:
         self._topic = base.context.network.publisher(
-            base.variant.names.topics["hazards"], "irobot_create_msgs/HazardDetectionVector"
+            base.variant.names.topics["hazards"], "irobot_create_msgs/HazardDetectionVector", latch=True, queue_size=1
         )
-        self._last: tuple[int, int, int] = (0, 0, 0)
+        self._last: tuple[int, int, int] | None = None
 
     def publish(self, base: BaseTopics, now_ns: int) -> None:
         levels = (base.bumper, base.cliff, base.wheel_drop)

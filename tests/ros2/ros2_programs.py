@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,17 @@ class Emulator:
             assert time.monotonic() < end_s, state
             time.sleep(0.01)
         return state
+
+    def touch(self, reached: Callable[[dict[str, Any]], object], limit_s: float = 20.0) -> None:
+        """Press and release the bumper until something is reached, as a person does at a start."""
+        end_s = time.monotonic() + limit_s
+        while not reached(state := self.state):
+            assert time.monotonic() < end_s, state
+            self.tell(bump=["bump_left"])
+            time.sleep(0.1)
+            self.tell(bump=[])
+            with suppress(AssertionError):  # pressed too early
+                self.wait(reached, 1.5)
 
     def close(self) -> None:
         """End the program."""

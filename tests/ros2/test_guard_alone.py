@@ -39,7 +39,13 @@ def driving(emulator, ros2_domain, tmp_path):
             stack.callback(guard.close)
             commander = ros2_guard.commander(ros2_domain, tmp_path, kind, speed_mps)
             stack.callback(commander.close)
-            bases[0].wait(lambda state: state["velocity"][0] > 0.8 * speed_mps, 20.0)
+
+            def drives(state) -> bool:
+                return state["velocity"][0] > 0.8 * speed_mps
+
+            if name in ("create3", "turtlebot4-jazzy"):
+                bases[0].touch(drives)
+            bases[0].wait(drives, 20.0)
             return bases[0], guard, commander
 
         yield start
@@ -94,3 +100,19 @@ def test_a_guard_whose_keeper_does_not_start_does_not_start(monkeypatch: pytest.
     monkeypatch.setattr(node, "Node", lambda name: None)
     with pytest.raises(DeviceFault, match="did not start"):
         node.start_keeper(None)  # type: ignore[arg-type]
+
+
+def test_it_asks_a_base_that_tells_changes_only_to_repeat_them(emulator, ros2_domain, tmp_path) -> None:
+    base = emulator("create3", "--reflexes-off")
+    base.tell(bump=["bump_front_center"])
+    with ExitStack() as stack:
+        for program in (
+            ros2_guard.guard(ros2_domain, tmp_path, "create3"),
+            ros2_guard.commander(ros2_domain, tmp_path, "Twist", SPEED_MPS),
+        ):
+            stack.callback(program.close)
+        base.wait(lambda state: state["hazard_at_s"] and state["commands"])
+        time.sleep(0.5)
+        assert base.state["commanded"] == [0.0, 0.0], "pressed since before the guard began"
+        base.tell(bump=[])
+        base.wait(lambda state: state["velocity"][0] > 0.8 * SPEED_MPS)

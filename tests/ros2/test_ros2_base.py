@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
 from raising import raises_naming
+from rclpy.qos import DurabilityPolicy, QoSProfile
+from std_msgs.msg import Bool
 
 from drivers.ros.base.dead_base import DeadBase
 from drivers.ros.connection.clock import RosClock
@@ -25,16 +28,16 @@ FORWARD = Velocity(0.1, 0.0)
 PERIOD_S = 0.05
 
 
-def make_base(domain: int, family: str, **base: Any) -> Ros2Base:
-    options = {"family": family, "camera": {"mount": "habitat"}, "base": base}
-    options["network"] = {"domain_id": domain, "connect_timeout_s": 4.0}
+def make_base(domain: int, family: str, bumper: str = "", wait_s: float = 4.0, **base: Any) -> Ros2Base:
+    options = {"family": family, "camera": {"mount": "habitat"}, "base": base, "topics": {"bumper": bumper}}
+    options["network"] = {"domain_id": domain, "connect_timeout_s": wait_s}
     chosen = config.parse(options, Ros2Options, "test")
     return Ros2Base("robot", Session(chosen.network, RosClock(0.5, 5.0)), chosen, MotionHistory())
 
 
 @contextmanager
-def connected(domain: int, family: str, **base: Any) -> Iterator[Ros2Base]:
-    made = make_base(domain, family, **base)
+def connected(domain: int, family: str, bumper: str = "", **base: Any) -> Iterator[Ros2Base]:
+    made = make_base(domain, family, bumper, **base)
     made.connect()
     try:
         yield made
@@ -67,6 +70,43 @@ def test_a_create_3_drives_stops_at_a_contact_and_drives_on(emulator: Any, ros2_
         drive(base, lambda: base.state(1.0).odom.x_m > before_m + 0.02)
 
 
+def test_a_bumper_that_was_pressed_before_the_connection_is_known(emulator: Any, ros2_domain: int) -> None:
+    create3 = emulator("create3")
+    create3.tell(bump=["bump_front_center"])
+    with connected(ros2_domain, "create3") as base:
+        assert base.state(1.0).bumper is Zone.CENTER
+        assert base.command(FORWARD).linear_m_s == 0.0
+        create3.tell(bump=[])
+        drive(base, lambda: base.state(1.0).odom.x_m > 0.02)
+
+
+def test_a_base_that_tells_changes_only_must_tell_one(emulator: Any, ros2_domain: int) -> None:
+    create3 = emulator("create3", "--fixed-hazards")
+    with raises_naming(StaleData, "/hazard_detection") as caught:
+        make_base(ros2_domain, "create3", wait_s=2.0).connect()
+    assert "press and release the bumper" in caught.value.remedy
+    base = make_base(ros2_domain, "create3")
+    with ThreadPoolExecutor(1) as person:
+        connecting = person.submit(base.connect)
+        create3.touch(lambda _: connecting.done())
+    try:
+        drive(base, lambda: base.state(1.0).odom.x_m > 0.02)
+    finally:
+        base.close()
+
+
+def test_a_bumper_whose_newest_message_is_kept_is_known_at_once(emulator: Any, ros2_domain: int, client: Any) -> None:
+    emulator("turtlebot3")
+    kept = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+    bumper = client.node.create_publisher(Bool, "/bumped", kept)
+    bumper.publish(Bool(data=True))
+    with connected(ros2_domain, "differential", "/bumped") as base:
+        assert base.state(1.0).bumper
+        assert base.command(FORWARD).linear_m_s == 0.0
+        bumper.publish(Bool())
+        drive(base, lambda: base.state(1.0).odom.x_m > 0.02)
+
+
 def test_a_base_that_obeys_nothing_is_named_within_a_second(emulator: Any, ros2_domain: int) -> None:
     create3 = emulator("create3")
     with connected(ros2_domain, "create3") as base:
@@ -91,7 +131,7 @@ def test_a_stock_turtlebot_4_is_refused_with_the_file_to_edit(emulator: Any, ros
 
 
 def test_reflexes_that_cannot_be_read_back_are_refused(emulator: Any, ros2_domain: int) -> None:
-    emulator("create3", "--no-services")
+    emulator("create3", "--no-services", "--hazards", "periodic")
     with raises_naming(DeviceFault, "/motion_control", "reflexes") as caught:
         make_base(ros2_domain, "create3").connect()
     assert "unchecked_reflexes" in caught.value.remedy

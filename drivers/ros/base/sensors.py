@@ -128,6 +128,11 @@ class BaseSensors:
         self._tracker.alive(now_ns)
         return self._tracker.source in ("events", "odometry")
 
+    @property
+    def unknown_topics(self) -> tuple[str, ...]:
+        """The topics that tell changes only, and have told none yet."""
+        return self._tracker.unknown_topics
+
     def feedback(self, now_ns: int) -> Feedback | None:
         """Return the present levels, None while a topic is missing; call it under the lock."""
         quiet = self._tracker.quiet_topics

@@ -160,7 +160,8 @@ class LevelTracker:
         pulse_s: Duration of a pulse.
         events_alone_s: See ``EVENTS_ALONE_S``.
         latched: Topics with the complete state at each change, which holds until the next; their publishers must live,
-            and odometry bounds their age.
+            and odometry bounds their age. Before the first message of each there is no feedback: a sensor may have been
+            active since before the subscription.
         without_contact: Whether odometry alone counts as feedback: no topic reports contacts.
     """
 
@@ -201,6 +202,11 @@ class LevelTracker:
     def quiet_topics(self) -> tuple[str, ...]:
         """The topics that may be silent, so that only their publisher shows that their sensor works."""
         return self._latched_topics + (self._event_topics if self.source == "events" else self._pulse_topics)
+
+    @property
+    def unknown_topics(self) -> tuple[str, ...]:
+        """The latched topics that have not told their state yet."""
+        return tuple(topic for topic in self._latched_topics if topic not in self._latched)
 
     def levels(self, levels: Levels, now_ns: int, topic: str, confirm: bool = False) -> None:
         """Take the levels of a topic; from the first of them on, events are ignored.
@@ -250,6 +256,8 @@ class LevelTracker:
     def unpublished(self, topics: Collection[str]) -> None:
         """Take the topics that have no publisher now; without one of :attr:`quiet_topics` there is no feedback."""
         self._unpublished = frozenset(topics)
+        for topic in topics:
+            self._latched.pop(topic, None)  # what happens meanwhile will not be told
 
     def lacking(self, now_ns: int, max_age_s: float) -> str:
         """Return why there is no feedback of at most ``max_age_s``, naming the topics; empty if there is."""
@@ -261,12 +269,13 @@ class LevelTracker:
             if not self._level_topics:
                 reasons.append("odometry: no message yet")
             ages_s = {topic: ns_to_seconds(now_ns - stamp_ns) for topic, stamp_ns in self._stamps_ns.items()}
+        reasons += [f"{topic} tells changes only, none yet: press the bumper once" for topic in self.unknown_topics]
         reasons += [f"{topic}: newest {age_s:.1f} s old" for topic, age_s in ages_s.items() if age_s > max_age_s]
         return ", ".join(reasons)
 
     def feedback(self, now_ns: int) -> Feedback | None:
         """Return the Guard's feedback, stamped with the oldest of the topics' newest; None while one is missing."""
-        if any(topic in self._unpublished for topic in self.quiet_topics):
+        if self.unknown_topics or any(topic in self._unpublished for topic in self.quiet_topics):
             return None
         if self._levels:
             if any(topic not in self._levels for topic in self._level_topics):

@@ -19,8 +19,8 @@ from drivers.ros.guard.logic import GuardStatus
 from drivers.ros.guard.node import NODE_NAME, GuardNode, GuardTransport, run_program
 from drivers.ros.guard.options import GuardOptions, parse_guard_options
 from drivers.ros.guard.sensors import Sensor
-from drivers.ros.topics import ROS_2_FAMILIES
-from drivers.ros2.node import Node, message_class, write_profile
+from drivers.ros.topics import ROS_2_FAMILIES, robot_state_node
+from drivers.ros2.node import SET_PARAMETERS, Node, message_class, repeated_hazards, write_profile
 from robot_runtime.common.clock import SystemClock, unix_now_ns
 from robot_runtime.errors import DeviceFault, RuntimeFault
 from robot_runtime.hal.wheels import Velocity
@@ -60,6 +60,8 @@ class RclpyTransport(GuardTransport):
         self._array, self._diagnosis, self._pair = (
             message_class((f"diagnostic_msgs/{kind}",)) for kind in ("DiagnosticArray", "DiagnosticStatus", "KeyValue")
         )
+        state = robot_state_node(options.family, options.topics.hazards)
+        self._state = node.client(SET_PARAMETERS, f"{state}/set_parameters") if state else None
         self._doubled: tuple[str, ...] = ()
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
@@ -91,9 +93,14 @@ class RclpyTransport(GuardTransport):
 
     def watch(self, sensors: list[Sensor], report: Callable[[tuple[str, ...]], None]) -> None:
         def look() -> None:
+            is_asked = False
             while not self._stop.wait(self._period_s):
                 found = self._node.publishers(self.velocity_topic)
                 report(tuple(node for node in found if node not in self._allowed))
+                if self._state is not None and is_asked != self._state.service_is_ready():
+                    is_asked = not is_asked  # again after a restart of the base
+                    if is_asked:
+                        self._state.call_async(self._state.srv_type.Request(parameters=repeated_hazards()))
 
         self._thread = threading.Thread(target=look, name="publisher watch", daemon=True)
         self._thread.start()

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drivers.ros.connection.quantities import Sources
+from drivers.ros.guard.safety_levels import Levels
 from drivers.ros.guard.safety_sources import SAFETY_SOURCES, Reports, SafetySource, tracker_of
 from drivers.ros.joints import has_joints, head_angles
 from drivers.ros.localizer.messages import odometry_pose
@@ -178,6 +179,8 @@ class _DriveReader:
                 continue  # Without a change there is no message.
             if topic in kinds or source.field in ("core", "bumper", "hazards"):
                 self._require(topic, types[source.field].kinds, "contact", self._safety(source), remedy)
+            if source.reports is Reports.LATCHED:
+                self._tracker.latch(Levels(), 0, topic)  # nobody drives with a bumper that was pressed before
         if not any(map(self._topic, sources)):
             raise MissingTopic(f"{self._bag.path}: no topic of this robot reports contacts", remedy)
         batteries = {"voltage": self._voltage, "charge_ratio": self._charge}

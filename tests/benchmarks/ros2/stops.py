@@ -76,6 +76,8 @@ def measure(trials: int, folder: Path) -> list[dict[str, Any]]:
 
             if name.startswith("create3"):
                 with closing(commander()):
+                    base.touch(moves)
+                with closing(commander()):
                     add(CONTACT, name, [contact_ms(base) for _ in range(trials)])
             ended: dict[str, list[float]] = {"kill": [], "freeze": []}
             for _ in range(trials):

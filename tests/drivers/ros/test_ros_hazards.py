@@ -61,11 +61,28 @@ def test_a_hazard_on_change_holds_and_is_as_old_as_odometry() -> None:
 
 def test_hazards_whose_writer_is_gone_are_no_feedback() -> None:
     tracker = tracker_of("create3", TOPICS)
+    take(tracker, hazards(), 0)
     tracker.alive(0)
     assert tracker.feedback(0) is not None
     tracker.unpublished([TOPIC])
     assert tracker.feedback(0) is None
-    assert tracker.lacking(0, 1.0) == f"{TOPIC} has no publisher"
+    assert f"{TOPIC} has no publisher" in tracker.lacking(0, 1.0)
+
+
+def test_hazards_from_before_are_unknown_until_the_first_message_of_each_writer() -> None:
+    tracker = tracker_of("create3", TOPICS)
+    for _ in range(2):
+        tracker.alive(0)
+        assert tracker.feedback(0) is None
+        assert tracker.unknown_topics == (TOPIC,)
+        assert "press the bumper once" in tracker.lacking(0, 1.0)
+        take(tracker, hazards((BUMP, "bump_left")), 0)
+        feedback = tracker.feedback(0)
+        assert feedback is not None
+        assert feedback.bumper is Zone.LEFT
+        assert not tracker.lacking(0, 1.0)
+        tracker.unpublished([TOPIC])  # what happens meanwhile is told to nobody
+        tracker.unpublished([])
 
 
 def test_periodic_hazards_that_fall_silent_are_old() -> None:

@@ -55,6 +55,14 @@ class Create3Program(Program):
         self.listen("cmd_vel", "geometry_msgs/msg/Twist", self.drive)
         self.listen("cmd_vel_stamped", "geometry_msgs/msg/TwistStamped", lambda message: self.drive(message.twist))
 
+    def command(self, name: str, value: Any) -> None:
+        """Also ``hazards_period_ms``, of its parameter."""
+        if name != "hazards_period_ms":
+            super().command(name, value)
+        elif value > 0 and self.args.hazards == "change":
+            self.args.hazards = "periodic"
+            self.publish_every(value / 1000, self._hazards)
+
     def disconnect(self) -> None:
         super().disconnect()
         if self._services:
@@ -99,7 +107,8 @@ class Create3Program(Program):
         asked = ["--domain", str(self.args.domain), "--namespace", self.args.namespace]
         parameters = json.dumps({"motion_control": self.base.parameters, "robot_state": self._robot_state()})
         self._services = process = subprocess.Popen(
-            [sys.executable, "-m", "tests.ros2.emulators.create3_services", *asked, "--parameters", parameters],
+            [sys.executable, "-m", "tests.ros2.emulators.create3_services", *asked, "--parameters", parameters]
+            + ["--fixed-hazards"] * self.args.fixed_hazards,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -124,6 +133,7 @@ def main() -> None:
     """Run a Create 3."""
     parser = arguments("an emulated Create 3")
     parser.add_argument("--hazards", choices=("change", "periodic", "off"), default="change")
+    parser.add_argument("--fixed-hazards", action="store_true", help="refuse to repeat hazards on request")
     parser.add_argument("--reflexes-off", action="store_true", help="reflexes_enabled: false from the start")
     parser.add_argument("--safety-override", choices=("none", "backup_only", "full"), default="none")
     parser.add_argument("--no-services", action="store_true", help="leave out services and parameters")

@@ -84,6 +84,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--domain", type=int, default=0)
     parser.add_argument("--namespace", default="")
+    parser.add_argument("--fixed-hazards", action="store_true", help="refuse to change parameters of robot_state")
     parser.add_argument("--parameters", type=json.loads, required=True)
     args = parser.parse_args()
     rclpy.init(domain_id=args.domain)
@@ -92,6 +93,12 @@ def main() -> None:
     state = Node("robot_state", namespace=args.namespace)
     for name, value in args.parameters["robot_state"].items():
         state.declare_parameter(name, value)
+    if args.fixed_hazards:
+        refused = SetParametersResult(successful=False, reason="cannot be set at run time")
+        state.add_on_set_parameters_callback(lambda _: refused)
+    state.add_post_set_parameters_callback(
+        lambda found: [tell(hazards_period_ms=one.value) for one in found if one.name == "hazards_pub_fixed_period_ms"]
+    )
     executor.add_node(state)
     threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).start()
     tell(ready=True)
