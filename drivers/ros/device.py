@@ -4,7 +4,7 @@ from abc import abstractmethod
 
 from drivers.ros.connection.session import Endpoint, Session
 from drivers.ros.connection.topic_cache import TopicCache
-from robot_runtime.errors import NotConnected
+from robot_runtime.errors import NotConnected, StaleData
 from robot_runtime.hal import Device
 
 
@@ -30,9 +30,10 @@ class RosDevice(Device):
         self._session.open(self)
         try:
             self._opened()
-        except BaseException:
+        except BaseException as error:  # noqa: BLE001 - raised again
+            broken = self._session.fault if isinstance(error, StaleData) else None
             self.close()
-            raise
+            raise broken or error from None  # a broken connection is why topics are silent
         self._connected = True
 
     def close(self) -> None:

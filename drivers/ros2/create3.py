@@ -17,6 +17,7 @@ from drivers.ros2.node import SET_PARAMETERS, repeated_hazards
 from drivers.ros2.options import Ros2Options
 from drivers.ros2.session import Session
 from robot_runtime.errors import DeviceFault, StaleData
+from robot_runtime.hal.streams import STREAMS
 
 WEB = "the file of the base's web page (http://BASE/ros-params), then restart its application"
 
@@ -82,9 +83,15 @@ class Ros2Base(RosBase):
             self._switch_off_reflexes(self._control)
         super()._opened()
         session = self._ros2
-        if not wait_until(lambda: self._odom.newest is not None, session.wait, session.connect_timeout_s, POLL_S):
-            self._odom.read(session.connect_timeout_s)  # names the topic
+        if not wait_until(self._has_fresh_odom, session.wait, session.connect_timeout_s, POLL_S):
+            self._odom.read(STREAMS["base"].max_age_s)  # names the topic, or the clock that differs
         self._learn_contacts(self._control)
+
+    def _has_fresh_odom(self) -> bool:
+        self._ros2.check()
+        with suppress(StaleData):
+            return bool(self._odom.read(STREAMS["base"].max_age_s))
+        return False
 
     def _learn_contacts(self, control: Parameters | None) -> None:
         """Wait until contacts from before the connection are known; ask a Create 3 that tells changes only.

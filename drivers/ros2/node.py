@@ -160,10 +160,14 @@ class Node:
             self._threads.append(thread)
             thread.start()
 
-    @staticmethod
-    def _spin(executor: SingleThreadedExecutor) -> None:
-        with suppress(ExternalShutdownException):
-            executor.spin()
+    def _spin(self, executor: SingleThreadedExecutor) -> None:
+        while self._context.ok():
+            try:
+                executor.spin()
+            except (ExternalShutdownException, RuntimeError) as error:  # noqa: PERF203 - a lane must go on
+                # rclpy also raises if the context ends, or an endpoint is removed, just before it waits.
+                if self._context.ok() and type(error).__name__ != "InvalidHandle":
+                    raise
 
     def is_shutdown(self) -> bool:
         """Whether the node has left the network."""

@@ -25,6 +25,9 @@ from robot_runtime.errors import DeviceFault, RuntimeFault, StaleData
 
 POLL_S = 0.02
 
+UNNAMED, UNNAMED_S = "_NODE_NAME_UNKNOWN_", 0.5
+"""What rclpy calls the node of an endpoint until discovery has told its name, and the time that is waited for it."""
+
 SERVICE_S = 5.0
 """Limit of a service's answer; the simulated robot's may wait for an image."""
 
@@ -74,6 +77,7 @@ class Session(shared.Session):
         self._node: Node | None = None
         self._monitor: threading.Thread | None = None
         self._acknowledge: Any = None
+        self._unnamed_ns: int | None = None
 
     @property
     def ros(self) -> Node:
@@ -119,7 +123,8 @@ class Session(shared.Session):
                 raise WrongDefinition(
                     f"topic {topic}: {info.node_name} uses the type {found}, expected is {' or '.join(kinds)}",
                     "set options.family (and base topics) in the robot's YAML to those of the robot's ROS "
-                    "distribution: since Jazzy, TurtleBot 4's /cmd_vel is a TwistStamped, before a Twist",
+                    "distribution: since Jazzy, TurtleBot 4's /cmd_vel is a TwistStamped, before a Twist; a family "
+                    "with either type has base.stamped",
                 )
 
     def acknowledge(self, topic: str, stamp_ns: int) -> None:
@@ -245,9 +250,10 @@ class Session(shared.Session):
             if node is None:
                 return
             try:
-                self._check_exclusive(
-                    {topic: node.publishers(topic) for topic in tuple(self._exclusive)}, self._is_dead
-                )
+                found = {topic: node.publishers(topic) for topic in tuple(self._exclusive)}
+                if not any(name.endswith(UNNAMED) for names in found.values() for name in names):
+                    self._unnamed_ns = None
+                self._check_exclusive(found, self._is_dead)
                 silent_s = ns_to_seconds(self._host.now_ns() - self._heard_ns)
                 if silent_s > self.options.patience_s:
                     raise LinkLost(
@@ -256,6 +262,13 @@ class Session(shared.Session):
                     )
             except RuntimeFault as fault:
                 self.fail(fault)
+
+    def _is_dead(self, node: str) -> bool:
+        now_ns = self._host.now_ns()
+        if not node.endswith(UNNAMED):
+            return False
+        self._unnamed_ns = self._unnamed_ns or now_ns
+        return ns_to_seconds(now_ns - self._unnamed_ns) < UNNAMED_S
 
     def _watch_senders(self, topic: str) -> tuple[Endpoint, ...]:
         return ()  # the monitor sees every publisher, silent ones too

@@ -70,10 +70,11 @@ class BaseConformance(Harness):
             before = self.state(robot).odom
             truth_before = robot.referee.latest(0.5).pose
             self.at_speed(robot)
-            started = self.state(robot).odom
+            started = self.state(robot)
             self.drive(robot, self.forward(robot), 0.4)
-            local = self.state(robot).odom.relative_to(started)
-            expected_m = 0.4 * self.forward(robot).linear_m_s
+            ended = self.state(robot)
+            local = ended.odom.relative_to(started.odom)
+            expected_m = ns_to_seconds(ended.stamp_ns - started.stamp_ns) * self.forward(robot).linear_m_s
             check(abs(local.x_m - expected_m) <= 0.2 * expected_m, "odometry is in meters, forward positive", local)
             check(abs(local.y_m) <= 0.2 * expected_m, "a straight command drives straight", local)
             robot.base.stop()

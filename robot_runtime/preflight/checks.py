@@ -24,7 +24,7 @@ from typing import Literal
 import numpy as np
 
 from robot_runtime.actions.discrete import Action
-from robot_runtime.errors import PolicyMismatch
+from robot_runtime.errors import DeviceFault, PolicyMismatch
 from robot_runtime.hal import CameraInfo, Robot
 from robot_runtime.hal.streams import STREAMS
 from robot_runtime.imaging.camera import SourceCamera
@@ -132,6 +132,11 @@ def after_contact(robot: Robot) -> Finding:
     effect = "it pushes what it touches" if far else ""
     remedy = "set `motion: {contact_travel_m: 0.005}` in the robot's file for slow steps that do not" if far else ""
     return Finding("after contact", f"{SHORT_CONTACT_MM:g} mm", found, "note" if far else "ok", effect, remedy)
+
+
+def faulty(fault: DeviceFault) -> Finding:
+    """What keeps the robot from being connected or read."""
+    return Finding("connection", "", fault.message, "refused", "no episode begins", fault.remedy)
 
 
 def check_findings(policy: str, rows: Sequence[Finding]) -> None:

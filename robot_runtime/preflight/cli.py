@@ -13,7 +13,7 @@ from rich.table import Table
 from robot_runtime.cli_options import completion, options
 from robot_runtime.cli_options.option_groups import grouped_options
 from robot_runtime.common.console import console
-from robot_runtime.errors import ConfigError
+from robot_runtime.errors import ConfigError, DeviceFault
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -76,7 +76,7 @@ def preflight(
     """Check the robot's calibration and camera against the policy's training setup.
 
     Nothing moves but the head. What differs beyond tolerance is refused with what it is expected to cost (exit code 9),
-    and so is a battery that is too low (exit code 7).
+    and so is a robot that cannot be connected or read, or whose battery is too low (exit code 7).
 
     Examples:
         robot-runtime preflight --policy my_policy.zip --robot my_robot.yaml --picture preflight.png
@@ -96,13 +96,17 @@ def preflight(
             raise ConfigError(f"policy {policy!r} names no task that it was trained in", "name one with --task")
         trained = loaded.task or run_in
         place = load_scene(find_scene(scene))
-        connected = stack.enter_context(robot.load(RobotContext.of(trained, place, [], seed)))
-        run_in.check_base(connected.base.info)
-        view = look_around(connected, trained, place) if checks.IMAGES & set(loaded.needs) else None
         steps = load_actuation(actuation) if actuation is not None else None
-        found = checks.findings(loaded.needs, trained, run_in, connected, view, steps)
-        shown = [*found, checks.after_contact(connected), checks.battery(connected)]
-        print_findings(loaded.name, connected, shown, output.json)
+        try:
+            connected = stack.enter_context(robot.load(RobotContext.of(trained, place, [], seed)))
+            run_in.check_base(connected.base.info)
+            view = look_around(connected, trained, place) if checks.IMAGES & set(loaded.needs) else None
+            found = checks.findings(loaded.needs, trained, run_in, connected, view, steps)
+            shown = [*found, checks.after_contact(connected), checks.battery(connected)]
+        except DeviceFault as fault:
+            print_findings(loaded.name, robot.robot, [checks.faulty(fault)], output.json)
+            raise
+        print_findings(loaded.name, connected.name, shown, output.json)
         if output.html is not None:
             rows = [*shown, *page.deployment(loaded.needs, trained, run_in, connected)]
             page.write_page(output.html, loaded.name, trained.name, connected.name, rows)
@@ -158,15 +162,15 @@ def print_modes(camera: Camera) -> None:
     console.print(table)
 
 
-def print_findings(policy: str, robot: Robot, found: Sequence[Finding], json: Path | None) -> None:
+def print_findings(policy: str, robot: str, found: Sequence[Finding], json: Path | None) -> None:
     """The table, and under it what each difference is expected to cost; the findings as JSON if a file is given."""
     from robot_runtime.recording.json_records import write_json
 
     if json is not None:
-        write_json(json, {"policy": policy, "robot": robot.name, "findings": found})
+        write_json(json, {"policy": policy, "robot": robot, "findings": found})
 
     marks = {"ok": "[green]ok[/]", "note": "[yellow]note[/]", "refused": "[red]refused[/]"}
-    table = Table(title=f"{policy} on {robot.name}", title_justify="left", box=None, pad_edge=False)
+    table = Table(title=f"{policy} on {robot}", title_justify="left", box=None, pad_edge=False)
     for heading in ("", "trained", "found", ""):
         table.add_column(heading)
     for one in found:

@@ -251,7 +251,7 @@ class Session(ABC):
             raise SecondPublisher.of(topic, sender)
 
     def _is_dead(self, node: str) -> bool:
-        """Whether a publishing node has crashed without leaving, where the network remembers such nodes."""
+        """Whether a publishing node does not count: it has crashed without leaving, or its name is not yet known."""
         return False
 
     def _check_exclusive(self, publishers: Mapping[str, Collection[str]], is_dead: Callable[[str], bool]) -> None:

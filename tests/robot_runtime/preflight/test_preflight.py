@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from open_room import CAMERA, make_fake, make_scene, make_task
 from raising import raises_naming
 from raw_source import NARROW, RawSource
 
+from drivers.fake.base import FakeBase
 from robot_runtime.actions.discrete import Magnitudes
 from robot_runtime.cli.main import run_command
 from robot_runtime.common.geometry import optical_axes
@@ -328,6 +330,30 @@ def test_the_command_refuses_the_wrong_one_with_its_exit_code(
     assert "0.27 m cost one policy 10 points" in out
     assert "camera height, as calibrated: trained with 0.88 m, found 0.61 m" in " ".join(err.split())
     assert picture.stat().st_size > 10_000
+
+
+def test_the_command_shows_what_keeps_a_robot_from_being_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(base: FakeBase) -> None:
+        raise DeviceFault("topic /hazards has no publisher", "remove the # in republisher.yaml")
+
+    monkeypatch.setattr(FakeBase, "connect", refuse)
+    asked = [
+        "--policy",
+        "random",
+        "--task",
+        "pointnav_habitat2019",
+        "--robot",
+        "fake",
+        "--json",
+        str(tmp_path / "r.json"),
+    ]
+    assert run_command(["preflight", *asked]) == DeviceFault.exit_code
+    assert "connection" in capfd.readouterr().out
+    [row] = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))["findings"]
+    assert (row["status"], row["found"]) == ("refused", "topic /hazards has no publisher")
+    assert row["remedy"] == "remove the # in republisher.yaml"
 
 
 def test_modes_are_listed_with_what_they_fill(
