@@ -55,9 +55,9 @@ class Topics(BaseTopicNames, config.Strict):
         pan: Command of the pan joint.
         tilt: Command of the tilt joint.
         joint_group: Command of Interbotix' joint group.
-        color: Images.
+        color: Images; ``.../compressed`` of image_transport, too.
         color_info: Calibration of the color camera.
-        depth: Images, registered to color.
+        depth: Images, registered to color; ``.../compressed`` (PNG) and ``.../compressedDepth``, too.
     """
 
     voltage: str = ""
@@ -74,7 +74,7 @@ class Topics(BaseTopicNames, config.Strict):
     def __post_init__(self) -> None:
         for item in fields(self):
             check_topic(item.name, getattr(self, item.name))
-        if self.depth.endswith(RAW_DEPTH):
+        if self.depth.removesuffix("/compressedDepth").removesuffix("/compressed").endswith(RAW_DEPTH):
             raise ValueError(
                 f"depth must be registered to color, {self.depth!r} is the depth sensor's own view: "
                 "launch the camera with align_depth:=true and name aligned_depth_to_color/image_raw"

@@ -8,7 +8,7 @@ import logging
 import math
 from collections.abc import Callable, Sequence
 
-from drivers.ros.camera.messages import DepthImages, color_image, intrinsics
+from drivers.ros.camera.messages import DepthImages, color_image, image_kind, intrinsics
 from drivers.ros.camera.pairing import FramePairs, Pair
 from drivers.ros.connection.received import Received
 from drivers.ros.connection.session import Session
@@ -124,16 +124,16 @@ class RosCamera(RosDevice, Camera):
         self._pairs.clear()
 
     def _frame(self, pair: Pair) -> RgbdFrame:
-        size = (self._info.intrinsics.width, self._info.intrinsics.height)
-        for message, cache in ((pair.color, self._color), (pair.depth, self._depth)):
-            if (message.width, message.height) != size:
-                raise DeviceFault(
-                    f"topic {cache.topic}: {message.width}x{message.height} pixels, "
-                    f"{self._color_info.topic} says {size[0]}x{size[1]}",
-                    "configure the same size for color and depth, as registered depth has",
-                )
+        size = self._info.intrinsics
         rgb = color_image(pair.color, self._color.topic)
         depth_m, _ = self._depth_images.convert(pair.depth)
+        for (height, width), cache in ((rgb.shape[:2], self._color), (depth_m.shape, self._depth)):
+            if (width, height) != (size.width, size.height):
+                raise DeviceFault(
+                    f"topic {cache.topic}: {width}x{height} pixels, "
+                    f"{self._color_info.topic} says {size.width}x{size.height}",
+                    "configure the same size for color and depth, as registered depth has",
+                )
         return RgbdFrame(pair.stamp_ns, rgb, depth_m)
 
     def _no_pair(self, timeout_s: float) -> StaleData:
@@ -161,7 +161,7 @@ class RosCamera(RosDevice, Camera):
         )
         for cache, on_message, queue in subscriptions:
             images = cache is not self._color_info
-            kind = "sensor_msgs/Image" if images else "sensor_msgs/CameraInfo"
+            kind = image_kind(cache.topic) if images else "sensor_msgs/CameraInfo"
             self._endpoints.append(session.subscribe(cache.topic, kind, on_message, queue, images))
         limit_s = session.connect_timeout_s
         if not wait_until(self._has_messages, session.wait, limit_s, POLL_S):

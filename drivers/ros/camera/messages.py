@@ -1,9 +1,11 @@
-"""Conversion of sensor_msgs/Image and CameraInfo: pure functions of any objects with their fields.
+"""Conversion of sensor_msgs/Image, CompressedImage and CameraInfo: pure functions of any objects with their fields.
 
 cv_bridge cannot be used: Debian's is compiled against numpy 1.
 """
 
 import logging
+import struct
+from types import SimpleNamespace
 from typing import Any
 
 import cv2
@@ -11,8 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drivers.ros.connection.errors import DepthUnit
+from robot_runtime.common import image_files
+from robot_runtime.common.bounded import TooLarge
 from robot_runtime.errors import DeviceFault
 from robot_runtime.hal import Intrinsics
+
+RAW, PACKED = "sensor_msgs/Image", "sensor_msgs/CompressedImage"
+
+COMPRESSED, COMPRESSED_DEPTH = "/compressed", "/compressedDepth"
+"""Suffixes of image_transport's topics."""
 
 COLOR_CHANNELS = {
     "rgb8": (3, (0, 1, 2)),
@@ -37,7 +46,14 @@ RECTIFY = "name rectified topics (image_proc's image_rect_color) in the robot's 
 UNIT_CHECK_SHARE = 0.01
 """Share of the pixels that must have a depth for a check of their unit."""
 
+_DEPTH_HEADER = struct.Struct("<iff")
+
 log = logging.getLogger(__name__)
+
+
+def image_kind(topic: str) -> str:
+    """Return the type of an image topic, by its name."""
+    return PACKED if topic.endswith((COMPRESSED, COMPRESSED_DEPTH)) else RAW
 
 
 def pixels(message: Any, topic: str, dtype: str, channels: int) -> NDArray[Any]:
@@ -63,6 +79,14 @@ def pixels(message: Any, topic: str, dtype: str, channels: int) -> NDArray[Any]:
 
 def color_image(message: Any, topic: str) -> NDArray[np.uint8]:
     """Return RGB, uint8 (H, W, 3), a new array. Raises ``DeviceFault`` for an encoding that is not a color."""
+    if hasattr(message, "format"):
+        bgr = _decoded(bytes(message.data), cv2.IMREAD_COLOR)
+        if bgr is None:
+            raise DeviceFault(
+                f"topic {topic}: an image ({message.format!r}) cannot be decoded",
+                "publish or record the topic without compression, or as JPEG or PNG",
+            )
+        return np.asarray(cv2.cvtColor(bgr, cv2.COLOR_BGR2RGB), np.uint8)
     if message.encoding not in COLOR_CHANNELS:
         raise DeviceFault(
             f"topic {topic}: encoding {message.encoding!r} is not one of {', '.join(COLOR_CHANNELS)}",
@@ -98,13 +122,16 @@ class DepthImages:
     def convert(self, message: Any) -> tuple[NDArray[np.float32], float]:
         """Return depth in meters, float32 (H, W), 0 where there is none in the range; and the unit in meters.
 
-        By its encoding, 16-bit integers are millimeters (unit 0.001), floats are meters (unit 0, continuous).
+        By its encoding, 16-bit integers are millimeters (unit 0.001), floats are meters (unit 0, continuous). A
+        CompressedImage is unpacked before.
 
         Raises:
             DeviceFault: The encoding is another one.
             DepthUnit: No depth is in the range, and it is not that the robot stands before a wall: all are beyond it,
                 or would be in it in another usual unit.
         """
+        if hasattr(message, "format"):
+            message = _unpacked_depth(message, self.topic)
         unit_m = DEPTH_UNITS_M.get(message.encoding)
         if unit_m is None:
             raise DeviceFault(
@@ -161,6 +188,43 @@ class DepthImages:
             "make the camera driver publish millimeters as 16UC1 or meters as 32FC1; if the unit is right, correct "
             "camera.depth_min_m and depth_max_m in the robot's YAML",
         )
+
+
+def _unpacked_depth(packed: Any, topic: str) -> Any:
+    """Return a depth image of image_transport without compression, with the fields of a sensor_msgs/Image.
+
+    It is a PNG of 16 bits. In ``compressedDepth`` a header of 12 bytes precedes it (compressed_depth_image_transport):
+    format, then A and B, with which depths in meters are stored as ``A / depth + B``.
+
+    Raises:
+        DeviceFault: Neither; names the format.
+    """
+    data, encoding = bytes(packed.data), packed.format.split(";")[0].strip()
+    has_header = "compressedDepth" in packed.format or topic.endswith(COMPRESSED_DEPTH)
+    pixels = _decoded(data[_DEPTH_HEADER.size if has_header else 0 :], cv2.IMREAD_UNCHANGED)
+    is_quantized = encoding == "32FC1" and has_header and len(data) > _DEPTH_HEADER.size
+    if pixels is None or pixels.dtype != np.uint16 or pixels.ndim != 2 or (encoding == "32FC1") != is_quantized:
+        raise DeviceFault(
+            f"topic {topic}: a depth image ({packed.format!r}) is not a PNG of 16 bits",
+            "publish or record the depth topic without compression, or with image_transport's PNG: other formats lose "
+            "depth",
+        )
+    dtype, depth = "<u2", pixels
+    if is_quantized:
+        _, a, b = _DEPTH_HEADER.unpack_from(data)
+        dtype, depth = "<f4", np.zeros(pixels.shape, "<f4")
+        np.divide(a, pixels - np.float32(b), out=depth, where=pixels > 0)
+    (height, width), data = pixels.shape, depth.astype(dtype).tobytes()
+    encoding, step = ("32FC1", 4 * width) if is_quantized else ("16UC1", 2 * width)
+    return SimpleNamespace(height=height, width=width, encoding=encoding, step=step, data=data, is_bigendian=0)
+
+
+def _decoded(data: bytes, flags: int) -> NDArray[Any] | None:
+    """Return the pixels of a PNG or JPEG; None for anything else, or for more pixels than any camera has."""
+    try:
+        return image_files.decode_image(data, flags)
+    except TooLarge:
+        return None
 
 
 def intrinsics(info: Any, topic: str, rectified: bool, max_distortion_px: float) -> Intrinsics:

@@ -1,35 +1,25 @@
 """The images of a foreign drive's bag: the second of two passes, in which only the requested images are decoded."""
 
-import struct
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from drivers.ros.camera.messages import DepthImages, color_image, intrinsics
+from drivers.ros.camera.messages import COMPRESSED, COMPRESSED_DEPTH, PACKED, RAW, DepthImages, color_image, intrinsics
 from drivers.ros.camera.pairing import StampMatcher
 from drivers.ros.connection.quantities import Sources
 from drivers.ros.options import RobotOptions
 from drivers.ros.robot_variants import topics_of
-from drivers.ros_locobot.bag.errors import DamagedBag, NoOverlap
+from drivers.ros_locobot.bag.errors import NoOverlap
 from drivers.ros_locobot.bag.reader import BagMessage, BagReader
-from drivers.ros_locobot.bag.topic_layout import COMPRESSED, COMPRESSED_DEPTH
 from drivers.ros_locobot.bag.trajectory import YAML_REMEDY
-from robot_runtime.common import image_files
-from robot_runtime.common.bounded import TooLarge
 from robot_runtime.common.clock import ns_to_seconds
 from robot_runtime.errors import DeviceFault
 from robot_runtime.hal import Intrinsics, RgbdFrame
 
-RAW = "sensor_msgs/Image"
-PACKED = "sensor_msgs/CompressedImage"
 WAITING = 60
 """Images that wait for their counterpart: two seconds at 30 Hz."""
-
-_DEPTH_HEADER = struct.Struct("<iff")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +90,7 @@ class BagImages:
 
         Raises:
             NoOverlap: A window has no image.
-            DamagedBag: An image cannot be decoded; names the topic.
+            DamagedBag: A message is damaged; names the topic.
             DeviceFault: An image cannot be used; names the topic.
         """
         count = 0
@@ -139,12 +129,11 @@ class BagImages:
         return NoOverlap(f"topics {' and '.join(self._topics)}: no image of all of them {where}: {why}", remedy)
 
     def _frame(self, color: BagMessage, depth: BagMessage | None) -> RgbdFrame:
-        rgb = self._rgb(color)
+        rgb = color_image(color.decoded(), color.topic)
         i = self.intrinsics
         depth_m: NDArray[np.float32] = np.zeros(rgb.shape[:2], np.float32)
         if depth is not None and self._depths is not None:
-            message = depth.decoded() if depth.kind == RAW else unpacked_depth(depth)
-            depth_m, unit_m = self._depths.convert(message)
+            depth_m, unit_m = self._depths.convert(depth.decoded())
             self.depth_unit_m = self.depth_unit_m or unit_m
         for topic, shape in ((color.topic, rgb.shape[:2]), (depth.topic if depth else color.topic, depth_m.shape)):
             if shape != (i.height, i.width):
@@ -153,68 +142,6 @@ class BagImages:
                     "record color, depth registered to it, and the CameraInfo of that mode",
                 )
         return RgbdFrame(color.stamp_ns, rgb, depth_m)
-
-    def _rgb(self, message: BagMessage) -> NDArray[np.uint8]:
-        if message.kind == RAW:
-            return color_image(message.decoded(), message.topic)
-        packed = message.decoded()
-        bgr = _decoded(bytes(packed.data), cv2.IMREAD_COLOR)
-        if bgr is None:
-            raise DamagedBag(
-                f"topic {message.topic}: the image of {ns_to_seconds(message.stamp_ns):.3f} s ({packed.format!r}) "
-                "cannot be decoded",
-                "record the topic without compression, or as JPEG or PNG",
-            )
-        return np.asarray(cv2.cvtColor(bgr, cv2.COLOR_BGR2RGB), np.uint8)
-
-
-@dataclass(frozen=True, slots=True)
-class _Unpacked:
-    """The fields of a sensor_msgs/Image."""
-
-    height: int
-    width: int
-    encoding: str
-    step: int
-    data: bytes
-    is_bigendian: int = 0
-
-
-def unpacked_depth(message: BagMessage) -> Any:
-    """Return a depth image of image_transport without compression, as a sensor_msgs/Image.
-
-    It is a PNG of 16 bits. In ``compressedDepth`` a header of 12 bytes precedes it (compressed_depth_image_transport):
-    format, then A and B, with which depths in meters are stored as ``A / depth + B``.
-
-    Raises:
-        DamagedBag: Neither; names the format.
-    """
-    packed = message.decoded()
-    data, encoding = bytes(packed.data), packed.format.split(";")[0].strip()
-    has_header = "compressedDepth" in packed.format or message.topic.endswith(COMPRESSED_DEPTH)
-    pixels = _decoded(data[_DEPTH_HEADER.size if has_header else 0 :], cv2.IMREAD_UNCHANGED)
-    is_quantized = encoding == "32FC1" and has_header and len(data) > _DEPTH_HEADER.size
-    if pixels is None or pixels.dtype != np.uint16 or pixels.ndim != 2 or (encoding == "32FC1") != is_quantized:
-        raise DamagedBag(
-            f"topic {message.topic}: the depth image of {ns_to_seconds(message.stamp_ns):.3f} s ({packed.format!r}) is "
-            "not a PNG of 16 bits",
-            "record the depth topic without compression, or with image_transport's PNG: other formats lose depth",
-        )
-    height, width = pixels.shape
-    if not is_quantized:
-        return _Unpacked(height, width, "16UC1", 2 * width, pixels.astype("<u2").tobytes())
-    _, a, b = _DEPTH_HEADER.unpack_from(data)
-    depth_m = np.zeros(pixels.shape, "<f4")
-    np.divide(a, pixels - np.float32(b), out=depth_m, where=pixels > 0)
-    return _Unpacked(height, width, "32FC1", 4 * width, depth_m.tobytes())
-
-
-def _decoded(data: bytes, flags: int) -> NDArray[Any] | None:
-    """Return the pixels of a PNG or JPEG; None for anything else, or for more pixels than any camera has."""
-    try:
-        return image_files.decode_image(data, flags)
-    except TooLarge:
-        return None
 
 
 def _present(bag: BagReader, topic: str, suffixes: Sequence[str], what: str, remedy: str) -> str:

@@ -21,10 +21,6 @@ TF = "/tf"
 TF_STATIC = "/tf_static"
 MAP_FRAME = "map"
 
-COMPRESSED = "/compressed"
-COMPRESSED_DEPTH = "/compressedDepth"
-"""Suffixes of image_transport."""
-
 
 @dataclass(frozen=True)
 class Layout:

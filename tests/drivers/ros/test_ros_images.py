@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import struct
 from types import SimpleNamespace
 from typing import Any
 
+import cv2
 import numpy as np
 import pytest
 from hypothesis import given
@@ -162,3 +164,56 @@ def test_a_lens_is_measured_in_pixels() -> None:
 def test_an_uncalibrated_camera_is_refused() -> None:
     with raises_naming(DeviceFault, TOPIC):
         intrinsics(camera_info(K=[0.0] * 9), TOPIC, False, 1.0)
+
+
+# --- compressed images ----------------------------------------------------------------------------------------------
+
+
+def packed(form: str, data: bytes) -> Any:
+    return SimpleNamespace(format=form, data=data)
+
+
+def png(pixels: np.ndarray) -> bytes:
+    return bytes(cv2.imencode(".png", pixels)[1])
+
+
+def test_compressed_color_is_rgb_and_what_is_no_picture_is_named() -> None:
+    assert np.array_equal(color_image(packed("rgb8; png compressed bgr8", png(RGB[:, :, ::-1])), TOPIC), RGB)
+    with raises_naming(DeviceFault, TOPIC, "h264"):
+        color_image(packed("h264", b"\0\0\0\1"), TOPIC)
+
+
+MILLIMETERS = np.array([[0, 500, 1000], [2000, 4000, 9000]], np.uint16)
+METERS = MILLIMETERS.astype(np.float32) / 1000
+
+
+def test_compressed_depth_has_the_unit_of_its_encoding() -> None:
+    for data in (png(MILLIMETERS), bytes(12) + png(MILLIMETERS)):
+        form = "16UC1; compressedDepth png" if data[0] == 0 else "16UC1; png compressed "
+        found, unit_m = depth_image(packed(form, data))
+        assert unit_m == 0.001
+        np.testing.assert_allclose(found, METERS)
+    a, b = 10100.0, 1 - 1010.0
+    inverse = np.where(MILLIMETERS > 0, a / np.maximum(METERS, 1e-3) + b, 0).round().astype(np.uint16)
+    found, unit_m = depth_image(packed("32FC1; compressedDepth png", struct.pack("<iff", 0, a, b) + png(inverse)))
+    assert unit_m == 0.0
+    np.testing.assert_allclose(found, METERS, rtol=0.01)
+
+
+@pytest.mark.parametrize(
+    ("form", "data"),
+    [
+        ("16UC1; jpeg compressed ", bytes(cv2.imencode(".jpg", np.zeros((2, 3), np.uint8))[1])),
+        ("16UC1; compressedDepth rvl", bytes(40)),
+        ("32FC1; png compressed ", png(MILLIMETERS)),
+        ("16UC1; png compressed ", b""),
+    ],
+)
+def test_depth_that_compression_has_changed_is_refused(form: str, data: bytes) -> None:
+    with raises_naming(DeviceFault, TOPIC, form, "16 bits"):
+        depth_image(packed(form, data))
+
+
+def test_compressed_depth_in_another_unit_is_refused() -> None:
+    with raises_naming(DepthUnit, TOPIC, "meters"):
+        depth_image(packed("16UC1; png compressed ", png(MILLIMETERS // 1000)))

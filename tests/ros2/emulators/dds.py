@@ -205,6 +205,37 @@ class WheelVels:
     velocity_right: float32 = 0.0
 
 
+@message("sensor_msgs")
+class CompressedImage:
+    header: Header = field(default_factory=Header)
+    format: str = ""
+    data: sequence[uint8] = field(default_factory=list)
+
+
+@message("sensor_msgs")
+class RegionOfInterest:
+    x_offset: uint32 = 0
+    y_offset: uint32 = 0
+    height: uint32 = 0
+    width: uint32 = 0
+    do_rectify: bool = False
+
+
+@message("sensor_msgs")
+class CameraInfo:
+    header: Header = field(default_factory=Header)
+    height: uint32 = 0
+    width: uint32 = 0
+    distortion_model: str = ""
+    d: sequence[float64] = field(default_factory=list)
+    k: array[float64, 9] = field(default_factory=lambda: [0.0] * 9)
+    r: array[float64, 9] = field(default_factory=lambda: [0.0] * 9)
+    p: array[float64, 12] = field(default_factory=lambda: [0.0] * 12)
+    binning_x: uint32 = 0
+    binning_y: uint32 = 0
+    roi: RegionOfInterest = field(default_factory=RegionOfInterest)
+
+
 def stamp(offset_s: float = 0.0) -> Time:
     """The computer's time plus an offset, as a message's stamp."""
     return Time(*divmod(time.time_ns() + round(offset_s * NS_PER_S), NS_PER_S))

@@ -20,7 +20,7 @@ from drivers.ros.connection.errors import DepthUnit, TwoSources
 from drivers.ros.options import CameraOptions, LocalizerOptions
 from drivers.ros_locobot.bag.definitions import typestore
 from drivers.ros_locobot.bag.episode_header import ImportOptions
-from drivers.ros_locobot.bag.errors import DamagedBag, MissingTopic
+from drivers.ros_locobot.bag.errors import MissingTopic
 from drivers.ros_locobot.bag.import_external import import_drive
 from drivers.ros_locobot.bag.reader import BagReader
 from drivers.ros_locobot.options import RosOptions
@@ -296,7 +296,7 @@ def test_depth_as_jpeg_is_refused(tmp_path: Path) -> None:
         pixels = (message.data.view("<u2").reshape(message.height, message.width) // 64).astype(np.uint8)
         return packed(message, bytes(cv2.imencode(".jpg", pixels)[1]), "16UC1; jpeg compressed "), at_ns
 
-    with raises_naming(DamagedBag, DEPTH, "jpeg"):
+    with raises_naming(DeviceFault, DEPTH, "jpeg"):
         imported(bag_drive.record(tmp_path / "a.bag", SHORT, change=pack), tmp_path / "logs", task=TASK)
 
 
