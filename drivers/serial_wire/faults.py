@@ -1,7 +1,6 @@
 """Faults that every emulated serial line has, each during a window of the robot's clock, and what they do to bytes."""
 
-from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field
@@ -9,33 +8,22 @@ from pydantic import Field
 from robot_runtime.hal.fault_schedule import Window
 
 
-@dataclass(frozen=True)
 class Silent(Window):
     """No bytes: the device is switched off, or its data line is broken."""
 
-    kind: Literal["silent"] = "silent"
 
-
-@dataclass(frozen=True)
 class Noisy(Window):
     """Each message is preceded by noise, and one in four is damaged."""
 
-    kind: Literal["noisy"] = "noisy"
 
-
-@dataclass(frozen=True)
 class DroppedBytes(Window):
     """Each message loses one byte with this probability, in both directions."""
 
-    kind: Literal["dropped_bytes"] = "dropped_bytes"
     probability: Annotated[float, Field(ge=0, le=1)] = 0.1
 
 
-@dataclass(frozen=True)
 class Unplugged(Window):
     """The cable is disconnected; afterwards it is plugged in again."""
-
-    kind: Literal["unplugged"] = "unplugged"
 
 
 def noisy(message: bytes, random: np.random.Generator) -> bytes:
