@@ -3,29 +3,8 @@
 import logging
 import math
 
-from drivers.create2.protocol import (
-    BAUD_RATE,
-    BAUD_RATES,
-    BUMP_BOTH,
-    BUMP_LEFT,
-    BUMP_RIGHT,
-    DROP_LEFT,
-    DROP_RIGHT,
-    GROUPS,
-    KNOWN,
-    METERS_PER_TICK,
-    OVERCURRENT_LEFT,
-    PERIOD_S,
-    SEPARATION_M,
-    Command,
-    CommandParser,
-    Mode,
-    Opcode,
-    Packet,
-    encode_packets,
-    encode_stream,
-    wheel_speeds,
-)
+from drivers.create2 import protocol
+from drivers.create2.protocol import Command, CommandParser, Mode, Opcode, Packet
 from drivers.serial_base.emulator import EmulatedBase, Sensed
 from robot_runtime.hal import Velocity, Zone
 from robot_runtime.safety.guard import STILL
@@ -55,7 +34,7 @@ log = logging.getLogger(__name__)
 class EmulatedCreate2(EmulatedBase):
     """Firmware of a Create 2: it repeats the last motion for ever and does not stop on a bump."""
 
-    usual_baud_rate, period_s, separation_m = BAUD_RATE, PERIOD_S, SEPARATION_M
+    usual_baud_rate, period_s, separation_m = protocol.BAUD_RATE, protocol.PERIOD_S, protocol.SEPARATION_M
     latest_firmware = "3.3.0"
 
     @property
@@ -89,19 +68,19 @@ class EmulatedCreate2(EmulatedBase):
             self.mode = Mode.SAFE if opcode == Opcode.SAFE else Mode.FULL
         elif opcode in DRIVES:
             if self.mode in (Mode.SAFE, Mode.FULL):
-                self._command(*wheel_speeds(command))
+                self._command(*protocol.wheel_speeds(command))
         elif opcode in PASSIVE and self.mode is not Mode.OFF:
             self.mode = Mode.PASSIVE
             self._command(0.0, 0.0)
             self._note(opcode)
         elif opcode == Opcode.STREAM:
-            self._packets, self._streams = tuple(packet for packet in data[1:] if packet in KNOWN), True
+            self._packets, self._streams = tuple(packet for packet in data[1:] if packet in protocol.KNOWN), True
         elif opcode == Opcode.SENSORS:
-            self._asked += GROUPS.get(data[0], data)
+            self._asked += protocol.GROUPS.get(data[0], data)
         elif opcode == Opcode.QUERY:
             self._asked += data[1:]
-        elif opcode == Opcode.BAUD and data[0] in BAUD_RATES:
-            self.change_baud_rate(BAUD_RATES[data[0]])
+        elif opcode == Opcode.BAUD and data[0] in protocol.BAUD_RATES:
+            self.change_baud_rate(protocol.BAUD_RATES[data[0]])
         elif opcode == Opcode.RESET:
             self.restart()
             self._text = self.banner
@@ -121,7 +100,7 @@ class EmulatedCreate2(EmulatedBase):
 
     def _command(self, left_m_s: float, right_m_s: float) -> None:
         self._wheels_m_s = left_m_s, right_m_s
-        self.velocity = Velocity((left_m_s + right_m_s) / 2, (right_m_s - left_m_s) / SEPARATION_M)
+        self.velocity = Velocity((left_m_s + right_m_s) / 2, (right_m_s - left_m_s) / protocol.SEPARATION_M)
 
     def message(self, sensed: Sensed, now_ns: int) -> bytes:
         forward = self.velocity.linear_m_s > 0
@@ -133,14 +112,14 @@ class EmulatedCreate2(EmulatedBase):
         text, self._text = self._text, b""
         if self.mode is Mode.OFF:
             return text
-        left, right = (math.floor(way_m / METERS_PER_TICK) for way_m in self._counted_m)
+        left, right = (math.floor(way_m / protocol.METERS_PER_TICK) for way_m in self._counted_m)
         fraction = min(1.0, max(0.0, (sensed.battery_v - EMPTY_V) / (FULL_V - EMPTY_V)))
         known: dict[int, int] = {
             Packet.BUMPS_AND_WHEEL_DROPS: _bumps(sensed.bumper) | _drops(sensed.wheel_drop),
             Packet.CLIFF_LEFT: int(Zone.LEFT in sensed.cliff),
             Packet.CLIFF_FRONT_LEFT: int(Zone.CENTER in sensed.cliff),
             Packet.CLIFF_RIGHT: int(Zone.RIGHT in sensed.cliff),
-            Packet.OVERCURRENTS: OVERCURRENT_LEFT if sensed.over_current else 0,
+            Packet.OVERCURRENTS: protocol.OVERCURRENT_LEFT if sensed.over_current else 0,
             Packet.BUTTONS: sensed.buttons,
             Packet.VOLTAGE_MV: round(1000 * sensed.battery_v),
             Packet.CHARGE_MAH: round(CAPACITY_MAH * fraction),
@@ -151,9 +130,11 @@ class EmulatedCreate2(EmulatedBase):
             Packet.STASIS: int(forward and not sensed.bumper),
         }
         asked, self._asked = self._asked, []
-        answer = text + encode_packets((packet, known.get(packet, 0)) for packet in asked if packet in KNOWN)
+        answer = text + protocol.encode_packets(
+            (packet, known.get(packet, 0)) for packet in asked if packet in protocol.KNOWN
+        )
         if self._streams:
-            answer += encode_stream({packet: known.get(packet, 0) for packet in self._packets})
+            answer += protocol.encode_stream({packet: known.get(packet, 0) for packet in self._packets})
         return answer
 
     def _count(self, sensed: Sensed) -> None:
@@ -165,9 +146,9 @@ class EmulatedCreate2(EmulatedBase):
 
 
 def _bumps(zone: Zone) -> int:
-    bits = BUMP_BOTH if Zone.CENTER in zone else 0
-    return bits | (BUMP_LEFT if Zone.LEFT in zone else 0) | (BUMP_RIGHT if Zone.RIGHT in zone else 0)
+    bits = protocol.BUMP_BOTH if Zone.CENTER in zone else 0
+    return bits | (protocol.BUMP_LEFT if Zone.LEFT in zone else 0) | (protocol.BUMP_RIGHT if Zone.RIGHT in zone else 0)
 
 
 def _drops(zone: Zone) -> int:
-    return (DROP_LEFT if Zone.LEFT in zone else 0) | (DROP_RIGHT if Zone.RIGHT in zone else 0)
+    return (protocol.DROP_LEFT if Zone.LEFT in zone else 0) | (protocol.DROP_RIGHT if Zone.RIGHT in zone else 0)

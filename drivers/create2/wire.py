@@ -9,29 +9,16 @@ import math
 import re
 from collections import deque
 
+from drivers.create2 import protocol
 from drivers.create2.protocol import (
-    BAUD_RATE,
-    BUMP_BOTH,
-    BUMP_LEFT,
-    BUMP_RIGHT,
-    DROP_LEFT,
-    DROP_RIGHT,
     METERS_PER_TICK,
-    OTHER_BAUD_RATE,
-    OVERCURRENT_LEFT,
-    OVERCURRENT_RIGHT,
     PERIOD_S,
-    PLUG,
     SEPARATION_M,
-    STREAMED,
     Command,
-    Decoder,
     Mode,
     Opcode,
     Packet,
-    difference,
     drive_direct,
-    stream,
 )
 from drivers.create2.serial_port import CREATE_2
 from drivers.serial_base.wire import BaseWire, DeadReckoning, Reading, Signal, zones
@@ -94,7 +81,7 @@ class _Wheel:
     def moved(self, count: int, seconds: float, now_ns: int) -> tuple[float, bool]:
         """Return the way since the last count, meters, and whether the wheel turned without a command."""
         before, self.count = self.count, count
-        way_m = 0.0 if before is None else METERS_PER_TICK * abs(difference(count, before))
+        way_m = 0.0 if before is None else METERS_PER_TICK * abs(protocol.difference(count, before))
         motor = self._motor
         while self._under_way and self._under_way[0][0] <= now_ns:
             self._command_m_s = self._under_way.popleft()[1]
@@ -116,11 +103,11 @@ class _Wheel:
 class Create2Wire(BaseWire):
     """A Create 2 in Safe mode; its heading is the encoders'."""
 
-    attachment, baud_rate, period_s = CREATE_2, BAUD_RATE, PERIOD_S
-    other_baud_rate = OTHER_BAUD_RATE
+    attachment, baud_rate, period_s = CREATE_2, protocol.BAUD_RATE, PERIOD_S
+    other_baud_rate = protocol.OTHER_BAUD_RATE
 
     def __init__(self) -> None:
-        self._decoder = Decoder()
+        self._decoder = protocol.Decoder()
         self._odometry = DeadReckoning(SEPARATION_M)
         self._left, self._right = _Wheel(), _Wheel()
         self._arrived_ns: int | None = None
@@ -144,7 +131,7 @@ class Create2Wire(BaseWire):
     def begin(self, now_ns: int) -> bytes:
         self._restored_ns, self._signal = now_ns, None
         self._left.count = self._right.count = None
-        commands = (Command(Opcode.SAFE), drive_direct(0.0, 0.0), SONG, stream(STREAMED))
+        commands = (Command(Opcode.SAFE), drive_direct(0.0, 0.0), SONG, protocol.stream(protocol.STREAMED))
         return PADDING + b"".join(command.encoded for command in commands)
 
     def call(self) -> bytes:
@@ -155,7 +142,11 @@ class Create2Wire(BaseWire):
         self._text = (self._text + data)[-BANNER_BYTES:]
         if found := RELEASE.search(self._text):
             self._release = found.group(1).decode()
-        return [self._reading(values, now_ns) for values in self._decoder.feed(data) if set(STREAMED) <= values.keys()]
+        return [
+            self._reading(values, now_ns)
+            for values in self._decoder.feed(data)
+            if set(protocol.STREAMED) <= values.keys()
+        ]
 
     def drive(self, velocity: Velocity) -> bytes:
         half_m_s = velocity.angular_rad_s * SEPARATION_M / 2
@@ -200,13 +191,13 @@ class Create2Wire(BaseWire):
         odometry = self._odometry
         odometry.update(left_m, right_m)
         bits = values[Packet.BUMPS_AND_WHEEL_DROPS]
-        cliff, wheel_drop = _cliffs(values), zones(bits, DROP_LEFT, 0, DROP_RIGHT)
-        over_current = zones(values[Packet.OVERCURRENTS], OVERCURRENT_LEFT, 0, OVERCURRENT_RIGHT)
+        cliff, wheel_drop = _cliffs(values), zones(bits, protocol.DROP_LEFT, 0, protocol.DROP_RIGHT)
+        over_current = zones(values[Packet.OVERCURRENTS], protocol.OVERCURRENT_LEFT, 0, protocol.OVERCURRENT_RIGHT)
         self._mode, self._on_floor = Mode(values[Packet.MODE] & 3), not (cliff or wheel_drop)
         self.hold = ""
         if over_current:
             self.hold = "a wheel's motor draws too much current: free the wheels"
-        elif values[Packet.CHARGING_SOURCES] & PLUG:
+        elif values[Packet.CHARGING_SOURCES] & protocol.PLUG:
             self.hold = "the charger's plug is in: pull it out"
         return Reading(
             stamp_ns=now_ns - seconds_to_ns(FRAME_S),
@@ -215,7 +206,7 @@ class Create2Wire(BaseWire):
             yaw_rad=odometry.yaw_rad,
             linear_m_s=(left_m + right_m) / 2 / seconds,
             angular_rad_s=(right_m - left_m) / SEPARATION_M / seconds,
-            bumper=zones(bits, BUMP_LEFT, BUMP_BOTH, BUMP_RIGHT),
+            bumper=zones(bits, protocol.BUMP_LEFT, protocol.BUMP_BOTH, protocol.BUMP_RIGHT),
             cliff=cliff,
             wheel_drop=wheel_drop,
             battery_v=values[Packet.VOLTAGE_MV] / 1000,

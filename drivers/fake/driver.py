@@ -12,19 +12,9 @@ from drivers.fake.ground_truth import GroundTruth
 from drivers.fake.head import FakeHead
 from drivers.fake.localizer import FakeLocalizer
 from drivers.fake.manipulator import FakeManipulator, FakeObjects, FakeTracker
-from robot_runtime.common import config
+from robot_runtime.common import config, quantities
 from robot_runtime.common.clock import SimulatedClock, SystemClock, seconds_to_ns, wait_for
 from robot_runtime.common.geometry import SE2
-from robot_runtime.common.quantities import (
-    AngularAcceleration,
-    BodyRadius,
-    CameraHeight,
-    FieldOfView,
-    Fraction,
-    Latency,
-    Rate,
-    ShortTime,
-)
 from robot_runtime.errors import DeviceFault, InvalidStart
 from robot_runtime.hal import BaseInfo, CameraInfo, HeadLimits, Intrinsics, Mount, Placer, Robot
 from robot_runtime.hal.fault_schedule import Script
@@ -108,24 +98,24 @@ class FakeOptions(config.Strict):
         faults: see ``drivers/fake/faults.py``.
     """
 
-    rate_hz: Rate = 100.0
-    radius_m: BodyRadius = 0.18
+    rate_hz: quantities.Rate = 100.0
+    radius_m: quantities.BodyRadius = 0.18
     max_linear_m_s: float = 0.7
     max_angular_rad_s: float = math.pi
     max_linear_accel_m_s2: float = 0.5
-    max_angular_accel_rad_s2: AngularAcceleration = 3.5
+    max_angular_accel_rad_s2: quantities.AngularAcceleration = 3.5
     head_speed_rad_s: float = 2.0
-    head_settle_s: ShortTime = 0.1
+    head_settle_s: quantities.ShortTime = 0.1
     wall_x_m: float | None = None
     width: int | None = None
     height: int | None = None
-    hfov_deg: FieldOfView | None = None
-    camera_height_m: CameraHeight | None = None
-    camera_rate_hz: Rate = 30.0
-    camera_latency_s: Latency = 0.03
-    pose_rate_hz: Rate = 30.0
-    pose_latency_s: Latency = 0.05
-    battery_fraction: Fraction = 1.0
+    hfov_deg: quantities.FieldOfView | None = None
+    camera_height_m: quantities.CameraHeight | None = None
+    camera_rate_hz: quantities.Rate = 30.0
+    camera_latency_s: quantities.Latency = 0.03
+    pose_rate_hz: quantities.Rate = 30.0
+    pose_latency_s: quantities.Latency = 0.05
+    battery_fraction: quantities.Fraction = 1.0
     motors: MotorOptions = field(default_factory=MotorOptions)
     objects: dict[str, tuple[float, float, float]] = field(default_factory=dict)
     faults: tuple[Fault, ...] = ()

@@ -2,40 +2,9 @@
 
 import math
 
+from drivers.kobuki import protocol
 from drivers.kobuki.kinematics import base_control
-from drivers.kobuki.protocol import (
-    ADAPTER,
-    BAUD_RATE,
-    CENTER,
-    DROP_LEFT,
-    DROP_RIGHT,
-    FIRMWARE,
-    HARDWARE,
-    LED_GREEN,
-    LED_ORANGE,
-    LED_RED,
-    LEFT,
-    METERS_PER_TICK,
-    OVERCURRENT_LEFT,
-    OVERCURRENT_RIGHT,
-    PERIOD_S,
-    RIGHT,
-    SEPARATION_M,
-    SOUND_ERROR,
-    SOUND_OFF,
-    SOUND_ON,
-    Basic,
-    Decoder,
-    FirmwareVersion,
-    Inertia,
-    RequestExtra,
-    SoundSequence,
-    Version,
-    battery_fraction,
-    difference,
-    encode,
-    leds,
-)
+from drivers.kobuki.protocol import Basic, Inertia, RequestExtra, SoundSequence, Version, encode
 from drivers.kobuki.serial_port import KOBUKI
 from drivers.serial_base.wire import NO_VERSION, BaseWire, DeadReckoning, Reading, Signal, zones
 from robot_runtime.common.clock import NS_PER_S, seconds_to_ns
@@ -65,8 +34,13 @@ WRAP_S = 65.536
 """Time after which the device's own time restarts."""
 
 _TURN_CDEG = 36_000
-_LEDS = {Signal.IDLE: LED_GREEN, Signal.MOVING: LED_GREEN, Signal.HELD: LED_ORANGE, Signal.STOPPED: LED_RED}
-LOW_FRACTION, CRITICAL_FRACTION = battery_fraction(14.0), battery_fraction(13.2)
+_LEDS = {
+    Signal.IDLE: protocol.LED_GREEN,
+    Signal.MOVING: protocol.LED_GREEN,
+    Signal.HELD: protocol.LED_ORANGE,
+    Signal.STOPPED: protocol.LED_RED,
+}
+LOW_FRACTION, CRITICAL_FRACTION = protocol.battery_fraction(14.0), protocol.battery_fraction(13.2)
 
 
 class KobukiWire(BaseWire):
@@ -76,11 +50,11 @@ class KobukiWire(BaseWire):
         firmware: its version; None until it has answered.
     """
 
-    attachment, baud_rate, period_s = KOBUKI, BAUD_RATE, PERIOD_S
+    attachment, baud_rate, period_s = KOBUKI, protocol.BAUD_RATE, protocol.PERIOD_S
 
     def __init__(self) -> None:
-        self._decoder = Decoder()
-        self._odometry = DeadReckoning(SEPARATION_M)
+        self._decoder = protocol.Decoder()
+        self._odometry = DeadReckoning(protocol.SEPARATION_M)
         self._sync = ClockSync(FRAME_S)
         self._basic: Basic | None = None
         self._angle_cdeg: int | None = None
@@ -104,8 +78,8 @@ class KobukiWire(BaseWire):
 
     def begin(self, now_ns: int) -> bytes:
         self._requested_ns, self._shown = now_ns, None
-        stop, request = encode(base_control(0.0, 0.0)), encode(RequestExtra(HARDWARE | FIRMWARE))
-        return stop + request + encode(SoundSequence(SOUND_ON))
+        stop, request = encode(base_control(0.0, 0.0)), encode(RequestExtra(protocol.HARDWARE | protocol.FIRMWARE))
+        return stop + request + encode(SoundSequence(protocol.SOUND_ON))
 
     def feed(self, data: bytes, now_ns: int) -> list[Reading]:
         readings = []
@@ -116,7 +90,7 @@ class KobukiWire(BaseWire):
                     basic = part
                 elif isinstance(part, Inertia):
                     inertia = part
-                elif isinstance(part, FirmwareVersion):
+                elif isinstance(part, protocol.FirmwareVersion):
                     self._check(part.version)
             if basic is not None:
                 readings.append(self._reading(basic, inertia, now_ns))
@@ -130,21 +104,21 @@ class KobukiWire(BaseWire):
         if self.firmware is None and now_ns - self._requested_ns >= seconds_to_ns(REQUEST_S):
             self._requested_ns = now_ns
             self._unanswered += 1
-            data += encode(RequestExtra(HARDWARE | FIRMWARE))
-        battery = LED_GREEN if self._fraction > LOW_FRACTION else LED_RED
+            data += encode(RequestExtra(protocol.HARDWARE | protocol.FIRMWARE))
+        battery = protocol.LED_GREEN if self._fraction > LOW_FRACTION else protocol.LED_RED
         if CRITICAL_FRACTION < self._fraction <= LOW_FRACTION:
-            battery = LED_ORANGE
+            battery = protocol.LED_ORANGE
         shown = _LEDS[signal], battery
         if shown != self._shown:
             self._shown = shown
-            data += encode(leds(*shown))
+            data += encode(protocol.leds(*shown))
         if signal is Signal.STOPPED and self._signal is not Signal.STOPPED:
-            data += encode(SoundSequence(SOUND_ERROR))
+            data += encode(SoundSequence(protocol.SOUND_ERROR))
         self._signal = signal
         return data
 
     def end(self) -> bytes:
-        return encode(base_control(0.0, 0.0)) + encode(leds(0, 0)) + encode(SoundSequence(SOUND_OFF))
+        return encode(base_control(0.0, 0.0)) + encode(protocol.leds(0, 0)) + encode(SoundSequence(protocol.SOUND_OFF))
 
     def _check(self, firmware: Version) -> None:
         self.firmware = firmware
@@ -158,16 +132,16 @@ class KobukiWire(BaseWire):
         left_m, right_m, turn_rad, seconds = self._moved(basic, inertia, now_ns)
         odometry = self._odometry
         odometry.update(left_m, right_m, turn_rad)
-        rate_rad_s = (right_m - left_m) / SEPARATION_M / seconds
+        rate_rad_s = (right_m - left_m) / protocol.SEPARATION_M / seconds
         if inertia is not None:
             rate_rad_s = math.radians(inertia.rate_cdeg_s / 100)
         voltage_v = basic.battery_dv / 10
-        self._fraction = battery_fraction(voltage_v)
-        over_current = zones(basic.overcurrent, OVERCURRENT_LEFT, 0, OVERCURRENT_RIGHT)
+        self._fraction = protocol.battery_fraction(voltage_v)
+        over_current = zones(basic.overcurrent, protocol.OVERCURRENT_LEFT, 0, protocol.OVERCURRENT_RIGHT)
         self.hold = ""
         if over_current:
             self.hold = "a wheel's motor draws more than 3 A, and the firmware has cut its power: free the wheels"
-        elif basic.charger & ADAPTER:
+        elif basic.charger & protocol.ADAPTER:
             self.hold = "the charger's plug is in: pull it out"
         return Reading(
             stamp_ns=min(now_ns, self._sync.to_clock_ns(self._device_ns)),
@@ -176,9 +150,9 @@ class KobukiWire(BaseWire):
             yaw_rad=odometry.yaw_rad,
             linear_m_s=(left_m + right_m) / 2 / seconds,
             angular_rad_s=rate_rad_s,
-            bumper=zones(basic.bumper, LEFT, CENTER, RIGHT),
-            cliff=zones(basic.cliff, LEFT, CENTER, RIGHT),
-            wheel_drop=zones(basic.wheel_drop, DROP_LEFT, 0, DROP_RIGHT),
+            bumper=zones(basic.bumper, protocol.LEFT, protocol.CENTER, protocol.RIGHT),
+            cliff=zones(basic.cliff, protocol.LEFT, protocol.CENTER, protocol.RIGHT),
+            wheel_drop=zones(basic.wheel_drop, protocol.DROP_LEFT, 0, protocol.DROP_RIGHT),
             battery_v=voltage_v,
             battery_fraction=self._fraction,
             charging=basic.charger != 0,
@@ -194,19 +168,21 @@ class KobukiWire(BaseWire):
         self._arrived_ns = now_ns
         if before is None:
             return self._restart(basic, now_ns)
-        elapsed_s = (difference(basic.time_ms, before.time_ms) % 65536) / 1000
+        elapsed_s = (protocol.difference(basic.time_ms, before.time_ms) % 65536) / 1000
         if since_s > WRAP_S / 2:
             elapsed_s += WRAP_S * max(0, round((since_s - elapsed_s) / WRAP_S))
-        left_m = METERS_PER_TICK * difference(basic.left_encoder, before.left_encoder)
-        right_m = METERS_PER_TICK * difference(basic.right_encoder, before.right_encoder)
-        if elapsed_s > since_s + RESTART_S or max(abs(left_m), abs(right_m)) > MAX_M_S * (elapsed_s + PERIOD_S):
+        left_m = protocol.METERS_PER_TICK * protocol.difference(basic.left_encoder, before.left_encoder)
+        right_m = protocol.METERS_PER_TICK * protocol.difference(basic.right_encoder, before.right_encoder)
+        if elapsed_s > since_s + RESTART_S or max(abs(left_m), abs(right_m)) > MAX_M_S * (
+            elapsed_s + protocol.PERIOD_S
+        ):
             return self._restart(basic, now_ns)
         self._device_ns += seconds_to_ns(elapsed_s)
         self._sync.add(self._device_ns, now_ns)
-        self.missed += max(0, round(elapsed_s / PERIOD_S) - 1)
+        self.missed += max(0, round(elapsed_s / protocol.PERIOD_S) - 1)
         turn_rad = None
         if inertia is not None and angle_cdeg is not None:
-            turn_rad = math.radians(difference(inertia.angle_cdeg, angle_cdeg, _TURN_CDEG) / 100)
+            turn_rad = math.radians(protocol.difference(inertia.angle_cdeg, angle_cdeg, _TURN_CDEG) / 100)
         return left_m, right_m, turn_rad, max(elapsed_s, 0.001)
 
     def _restart(self, basic: Basic, now_ns: int) -> tuple[float, float, None, float]:
@@ -214,4 +190,4 @@ class KobukiWire(BaseWire):
         self._device_ns = basic.time_ms * 1_000_000
         self._sync = ClockSync(FRAME_S)
         self._sync.add(self._device_ns, now_ns)
-        return 0.0, 0.0, None, PERIOD_S
+        return 0.0, 0.0, None, protocol.PERIOD_S

@@ -13,18 +13,9 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
+from drivers.marvelmind import protocol
 from drivers.marvelmind.mounting import Mounting
-from drivers.marvelmind.protocol import (
-    POSITION_CM,
-    POSITION_MM,
-    POSITION_MM_UNIX,
-    QUALITY,
-    Flags,
-    Packet,
-    Position,
-    encode,
-    frame,
-)
+from drivers.marvelmind.protocol import Flags, Packet, Position
 from drivers.marvelmind.serial_port import HEDGEHOG
 from drivers.serial_wire.faults import Noisy, Silent, Unplugged, noisy
 from drivers.serial_wire.port import Port
@@ -92,7 +83,7 @@ WIRE_HZ = 100.0
 EPOCH_MS = 1_700_000_000_000
 """The hedgehog's Unix time at time 0 of the simulated clock."""
 
-CODES = {"cm": POSITION_CM, "mm": POSITION_MM, "mm_unix": POSITION_MM_UNIX}
+CODES = {"cm": protocol.POSITION_CM, "mm": protocol.POSITION_MM, "mm_unix": protocol.POSITION_MM_UNIX}
 MIN_OUTLIER_M = 0.2
 
 
@@ -176,15 +167,15 @@ class Hedgehog:
         data = b""
         while self._due and self._due[0][0] + self._latency_ns <= now_ns:
             measured_ns, position = self._due.popleft()
-            packet = encode(replace(position, age_s=ns_to_seconds(now_ns - measured_ns)))
+            packet = protocol.encode(replace(position, age_s=ns_to_seconds(now_ns - measured_ns)))
             if not self._script.active(Repeating, now_ns):
                 self._repeated = None
             elif self._repeated is None:
                 self._repeated = packet
             data += self._corrupted(self._repeated or packet, now_ns)
             if self._options.chatter:
-                data += frame(Packet(QUALITY, bytes([self._address, 90]) + bytes(14)))
-                data += frame(Packet(0x0003, self._random.bytes(32)))
+                data += protocol.frame(Packet(protocol.QUALITY, bytes([self._address, 90]) + bytes(14)))
+                data += protocol.frame(Packet(0x0003, self._random.bytes(32)))
         return data
 
     def _position(self, now_ns: int) -> Position:
@@ -193,7 +184,7 @@ class Hedgehog:
         flags = Flags.MILLISECONDS if fixed else Flags.MILLISECONDS | Flags.UNAVAILABLE
         behind_s = sum(fault.by_s for fault in self._script.active(ClockBack, now_ns))
         code = CODES[self._options.packet]
-        epoch_ms = EPOCH_MS if code == POSITION_MM_UNIX else 0
+        epoch_ms = EPOCH_MS if code == protocol.POSITION_MM_UNIX else 0
         return Position(
             code=code,
             device_ms=epoch_ms + round((ns_to_seconds(now_ns) - behind_s) * 1000),

@@ -3,17 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from robot_runtime.common import config
-from robot_runtime.common.quantities import (
-    AngularAcceleration,
-    Latency,
-    ShortTime,
-    SmallAngle,
-    SmallMove,
-    StillSpeed,
-    StillTurnRate,
-    Timeout,
-)
+from robot_runtime.common import config, quantities
 from robot_runtime.hal.motors import MotorModel
 from robot_runtime.hal.wheels import BaseInfo
 
@@ -48,21 +38,21 @@ class MotionProfile(config.Strict):
     """
 
     linear_m_s: float = 0.3
-    contact_travel_m: SmallMove = 0.15
+    contact_travel_m: quantities.SmallMove = 0.15
     angular_rad_s: float = 1.5
     linear_accel_m_s2: float = 1.0
-    angular_accel_rad_s2: AngularAcceleration = 3.5
+    angular_accel_rad_s2: quantities.AngularAcceleration = 3.5
     heading_gain_1_s: float = 6.0
-    position_m: SmallMove = 0.005
-    heading_rad: SmallAngle = HALF_DEGREE_RAD
-    still_m_s: StillSpeed = 0.005
-    still_rad_s: StillTurnRate = HALF_DEGREE_RAD
-    rest_timeout_s: ShortTime = 1.0
-    carry_rad: SmallAngle = 2 * HALF_DEGREE_RAD
+    position_m: quantities.SmallMove = 0.005
+    heading_rad: quantities.SmallAngle = HALF_DEGREE_RAD
+    still_m_s: quantities.StillSpeed = 0.005
+    still_rad_s: quantities.StillTurnRate = HALF_DEGREE_RAD
+    rest_timeout_s: quantities.ShortTime = 1.0
+    carry_rad: quantities.SmallAngle = 2 * HALF_DEGREE_RAD
     timeout_factor: float = 2.0
-    timeout_margin_s: ShortTime = 1.0
-    state_max_age_s: Latency = 0.15
-    patience_s: Timeout = 2.0
+    timeout_margin_s: quantities.ShortTime = 1.0
+    state_max_age_s: quantities.Latency = 0.15
+    patience_s: quantities.Timeout = 2.0
 
     def __post_init__(self) -> None:
         config.check_positive(self)
