@@ -10,26 +10,7 @@ from ctypes import CFUNCTYPE, POINTER, Structure, c_char_p, c_uint8, c_void_p, c
 from functools import cache
 from typing import Any
 
-from rosbags.typesys import Stores, get_types_from_msg, get_typestore
-from rosbags.typesys.store import Typestore
-
-DEFINITIONS = {
-    "irobot_create_msgs/HazardDetection": """uint8 BACKUP_LIMIT=0
-uint8 BUMP=1
-uint8 CLIFF=2
-uint8 STALL=3
-uint8 WHEEL_DROP=4
-uint8 OBJECT_PROXIMITY=5
-std_msgs/Header header
-uint8 type
-""",
-    "irobot_create_msgs/HazardDetectionVector": """std_msgs/Header header
-irobot_create_msgs/HazardDetection[] detections
-""",
-    "tf2_msgs/TFMessage": "geometry_msgs/TransformStamped[] transforms\n",
-    "interbotix_xs_msgs/JointGroupCommand": "string name\nfloat32[] cmd\n",
-    "interbotix_xs_msgs/JointSingleCommand": "string name\nfloat32 cmd\n",
-}
+from drivers.ros.bag.definitions import stored_name, typestore
 
 
 class _Handle(Structure):  # rosidl_message_type_support_t since Iron
@@ -51,20 +32,6 @@ _capsule_of = ctypes.PYFUNCTYPE(ctypes.py_object, c_void_p, c_char_p, c_void_p)(
 
 
 @cache
-def typestore() -> Typestore:
-    """Return the type store with all messages of :data:`DEFINITIONS`."""
-    store = get_typestore(Stores.ROS2_JAZZY)
-    for kind, text in DEFINITIONS.items():
-        store.register(get_types_from_msg(text, stored_name(kind)))
-    return store
-
-
-def stored_name(kind: str) -> str:
-    """Return the type store's name of a type such as ``std_msgs/String``."""
-    return kind.replace("/", "/msg/", 1)
-
-
-@cache
 def stand_in(kind: str) -> Any:
     """Return a class for ``create_publisher``, and for ``create_subscription`` with ``raw=True``."""
     from std_msgs.msg import Header  # a type without fixed size, as serialized messages need
@@ -78,7 +45,7 @@ def stand_in(kind: str) -> Any:
     callbacks = _Callbacks.from_buffer_copy(cast(handle.data, POINTER(_Callbacks)).contents)
     package, name = kind.split("/")
     callbacks.namespace, callbacks.name = f"{package}::msg".encode(), name.encode()
-    value = bytes.fromhex(typestore().hash_rihs01(stored_name(kind)).removeprefix("RIHS01_"))
+    value = bytes.fromhex(typestore(2).hash_rihs01(stored_name(kind)).removeprefix("RIHS01_"))
     type_hash = _Hash(1, (c_uint8 * 32)(*value))
     get_hash = _GET_HASH(lambda _: ctypes.addressof(type_hash))
     handle.data, handle.hash = ctypes.addressof(callbacks), cast(get_hash, c_void_p)
@@ -95,12 +62,12 @@ def stand_in(kind: str) -> Any:
 
 def make(kind: str, **fields: Any) -> Any:
     """Return a message; every field must be given, nested ones as messages of any library."""
-    return typestore().types[stored_name(kind)](**fields)
+    return typestore(2).types[stored_name(kind)](**fields)
 
 
 def decode(kind: str, data: bytes) -> Any:
     """Return the message that a raw subscription received. Raises ``rosbags.serde.SerdeError``."""
-    return typestore().deserialize_cdr(data, stored_name(kind))
+    return typestore(2).deserialize_cdr(data, stored_name(kind))
 
 
 class Publisher:
@@ -116,4 +83,4 @@ class Publisher:
 
     def publish(self, message: Any) -> None:
         """Send a message."""
-        self.rclpy.publish(bytes(typestore().serialize_cdr(message, message.__msgtype__)))
+        self.rclpy.publish(bytes(typestore(2).serialize_cdr(message, message.__msgtype__)))

@@ -82,10 +82,9 @@ def message_class(kinds: Sequence[str], part: str = "msg") -> Any:
             continue
     if part == "msg":
         with suppress(ImportError):
-            forged = importlib.import_module("drivers.ros2.forged")
-            for kind in kinds:
-                if kind in forged.DEFINITIONS:
-                    return forged.stand_in(kind)
+            known = importlib.import_module("drivers.ros.bag.definitions").ROS_2_DEFINITIONS
+            for kind in filter(known.__contains__, kinds):
+                return importlib.import_module("drivers.ros2.forged").stand_in(kind)
     raise DriverMissing(
         f"Python does not find the ROS 2 type {' or '.join(kinds)}",
         "install its package (`apt install ros-$ROS_DISTRO-...`) and source ROS's setup.bash in this shell",

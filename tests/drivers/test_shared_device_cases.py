@@ -15,7 +15,7 @@ CASES = PROJECT.parent / "shared" / "cases"
 BAGS = {"b05_head_nan", "b08_tf_two_parents", "b11_kinect_stamp_skew", "b13_cd32", "b15_png16"} | {
     *("b16_depth_unit_100um", "b17_fisheye", "m02_mocap_frozen", "m04_mocap_zeroquat", "m05_mocap_mm")
 }
-"""Tested in ros_locobot/bag/test_rosbag_faults.py."""
+"""Tested in ros/bag/test_rosbag_faults.py."""
 
 MOVED = (
     ("robot_runtime.teleop.gamepad", "robot_runtime.policies.human.gamepad"),

@@ -24,13 +24,13 @@ from ros_processes import LIMIT_S, Program, eventually
 from sensor_msgs.msg import Image
 from synthetic import FORWARD, LEFT, RIGHT, STOP, UP
 
-from drivers.ros_locobot.bag.definitions import DEFINITIONS, md5_of
-from drivers.ros_locobot.bag.episode_header import ImportOptions
-from drivers.ros_locobot.bag.errors import DamagedBag
-from drivers.ros_locobot.bag.export import export_log
-from drivers.ros_locobot.bag.import_external import import_drive
-from drivers.ros_locobot.bag.reader import BagReader
-from drivers.ros_locobot.bag.topic_layout import layout
+from drivers.ros.bag.definitions import ROS_1_DEFINITIONS, md5_of
+from drivers.ros.bag.episode_header import ImportOptions
+from drivers.ros.bag.errors import DamagedBag
+from drivers.ros.bag.export import export_log
+from drivers.ros.bag.import_external import import_drive
+from drivers.ros.bag.reader import BagReader
+from drivers.ros.bag.topic_layout import layout
 from drivers.ros_locobot.options import RosOptions
 from robot_runtime.actions.discrete import Action
 from robot_runtime.common import config
@@ -97,7 +97,7 @@ def node(name: str, *arguments: str, master: str | None = None) -> Program:
     return Program(["rosrun", "rosbag", name, *arguments], environ | ({"ROS_MASTER_URI": master} if master else {}))
 
 
-@pytest.mark.parametrize("name", sorted(DEFINITIONS))
+@pytest.mark.parametrize("name", sorted(ROS_1_DEFINITIONS))
 @pytest.mark.slow
 def test_definitions_are_those_of_the_messages(name: str) -> None:
     import roslib.message

@@ -13,6 +13,7 @@ import pytest
 from nav_msgs.msg import Odometry
 from rclpy.qos import QoSProfile, qos_profile_sensor_data
 
+from drivers.ros.bag.definitions import stored_name, typestore
 from drivers.ros2 import forged
 from tests.ros2.emulators import dds
 
@@ -78,7 +79,7 @@ def test_the_graph_shows_the_type_and_its_hash(client) -> None:
     client.wait(lambda: client.node.get_publishers_info_by_topic("/hazards"))
     [info] = client.node.get_publishers_info_by_topic("/hazards")
     assert info.topic_type == "irobot_create_msgs/msg/HazardDetectionVector"
-    assert str(info.topic_type_hash).endswith(forged.typestore().hash_rihs01(forged.stored_name(HAZARDS))[-64:])
+    assert str(info.topic_type_hash).endswith(typestore(2).hash_rihs01(stored_name(HAZARDS))[-64:])
 
 
 def test_a_reliable_reader_gets_nothing_from_a_writer_that_does_not_repeat(emulator, client) -> None:

@@ -13,8 +13,8 @@ import cv2
 import numpy as np
 import synthetic
 
-from drivers.ros_locobot.bag.export import BagMessages, BagWriter
-from drivers.ros_locobot.bag.topic_layout import Layout, layout
+from drivers.ros.bag.export import BagMessages, BagWriter
+from drivers.ros.bag.topic_layout import Layout, layout
 from robot_runtime.common.geometry import SE2
 from robot_runtime.hal import BaseState, Halt, PoseEstimate, RgbdFrame, Velocity, Zone
 

@@ -197,10 +197,10 @@ def recording_kinds(folder: Path) -> list[Kind]:
 
     from drivers.apriltag.survey_images import views_from_folder
     from drivers.azure_kinect.mkv import check_complete
+    from drivers.ros.bag.images import BagImages
+    from drivers.ros.bag.reader import BagReader
+    from drivers.ros.bag.topic_layout import layout
     from drivers.ros.options import CameraOptions
-    from drivers.ros_locobot.bag.images import BagImages
-    from drivers.ros_locobot.bag.reader import BagReader
-    from drivers.ros_locobot.bag.topic_layout import layout
     from drivers.ros_locobot.options import RosOptions
     from robot_runtime.imaging.tag_detector import TagDetector
     from sim_bridge.noise.redwood import read_table

@@ -19,9 +19,9 @@ from robot_runtime.errors import ConfigError, DriverMissing, EpisodeError, Recor
 from robot_runtime.export.cli.formats import write_each
 
 if TYPE_CHECKING:
+    from drivers.ros.bag.episode_header import ImportOptions
+    from drivers.ros.bag.reader import BagReader
     from drivers.ros.options import RobotOptions
-    from drivers.ros_locobot.bag.episode_header import ImportOptions
-    from drivers.ros_locobot.bag.reader import BagReader
     from robot_runtime.recording.writer import Recorder
     from robot_runtime.robots.loader import RobotFile
     from robot_runtime.tasks.episode import Episode
@@ -101,8 +101,8 @@ def export_bag(
         robot-runtime export bag logs/run --out bags --family turtlebot4-jazzy --storage sqlite3
     """
     _require_rosbags()
-    from drivers.ros_locobot.bag.export import export_log
-    from drivers.ros_locobot.bag.topic_layout import layout
+    from drivers.ros.bag.export import export_log
+    from drivers.ros.bag.topic_layout import layout
 
     where = layout(family.value, robot_name)
     suffix = ".bag" if where.ros == 1 else ""
@@ -179,8 +179,8 @@ def import_(
         robot-runtime logs import --rosbag drive.bag --task pointnav_habitat2020 --scene flat --episodes val.json --stop
     """
     _require_rosbags()
-    from drivers.ros_locobot.bag.import_external import import_drive
-    from drivers.ros_locobot.bag.reader import BagReader
+    from drivers.ros.bag.import_external import import_drive
+    from drivers.ros.bag.reader import BagReader
     from robot_runtime.common.console import console, progress_bar
 
     with BagReader(rosbag) as bag, progress_bar() as progress:
@@ -196,7 +196,7 @@ def import_(
 
 
 def _import_options(bag: BagReader, content: BagOptions, drive: DriveOptions, steps: StepOptions) -> ImportOptions:
-    from drivers.ros_locobot.bag.episode_header import ImportOptions
+    from drivers.ros.bag.episode_header import ImportOptions
     from robot_runtime.scenes.scene import find_scene, load_scene
     from robot_runtime.tasks.task import load_task
 
@@ -242,24 +242,23 @@ def _record(folder: Path, record: Callable[[Recorder], object]) -> Path:
 
 def _robot(bag: BagReader, name: str | None) -> tuple[RobotFile, RobotOptions]:
     """Read the robot's YAML, by name or by the topics of the bag. Raises ``ConfigError``."""
-    from drivers.ros2.options import Ros2Options
-    from drivers.ros_locobot.options import RosOptions
     from robot_runtime.common import config
     from robot_runtime.robots.loader import read_robot_file
 
     path, file = read_robot_file(name or _preset(bag))
     if name is None and file.options["referee"].get("topic") not in bag.kinds:
         file = _real(file)
-    drivers: dict[str, type[RobotOptions]] = {
-        "drivers.ros_locobot.driver.make_robot": RosOptions,
-        "drivers.ros2.driver.make_robot": Ros2Options,
+    drivers = {
+        "drivers.ros_locobot.driver.make_robot": "drivers.ros_locobot.options.RosOptions",
+        "drivers.ros2.driver.make_robot": "drivers.ros2.options.Ros2Options",
     }
     if file.driver not in drivers:
         raise ConfigError(
             f"{path}: field 'driver' is {file.driver!r}, not a robot on ROS",
             f"name one of {', '.join(PRESETS.values())}, or a YAML file with driver {' or '.join(drivers)}",
         )
-    return file, config.parse(file.options, drivers[file.driver], f"{path}: options")
+    kind: type[RobotOptions] = config.resolve(drivers[file.driver], f"{path}: driver")
+    return file, config.parse(file.options, kind, f"{path}: options")
 
 
 def _real(file: RobotFile) -> RobotFile:
@@ -271,7 +270,7 @@ def _real(file: RobotFile) -> RobotFile:
 
 
 def _preset(bag: BagReader) -> str:
-    from drivers.ros_locobot.bag.topic_layout import layout
+    from drivers.ros.bag.topic_layout import layout
 
     def count(variant: Variant) -> int:
         where = layout(variant.value)

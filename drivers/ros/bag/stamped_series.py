@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from drivers.ros_locobot.bag.errors import NotOneClock
+from drivers.ros.bag.errors import NotOneClock
 from robot_runtime.common.clock import ns_to_seconds
 from robot_runtime.common.geometry import SE2
 

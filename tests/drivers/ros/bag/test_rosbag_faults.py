@@ -16,13 +16,13 @@ from bag_drive import FORWARD, LEFT, REST, START_NS, messages
 from raising import raises_naming
 from rosbags.rosbag1 import Reader, Writer
 
+from drivers.ros.bag.definitions import typestore
+from drivers.ros.bag.episode_header import ImportOptions
+from drivers.ros.bag.errors import MissingTopic
+from drivers.ros.bag.import_external import import_drive
+from drivers.ros.bag.reader import BagReader
 from drivers.ros.connection.errors import DepthUnit, TwoSources
 from drivers.ros.options import CameraOptions, LocalizerOptions
-from drivers.ros_locobot.bag.definitions import typestore
-from drivers.ros_locobot.bag.episode_header import ImportOptions
-from drivers.ros_locobot.bag.errors import MissingTopic
-from drivers.ros_locobot.bag.import_external import import_drive
-from drivers.ros_locobot.bag.reader import BagReader
 from drivers.ros_locobot.options import RosOptions
 from robot_runtime.common.clock import NS_PER_S
 from robot_runtime.errors import DeviceFault

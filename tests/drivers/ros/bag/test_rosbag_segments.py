@@ -9,13 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drivers.ros_locobot.bag.motion_segments import (
-    ActionSegmenter,
-    Motion,
-    find_stand_stills,
-    motion_between,
-    waypoints,
-)
+from drivers.ros.bag.motion_segments import ActionSegmenter, Motion, find_stand_stills, motion_between, waypoints
 from robot_runtime.actions.discrete import Action, Magnitudes
 from robot_runtime.common.geometry import SE2
 

@@ -14,23 +14,16 @@ from itertools import chain
 
 import numpy as np
 
+from drivers.ros.bag.action_segmentation import DrivenStep, DriveSection, segment_actions, waypoint_steps
+from drivers.ros.bag.episode_header import ImportOptions, camera_info, episode_for, make_header, scene_for, task_for
+from drivers.ros.bag.errors import NoOverlap
+from drivers.ros.bag.images import BagImages
+from drivers.ros.bag.motion_segments import ActionSegmenter
+from drivers.ros.bag.poses import PoseTrack, odometry_track, read_poses
+from drivers.ros.bag.reader import BagReader, Progress
+from drivers.ros.bag.topic_layout import MAP_FRAME
+from drivers.ros.bag.trajectory import RecordedDrive, check_clocks, read_drive
 from drivers.ros.robot_variants import base_frame
-from drivers.ros_locobot.bag.action_segmentation import DrivenStep, DriveSection, segment_actions, waypoint_steps
-from drivers.ros_locobot.bag.episode_header import (
-    ImportOptions,
-    camera_info,
-    episode_for,
-    make_header,
-    scene_for,
-    task_for,
-)
-from drivers.ros_locobot.bag.errors import NoOverlap
-from drivers.ros_locobot.bag.images import BagImages
-from drivers.ros_locobot.bag.motion_segments import ActionSegmenter
-from drivers.ros_locobot.bag.poses import PoseTrack, odometry_track, read_poses
-from drivers.ros_locobot.bag.reader import BagReader, Progress
-from drivers.ros_locobot.bag.topic_layout import MAP_FRAME
-from drivers.ros_locobot.bag.trajectory import RecordedDrive, check_clocks, read_drive
 from robot_runtime.common.clock import ns_to_seconds
 from robot_runtime.common.geometry import SE2
 from robot_runtime.hal import RgbdFrame

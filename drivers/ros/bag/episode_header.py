@@ -9,12 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
+from drivers.ros.bag import topic_layout as at
+from drivers.ros.bag.images import BagImages
+from drivers.ros.bag.poses import PoseTrack, extent
+from drivers.ros.bag.reader import BagReader
 from drivers.ros.options import RobotOptions
 from drivers.ros.robot_variants import base_info
-from drivers.ros_locobot.bag import topic_layout as at
-from drivers.ros_locobot.bag.images import BagImages
-from drivers.ros_locobot.bag.poses import PoseTrack, extent
-from drivers.ros_locobot.bag.reader import BagReader
 from robot_runtime.actions.discrete import Action, Magnitudes
 from robot_runtime.common import config
 from robot_runtime.common.geometry import SE2, wrap_angle

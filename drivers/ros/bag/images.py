@@ -6,14 +6,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from drivers.ros.bag.errors import NoOverlap
+from drivers.ros.bag.reader import BagMessage, BagReader
+from drivers.ros.bag.trajectory import YAML_REMEDY
 from drivers.ros.camera.messages import COMPRESSED, COMPRESSED_DEPTH, PACKED, RAW, DepthImages, color_image, intrinsics
 from drivers.ros.camera.pairing import StampMatcher
 from drivers.ros.connection.quantities import Sources
 from drivers.ros.options import RobotOptions
 from drivers.ros.robot_variants import topics_of
-from drivers.ros_locobot.bag.errors import NoOverlap
-from drivers.ros_locobot.bag.reader import BagMessage, BagReader
-from drivers.ros_locobot.bag.trajectory import YAML_REMEDY
 from robot_runtime.common.clock import ns_to_seconds
 from robot_runtime.errors import DeviceFault
 from robot_runtime.hal import Intrinsics, RgbdFrame

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from drivers.ros_locobot.bag.errors import NotAnAction
-from drivers.ros_locobot.bag.images import TimeWindow
-from drivers.ros_locobot.bag.motion_segments import (
+from drivers.ros.bag.errors import NotAnAction
+from drivers.ros.bag.images import TimeWindow
+from drivers.ros.bag.motion_segments import (
     ActionSegmenter,
     Motion,
     StandStill,
@@ -15,7 +15,7 @@ from drivers.ros_locobot.bag.motion_segments import (
     motion_between,
     waypoints,
 )
-from drivers.ros_locobot.bag.trajectory import RecordedDrive
+from drivers.ros.bag.trajectory import RecordedDrive
 from robot_runtime.actions.discrete import Action, Displacement
 from robot_runtime.common.clock import ns_to_seconds, seconds_to_ns
 from robot_runtime.hal import Zone

@@ -13,9 +13,9 @@ import synthetic
 from raising import raises_naming
 from synthetic import FORWARD, LEFT, STOP, UP
 
-from drivers.ros_locobot.bag.export import export_log
-from drivers.ros_locobot.bag.reader import BagReader
-from drivers.ros_locobot.bag.topic_layout import layout
+from drivers.ros.bag.export import export_log
+from drivers.ros.bag.reader import BagReader
+from drivers.ros.bag.topic_layout import layout
 from robot_runtime.cli.main import run_command
 from robot_runtime.errors import RecordingError
 from robot_runtime.recording.reader import LogReader

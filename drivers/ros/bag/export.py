@@ -20,6 +20,9 @@ from rosbags import rosbag1, rosbag2
 from rosbags.interfaces import Connection, Qos, QosDurability, QosHistory, QosLiveliness, QosReliability, QosTime
 from typing_extensions import Self
 
+from drivers.ros.bag import topic_layout as at
+from drivers.ros.bag.definitions import stored_name, typestore
+from drivers.ros.bag.topic_layout import Layout
 from drivers.ros.protocol import MessageFactory, bits_of, create_safety_diagnosis
 from drivers.ros.safety_fields import (
     CREATE_SAFETY_STATUS,
@@ -30,9 +33,6 @@ from drivers.ros.safety_fields import (
     KOBUKI_BITS,
     KOBUKI_WHEEL_BITS,
 )
-from drivers.ros_locobot.bag import topic_layout as at
-from drivers.ros_locobot.bag.definitions import stored_name, typestore
-from drivers.ros_locobot.bag.topic_layout import Layout
 from robot_runtime.common.clock import NS_PER_S
 from robot_runtime.common.creating import creating
 from robot_runtime.common.geometry import SE2

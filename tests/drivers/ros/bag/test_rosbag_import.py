@@ -17,15 +17,15 @@ from bag_drive import FORWARD, LEFT, REST, START, START_NS, UP, Move
 from raising import raises_naming
 from rosbags.rosbag1 import Writer
 
+from drivers.ros.bag import reader as bag_reader
+from drivers.ros.bag.definitions import typestore
+from drivers.ros.bag.episode_header import ImportOptions
+from drivers.ros.bag.errors import DamagedBag, MissingTopic, NoOverlap, NotAnAction, NotOneClock
+from drivers.ros.bag.import_external import import_drive
+from drivers.ros.bag.reader import BagReader
+from drivers.ros.bag.topic_layout import layout
 from drivers.ros.connection.errors import DepthUnit, WrongDefinition
 from drivers.ros.options import CameraOptions, LocalizerOptions
-from drivers.ros_locobot.bag import reader as bag_reader
-from drivers.ros_locobot.bag.definitions import typestore
-from drivers.ros_locobot.bag.episode_header import ImportOptions
-from drivers.ros_locobot.bag.errors import DamagedBag, MissingTopic, NoOverlap, NotAnAction, NotOneClock
-from drivers.ros_locobot.bag.import_external import import_drive
-from drivers.ros_locobot.bag.reader import BagReader
-from drivers.ros_locobot.bag.topic_layout import layout
 from drivers.ros_locobot.options import RosOptions
 from robot_runtime.actions.discrete import Action
 from robot_runtime.cli.main import run_command

@@ -1,7 +1,7 @@
-"""Message definitions of a LoCoBot's bags, for computers without ROS.
+"""Message definitions of robots, for bags and for computers without ROS.
 
-``rosbags`` has the distribution's own definitions; those of the robots' ROS 1 packages are here. Their md5 depends on
-the constants, but not on comments.
+``rosbags`` has the distributions' own; those of the robots' packages are here. The md5 of ROS 1 depends on the
+constants, but not on comments.
 """
 
 from functools import cache
@@ -9,8 +9,6 @@ from functools import cache
 from rosbags.interfaces import Connection, MessageDefinitionFormat
 from rosbags.typesys import Stores, get_types_from_idl, get_types_from_msg, get_typestore
 from rosbags.typesys.store import Typestore
-
-from drivers.ros2 import forged
 
 _BUMPER = """Header header
 bool is_left_pressed
@@ -29,8 +27,10 @@ uint16 light_signal_front_right
 uint16 light_signal_right
 """
 
-DEFINITIONS: dict[str, str] = {
-    "tf2_msgs/TFMessage": "geometry_msgs/TransformStamped[] transforms\n",
+_TF = {"tf2_msgs/TFMessage": "geometry_msgs/TransformStamped[] transforms\n"}
+
+ROS_1_DEFINITIONS: dict[str, str] = {
+    **_TF,
     "ca_msgs/Bumper": _BUMPER,
     "create_msgs/Bumper": _BUMPER,
     "kobuki_msgs/BumperEvent": """uint8 LEFT = 0
@@ -101,22 +101,37 @@ uint16[] analog_input
 """,
 }
 
+ROS_2_DEFINITIONS: dict[str, str] = {
+    **_TF,
+    "irobot_create_msgs/HazardDetection": """uint8 BACKUP_LIMIT=0
+uint8 BUMP=1
+uint8 CLIFF=2
+uint8 STALL=3
+uint8 WHEEL_DROP=4
+uint8 OBJECT_PROXIMITY=5
+std_msgs/Header header
+uint8 type
+""",
+    "irobot_create_msgs/HazardDetectionVector": """std_msgs/Header header
+irobot_create_msgs/HazardDetection[] detections
+""",
+    "interbotix_xs_msgs/JointGroupCommand": "string name\nfloat32[] cmd\n",
+    "interbotix_xs_msgs/JointSingleCommand": "string name\nfloat32 cmd\n",
+}
+
 
 @cache
 def typestore(ros: int = 1) -> Typestore:
     """Return the type store of ROS 1 or 2 with all messages that can be written or read."""
-    if ros == 2:
-        return forged.typestore()
-    store = get_typestore(Stores.ROS1_NOETIC)
-    for name, text in DEFINITIONS.items():
+    store = get_typestore(Stores.ROS1_NOETIC if ros == 1 else Stores.ROS2_JAZZY)
+    for name, text in (ROS_1_DEFINITIONS if ros == 1 else ROS_2_DEFINITIONS).items():
         store.register(get_types_from_msg(text, stored_name(name)))
     return store
 
 
 def stored_name(kind: str) -> str:
     """Return the type store's name of a type such as ``std_msgs/String``."""
-    package, name = kind.split("/")
-    return f"{package}/msg/{name}"
+    return kind.replace("/", "/msg/", 1)
 
 
 @cache

@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
+from drivers.ros.bag import topic_layout as at
+from drivers.ros.bag.errors import MissingTopic, NoOverlap
+from drivers.ros.bag.reader import BagMessage, BagReader
+from drivers.ros.bag.stamped_series import Samples
+from drivers.ros.bag.trajectory import YAML_REMEDY, RecordedDrive
 from drivers.ros.connection.quantities import Sources, TfTree
 from drivers.ros.localizer.alignment import aligned, read_alignment
 from drivers.ros.localizer.messages import check_pose_frame, planar, planar_covariance, planar_pose
 from drivers.ros.options import LocalizerOptions
-from drivers.ros_locobot.bag import topic_layout as at
-from drivers.ros_locobot.bag.errors import MissingTopic, NoOverlap
-from drivers.ros_locobot.bag.reader import BagMessage, BagReader
-from drivers.ros_locobot.bag.stamped_series import Samples
-from drivers.ros_locobot.bag.trajectory import YAML_REMEDY, RecordedDrive
 from robot_runtime.common.clock import NS_PER_S, ns_to_seconds, seconds_to_ns
 from robot_runtime.common.geometry import SE2
 from robot_runtime.hal import LocalizerInfo, PoseEstimate, PoseStatus

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from drivers.ros.bag.errors import MissingTopic, NotOneClock
+from drivers.ros.bag.reader import BagMessage, BagReader
+from drivers.ros.bag.stamped_series import LostSamples, Samples
 from drivers.ros.connection.quantities import Sources
 from drivers.ros.guard.safety_levels import Levels
 from drivers.ros.guard.safety_sources import SAFETY_SOURCES, Reports, SafetySource, tracker_of
@@ -15,9 +18,6 @@ from drivers.ros.localizer.messages import odometry_pose
 from drivers.ros.options import RobotOptions
 from drivers.ros.robot_variants import VARIANTS, head_limits, kobuki_charge, topics_of
 from drivers.ros.topics import TOPICS
-from drivers.ros_locobot.bag.errors import MissingTopic, NotOneClock
-from drivers.ros_locobot.bag.reader import BagMessage, BagReader
-from drivers.ros_locobot.bag.stamped_series import LostSamples, Samples
 from robot_runtime.common.clock import ns_to_seconds
 from robot_runtime.common.geometry import SE2
 from robot_runtime.hal import BaseState, Halt, HeadState, Velocity, Zone

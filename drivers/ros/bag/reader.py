@@ -20,10 +20,10 @@ from rosbags.typesys import TypesysError
 from rosbags.typesys.msg import denormalize_msgtype
 from typing_extensions import Self
 
+from drivers.ros.bag.definitions import other_definition, stored_name, typestore
+from drivers.ros.bag.errors import DamagedBag, MissingTopic
 from drivers.ros.connection.errors import WrongDefinition
 from drivers.ros.connection.received import UNKNOWN
-from drivers.ros_locobot.bag.definitions import other_definition, stored_name, typestore
-from drivers.ros_locobot.bag.errors import DamagedBag, MissingTopic
 from robot_runtime.common.clock import NS_PER_S, ns_to_seconds
 from robot_runtime.errors import RecordingError
 

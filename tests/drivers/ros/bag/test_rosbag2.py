@@ -17,12 +17,12 @@ from rosbags import rosbag2
 from rosbags.highlevel import AnyReader
 from synthetic import STOP
 
+from drivers.ros.bag.definitions import typestore
+from drivers.ros.bag.errors import DamagedBag, MissingTopic
+from drivers.ros.bag.export import export_log
+from drivers.ros.bag.reader import BagReader
+from drivers.ros.bag.topic_layout import layout
 from drivers.ros.connection.errors import WrongDefinition
-from drivers.ros_locobot.bag.definitions import typestore
-from drivers.ros_locobot.bag.errors import DamagedBag, MissingTopic
-from drivers.ros_locobot.bag.export import export_log
-from drivers.ros_locobot.bag.reader import BagReader
-from drivers.ros_locobot.bag.topic_layout import layout
 from robot_runtime.cli.main import run_command
 from robot_runtime.errors import RecordingError
 from robot_runtime.hal import Zone
