@@ -15,7 +15,9 @@ from robot_runtime.errors import DriverMissing
 
 @pytest.fixture(autouse=True)
 def without(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in sys.modules if name.startswith(("drivers.ros2", "rclpy.", "rosbags."))]:
+    for name in [
+        name for name in sys.modules if name.startswith(("drivers.ros2", "drivers.ros.bag", "rclpy.", "rosbags."))
+    ]:
         monkeypatch.delitem(sys.modules, name)  # a part that other tests have loaded is found without its package
     for name in ("rclpy", "rosbags"):
         monkeypatch.setitem(sys.modules, name, None)
