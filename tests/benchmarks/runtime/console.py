@@ -12,12 +12,12 @@ KOBUKI_PRESSES = 30
 
 
 def console(
-    presses: Annotated[int, typer.Option(min=2, help="Number of presses of STOP.")] = 400,
+    presses: Annotated[int, typer.Option(min=2, help="Number of presses of STOP.")] = 200,
     seed: Annotated[int, typer.Option(min=0, help="Random seed of the times of the presses.")] = 0,
     log_s: Annotated[float, typer.Option("--log-s", min=1, help="Duration of each recording.")] = 20.0,
     memory_min: Annotated[
         float, typer.Option("--memory-min", min=0.5, help="Minutes of the session whose memory is measured.")
-    ] = 5.0,
+    ] = 4.0,
     json: JsonFile = None,
 ) -> None:
     """Measure STOP from the press to resting wheels under load, a lost page, the cost of pages, and of logs."""
