@@ -3,6 +3,7 @@
 Its drive goals are never used: they bump on until odometry says that they have arrived.
 """
 
+import logging
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
@@ -28,6 +29,8 @@ LATCHED_S = 0.5
 
 REPUBLISHER = "turtlebot4_bringup/config/republisher.yaml on the robot"
 """turtlebot4_robot 2.0.1: in the file as delivered, these lines are commented out (turtlebot4 issue 593)."""
+
+log = logging.getLogger(__name__)
 
 
 class Parameters:
@@ -111,6 +114,9 @@ class Ros2Base(RosBase):
             service = f"{robot_state_node(self._ros2_options.family, topic)}/set_parameters"
             with suppress(DeviceFault):  # then a person can
                 session.call(service, SET_PARAMETERS, parameters=repeated_hazards())
+            if wait_until(are_known, session.wait, LATCHED_S, POLL_S):
+                return
+        log.warning("topic %s: press and release the bumper once, within %g s", topic, session.connect_timeout_s)
         if not wait_until(are_known, session.wait, session.connect_timeout_s, POLL_S):
             raise StaleData(
                 f"topic {topic}: it tells changes only, and none has come: whether the base touches something is not "
