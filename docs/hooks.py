@@ -227,10 +227,9 @@ def _option_classes(place: Path) -> Iterator[str]:
     for file in [place] if place.is_file() else sorted(place.rglob("*.py")):
         module = ".".join(file.relative_to(ROOT).with_suffix("").parts)
         for node in ast.parse(file.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                targets = [ast.unparse(part.targets[0]) for part in node.body if isinstance(part, ast.Assign)]
-                if {"config.Strict", "Strict"} & set(map(ast.unparse, node.bases)) or "__pydantic_config__" in targets:
-                    yield f"{module}.{node.name}"
+            bases = set(map(ast.unparse, node.bases)) if isinstance(node, ast.ClassDef) else set()
+            if not getattr(node, "name", "_").startswith("_") and {"config.Strict", "Strict", "ClosedDict"} & bases:
+                yield f"{module}.{node.name}"
 
 
 def _channels() -> Iterator[str]:

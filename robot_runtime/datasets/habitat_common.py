@@ -21,7 +21,7 @@ Source: habitat-lab, ``datasets/pointnav/pointnav_dataset.py``, ``datasets/objec
 
 import functools
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from pathlib import Path
 from typing import Any
 
@@ -34,33 +34,27 @@ from robot_runtime.common.geometry import (
     ros_to_habitat_position,
     yaw_to_habitat_quaternion,
 )
-from robot_runtime.datasets.io import OPEN, Finite, Id, Quaternion, Vector3
+from robot_runtime.datasets.io import Finite, Id, OpenDict, Quaternion, Vector3
 from robot_runtime.errors import EpisodeError
 from robot_runtime.tasks.episode import Episode
 from robot_runtime.tasks.floors import STEP_M, STOREY_M
 
 
-class AgentState(TypedDict):
+class AgentState(OpenDict):
     """A pose of the agent."""
-
-    __pydantic_config__ = OPEN  # type: ignore[misc]
 
     position: Vector3
     rotation: Quaternion
 
 
-class InfoRecord(TypedDict):
+class InfoRecord(OpenDict):
     """The free part of an episode."""
-
-    __pydantic_config__ = OPEN  # type: ignore[misc]
 
     geodesic_distance: NotRequired[Finite | None]
 
 
-class EpisodeRecord(TypedDict):
+class EpisodeRecord(OpenDict):
     """Fields that PointNav and ObjectNav episodes share."""
-
-    __pydantic_config__ = OPEN  # type: ignore[misc]
 
     episode_id: Id
     scene_id: str
@@ -80,10 +74,16 @@ OTHER_TASKS = frozenset({"instruction", "question", "goal_image_id", "ao_states"
 """Fields of other Habitat tasks only: VLN, EQA, InstanceImageNav, Rearrange."""
 
 
+def first_fields(document: Any) -> Set[str] | None:
+    """The names of the first episode's fields, none without an episode; None if there are no episodes in a list."""
+    episodes = document.get("episodes") if isinstance(document, dict) else None
+    first = (episodes or [{}])[0] if isinstance(episodes, list) else None
+    return first.keys() if isinstance(first, dict) else None
+
+
 def first_has(document: Any, field: str) -> bool:
     """Whether a document's first episode has a field."""
-    episodes = document.get("episodes") if isinstance(document, dict) else None
-    return isinstance(episodes, list) and bool(episodes) and isinstance(episodes[0], dict) and field in episodes[0]
+    return field in (first_fields(document) or ())
 
 
 class _Fields(TypedDict):

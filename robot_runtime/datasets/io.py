@@ -26,10 +26,13 @@ GZIP_MAGIC = b"\x1f\x8b"
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Vector3 = Annotated[list[Finite], Field(min_length=3, max_length=3)]
-OPEN = ConfigDict(extra="allow", strict=True)
-"""Strict types; unknown fields are allowed and preserved."""
-
 Quaternion = Annotated[list[Finite], Field(min_length=4, max_length=4)]
+
+
+class OpenDict(TypedDict):
+    """Base of the records in files: strict types; unknown fields are allowed and preserved."""
+
+    __pydantic_config__ = ConfigDict(extra="allow", strict=True)  # type: ignore[misc]
 
 
 def _text_or_integer(value: Any) -> str | int:
@@ -162,10 +165,8 @@ def records_of(document: Any) -> list[Any]:
     return records
 
 
-class Position(TypedDict):
+class Position(OpenDict):
     """A point in THOR's frame, meters."""
-
-    __pydantic_config__ = OPEN  # type: ignore[misc]
 
     x: Finite
     y: Finite

@@ -61,27 +61,26 @@ _LENGTH = Quantity("length of a way", "m", -math.inf, 1000)
 _HEADING = Quantity("heading", "°", -math.inf, math.inf)
 _TILT = Quantity("tilt", "°", -90, 90)
 
-CLOSED = ConfigDict(extra="forbid", strict=True)
-"""Strict types; unknown fields are refused."""
-
 PointOrFloor = Annotated[list[Finite], Field(min_length=2, max_length=3)]
 Point2 = Annotated[list[Finite], Field(min_length=2, max_length=2)]
 
 
-class GoalRecord(TypedDict):
-    """A goal; ``view_points`` are [x, y, heading in degrees]."""
+class ClosedDict(TypedDict):
+    """Base of the records of a file: strict types; unknown fields are refused."""
 
-    __pydantic_config__ = CLOSED  # type: ignore[misc]
+    __pydantic_config__ = ConfigDict(extra="forbid", strict=True)  # type: ignore[misc]
+
+
+class GoalRecord(ClosedDict):
+    """A goal; ``view_points`` are [x, y, heading in degrees]."""
 
     position: PointOrFloor
     object: NotRequired[str]
     view_points: NotRequired[list[Vector3]]
 
 
-class Record(TypedDict):
+class Record(ClosedDict):
     """One episode, without the fields of its kind (:meth:`EpisodeDetails.from_yaml`)."""
-
-    __pydantic_config__ = CLOSED  # type: ignore[misc]
 
     id: Id
     start: Vector3
@@ -95,10 +94,8 @@ class Record(TypedDict):
     info: NotRequired[dict[str, JsonValue]]
 
 
-class Document(TypedDict):
+class Document(ClosedDict):
     """The whole file; its episodes are validated one by one."""
-
-    __pydantic_config__ = CLOSED  # type: ignore[misc]
 
     schema: Literal[1]
     scene: NotRequired[str]

@@ -78,8 +78,14 @@ class TaskKind(Payloads):
         return episode
 
     def targets(self, task: Task, episode: Episode, scene: Scene) -> list[tuple[float, float]]:
-        """The points (x, y in map, meters) that distance to the goal is measured to. Raises ``EpisodeError``."""
-        return [(goal.x_m, goal.y_m) for goal in self.resolve_goals(task, scene, episode).goals]
+        """The points (x, y in map, meters) that distance to the goal is measured to: its view points, or its position.
+
+        Goals that the episode leaves to the scene are filled in. Raises as :meth:`resolve_goals`.
+        """
+        goals = self.resolve_goals(task, scene, episode).goals
+        if task.success.target == "view_points" and any(goal.view_points for goal in goals):
+            return [(pose.x_m, pose.y_m) for goal in goals for pose in goal.view_points]
+        return [(goal.x_m, goal.y_m) for goal in goals]
 
     def goal(self, task: Task, scene: Scene, episode: Episode, start: SE2) -> object:
         """What the kind's sensors show of the episode's goal: ``Moment.goal``; None if the episode has no goal.

@@ -50,7 +50,7 @@ def _room_episode(sampler: Sampler, scene: Scene, task: Task, index: int, catego
     """An episode, or None if no start is found, as in a scene with a single room."""
     wanted = Episode(str(index), scene.name, SE2(), (), category=category)
     rooms = areagoal.goal_rooms(task, scene, wanted)
-    places = areagoal.targets(task, wanted, scene)
+    places = areagoal.KIND.targets(task, wanted, scene)
     field = sampler.geodesic.field(places)
     for _ in range(STARTS_PER_CATEGORY):
         start = sampler.place()

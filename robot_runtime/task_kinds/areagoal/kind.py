@@ -41,32 +41,10 @@ def goal_rooms(task: Task, scene: Scene, episode: Episode) -> tuple[Room, ...]:
     return tuple(room.box if task.success.room == "box" else room for room in found)
 
 
-def resolve_goals(task: Task, scene: Scene, episode: Episode) -> Episode:
-    """The episode itself: its goals are rooms, and those are the scene's. Raises as :func:`goal_rooms`."""
-    goal_rooms(task, scene, episode)
-    return episode
-
-
-def targets(task: Task, episode: Episode, scene: Scene) -> list[tuple[float, float]]:
-    """The points (x, y in map, meters) that distance is measured to: a grid over the rooms where the robot fits.
-
-    Raises:
-        EpisodeError: as :func:`goal_rooms`, or the robot fits nowhere in these rooms.
-    """
-    found = [point for room in goal_rooms(task, scene, episode) for point in _places(task, scene, room)]
-    if not found:
-        raise EpisodeError(
-            f"episode {episode.id!r}: in no {episode.category} of scene {scene.name!r} is room for a robot of radius "
-            f"{task.robot_radius_m} m",
-            "choose another episode, or a task with a smaller robot",
-        )
-    return found
-
-
 def well_inside(task: Task, episode: Episode, scene: Scene) -> list[tuple[float, float]]:
-    """Those of :func:`targets` that lie ``WELL_INSIDE_M`` or more inside their room; all if none does."""
+    """Those of :meth:`AreaGoal.targets` that lie ``WELL_INSIDE_M`` or more inside their room; all if none does."""
     rooms = goal_rooms(task, scene, episode)
-    found = targets(task, episode, scene)
+    found = KIND.targets(task, episode, scene)
     around = [(WELL_INSIDE_M * math.cos(a), WELL_INSIDE_M * math.sin(a)) for a in np.linspace(0, math.tau, 8, False)]
     return [
         (x, y) for x, y in found if any(all(room.contains(x + dx, y + dy) for dx, dy in around) for room in rooms)
@@ -98,11 +76,24 @@ class AreaGoal(TaskKind):
 
     @override
     def resolve_goals(self, task: Task, scene: Scene, episode: Episode) -> Episode:
-        return resolve_goals(task, scene, episode)
+        goal_rooms(task, scene, episode)
+        return episode
 
     @override
     def targets(self, task: Task, episode: Episode, scene: Scene) -> list[tuple[float, float]]:
-        return targets(task, episode, scene)
+        """The points (x, y in map, meters) that distance is measured to: a grid over the rooms where the robot fits.
+
+        Raises:
+            EpisodeError: as :func:`goal_rooms`, or the robot fits nowhere in these rooms.
+        """
+        found = [point for room in goal_rooms(task, scene, episode) for point in _places(task, scene, room)]
+        if not found:
+            raise EpisodeError(
+                f"episode {episode.id!r}: in no {episode.category} of scene {scene.name!r} is room for a robot of "
+                f"radius {task.robot_radius_m} m",
+                "choose another episode, or a task with a smaller robot",
+            )
+        return found
 
     @override
     def goal(self, task: Task, scene: Scene, episode: Episode, start: SE2) -> object:

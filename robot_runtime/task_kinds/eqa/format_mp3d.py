@@ -12,30 +12,26 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter
-from typing_extensions import NotRequired, TypedDict
+from typing_extensions import NotRequired
 
 from robot_runtime.datasets import habitat_common
 from robot_runtime.datasets.formats import EpisodeFormat
-from robot_runtime.datasets.io import OPEN, Reader, Vector3, checked, episode_at, write_json
+from robot_runtime.datasets.io import OpenDict, Reader, Vector3, checked, episode_at, write_json
 from robot_runtime.errors import EpisodeError
 from robot_runtime.task_kinds.eqa.kind import Inquiry, Question
 from robot_runtime.tasks.episode import Episode, Goal
 
 
-class GoalRecord(TypedDict):
+class GoalRecord(OpenDict):
     """The object of the question."""
-
-    __pydantic_config__ = OPEN  # type: ignore[misc]
 
     position: Vector3
     object_id: NotRequired[str | int | None]
     view_points: NotRequired[list[habitat_common.AgentState] | None]
 
 
-class QuestionRecord(TypedDict):
+class QuestionRecord(OpenDict):
     """A question. habitat-lab declares ``answer_token`` a list and compares it with a number: both are read."""
-
-    __pydantic_config__ = OPEN  # type: ignore[misc]
 
     question_text: str
     answer_text: str

@@ -83,42 +83,11 @@ def normalized(answer: str) -> str:
     return answer.strip().casefold()
 
 
-def resolve_goals(task: Task, scene: Scene, episode: Episode) -> Episode:
-    """The episode with the scene's view points of its goals that are objects of the scene and have none in the file.
-
-    Raises:
-        EpisodeError: it has no question, or no goals.
-    """
-    question(episode)
-    if not episode.goals:
-        raise EpisodeError(
-            f"episode {episode.id!r}: field 'goals' is empty: there is nothing to go to",
-            "name the objects that the question is about",
-        )
-    known = {item.id: item for item in scene.objects}
-    goals = tuple(
-        object_goal(scene, known[goal.object_id]) if goal.object_id in known and not goal.view_points else goal
-        for goal in episode.goals
-    )
-    return replace(episode, goals=goals)
-
-
-def targets(task: Task, episode: Episode, scene: Scene) -> list[tuple[float, float]]:
-    """The points (x, y in map, meters) that distance is measured to: each goal's view points, or its position.
-
-    Raises as :func:`resolve_goals`.
-    """
-    goals = resolve_goals(task, scene, episode).goals
-    if task.success.target == "view_points" and any(goal.view_points for goal in goals):
-        return [(pose.x_m, pose.y_m) for goal in goals for pose in goal.view_points]
-    return [(goal.x_m, goal.y_m) for goal in goals]
-
-
 def goal_rooms(task: Task, scene: Scene, episode: Episode) -> tuple[Room, ...]:
     """The rooms that hold the goals, as areas by the task's rule; none if the scene has no room there."""
     known = {item.id: item for item in scene.objects}
     rooms: dict[str, Room] = {}
-    for goal in resolve_goals(task, scene, episode).goals:
+    for goal in KIND.resolve_goals(task, scene, episode).goals:
         around: list[Room | None] = [room for room in scene.rooms if room.contains(goal.x_m, goal.y_m)]
         if goal.object_id in known:
             around = [scene.room_of(known[goal.object_id])]
@@ -154,11 +123,23 @@ class Eqa(TaskKind):
 
     @override
     def resolve_goals(self, task: Task, scene: Scene, episode: Episode) -> Episode:
-        return resolve_goals(task, scene, episode)
+        """The episode with the scene's view points of its goals that are the scene's objects and have none in the file.
 
-    @override
-    def targets(self, task: Task, episode: Episode, scene: Scene) -> list[tuple[float, float]]:
-        return targets(task, episode, scene)
+        Raises:
+            EpisodeError: it has no question, or no goals.
+        """
+        question(episode)
+        if not episode.goals:
+            raise EpisodeError(
+                f"episode {episode.id!r}: field 'goals' is empty: there is nothing to go to",
+                "name the objects that the question is about",
+            )
+        known = {item.id: item for item in scene.objects}
+        goals = tuple(
+            object_goal(scene, known[goal.object_id]) if goal.object_id in known and not goal.view_points else goal
+            for goal in episode.goals
+        )
+        return replace(episode, goals=goals)
 
     @override
     def goal(self, task: Task, scene: Scene, episode: Episode, start: SE2) -> object:

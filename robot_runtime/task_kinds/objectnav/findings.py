@@ -6,7 +6,7 @@ from typing_extensions import override
 
 from robot_runtime.datasets.findings import Findings, Problem
 from robot_runtime.scenes.scene import Scene
-from robot_runtime.task_kinds.objectnav import kind as objectnav
+from robot_runtime.task_kinds.objectnav.kind import KIND
 from robot_runtime.tasks.episode import Episode
 
 
@@ -24,4 +24,4 @@ class ObjectFindings(Findings):
     def targets(self, episode: Episode, scene: Scene) -> list[tuple[float, float]] | None:
         if self.task is None or self.task.kind != "objectnav":
             return None
-        return objectnav.targets(self.task, objectnav.resolve_goals(self.task, scene, episode), scene)
+        return KIND.targets(self.task, episode, scene)

@@ -10,28 +10,24 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter
-from typing_extensions import NotRequired, TypedDict
+from typing_extensions import NotRequired
 
 from robot_runtime.datasets import habitat_common
 from robot_runtime.datasets.formats import EpisodeFormat
-from robot_runtime.datasets.io import OPEN, Reader, Vector3, checked, episode_at, parse, read_json, write_json
+from robot_runtime.datasets.io import OpenDict, Reader, Vector3, checked, episode_at, parse, read_json, write_json
 from robot_runtime.errors import EpisodeError
 from robot_runtime.tasks.episode import Episode, Goal
 from robot_runtime.tasks.task import Task
 
 
-class ViewPoint(TypedDict):
+class ViewPoint(OpenDict):
     """A pose from which the object counts as reached, and other fields such as ``iou``."""
-
-    __pydantic_config__ = OPEN  # type: ignore[misc]
 
     agent_state: habitat_common.AgentState
 
 
-class GoalRecord(TypedDict):
+class GoalRecord(OpenDict):
     """An instance of a category."""
-
-    __pydantic_config__ = OPEN  # type: ignore[misc]
 
     position: Vector3
     object_id: str | int | None
@@ -45,10 +41,8 @@ class EpisodeRecord(habitat_common.EpisodeRecord):
     goals: list[GoalRecord]
 
 
-class Head(TypedDict):
+class Head(OpenDict):
     """Fields of the file besides its episodes."""
-
-    __pydantic_config__ = OPEN  # type: ignore[misc]
 
     goals_by_category: NotRequired[dict[str, Annotated[list[GoalRecord], Field(min_length=1)]]]
 
@@ -61,16 +55,10 @@ _GoalSet = tuple[tuple[Goal, ...], list[dict[str, Any]]]
 
 def matches(document: Any) -> bool:
     """Whether a JSON document has this format."""
-    if not (isinstance(document, dict) and isinstance(document.get("episodes"), list)):
+    fields = habitat_common.first_fields(document)
+    if fields is None or habitat_common.OTHER_TASKS & fields:
         return False
-    first = document["episodes"][:1]
-    marked = "goals_by_category" in document or "category_to_task_category_id" in document
-    return all(
-        isinstance(episode, dict)
-        and not habitat_common.OTHER_TASKS & episode.keys()
-        and (marked or "object_category" in episode)
-        for episode in first
-    ) and (marked or bool(first))
+    return bool({"goals_by_category", "category_to_task_category_id"} & document.keys()) or "object_category" in fields
 
 
 def reader(document: Any, path: Path) -> Reader:

@@ -4,7 +4,7 @@ THOR is left-handed and measures degrees clockwise; all poses are converted to R
 The agent's ``initial_position.y`` of 0.901 m is the center of its capsule, not the floor, so ``start_z_m`` is 0.
 
 The files of 2021 name a category without an instance: such episodes have no goals until the scene provides them
-(``tasks.objectnav.resolve_goals``). Those of 2020 name one object and its position.
+(``ObjectNav.resolve_goals``). Those of 2020 name one object and its position.
 
 ``Episode.info`` has the fields that writing needs (angles in degrees, and the heights of the start and the path) and
 every field that the runtime does not model.
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter
-from typing_extensions import NotRequired, TypedDict
+from typing_extensions import NotRequired
 
 from robot_runtime.common.geometry import (
     SE2,
@@ -27,7 +27,7 @@ from robot_runtime.common.geometry import (
     yaw_to_thor_rotation_deg,
 )
 from robot_runtime.datasets.formats import EpisodeFormat
-from robot_runtime.datasets.io import OPEN, Finite, Id, Position, Reader, checked, episode_at, write_json
+from robot_runtime.datasets.io import Finite, Id, OpenDict, Position, Reader, checked, episode_at, write_json
 from robot_runtime.errors import EpisodeError
 from robot_runtime.tasks.episode import Episode, Goal
 
@@ -35,10 +35,8 @@ AGENT_HEIGHT_M = 0.9009996652603149
 """The ``initial_position.y`` of every published episode: the center of the agent's capsule."""
 
 
-class Record(TypedDict):
+class Record(OpenDict):
     """One episode in the file; angles in degrees. ``shortest_path*`` are missing in the test split."""
-
-    __pydantic_config__ = OPEN  # type: ignore[misc]
 
     id: Id
     scene: str

@@ -23,49 +23,6 @@ from robot_runtime.tasks.sensor import Sensor
 from robot_runtime.tasks.task import Task
 
 
-def resolve_goals(task: Task, scene: Scene, episode: Episode) -> Episode:
-    """The episode with the goals that it leaves to the scene.
-
-    Goals from the file stay if they serve the task: that is, unless it measures to view points and they have none.
-    Otherwise every instance in the scene becomes a goal (any instance counts in both challenges); for view points,
-    instances that cannot be seen from anywhere are left out, as Batra et al. 2020 section 3 does.
-
-    Raises:
-        EpisodeError: category unknown, no instance in the scene, or none with view points; names the remedy.
-    """
-    needs_views = task.success.target == "view_points"
-    if any(goal.view_points or not needs_views for goal in episode.goals):
-        return episode
-    found = instances(task, scene, episode)
-    if not found:
-        names = ", ".join(category_of(task, episode).matches)
-        raise EpisodeError(
-            f"episode {episode.id!r}: scene {scene.name!r} has no object of category {episode.category!r} ({names})",
-            f"choose another episode, or add the object to {scene.folder / 'scene.yaml'}",
-        )
-    goals = [object_goal(scene, item) for item in found]
-    if needs_views:
-        goals = [goal for goal in goals if goal.view_points]
-    if not goals:
-        raise EpisodeError(
-            f"episode {episode.id!r}: no view points of {', '.join(item.id for item in found)} "
-            f"in {scene.folder / 'view_points.json'}",
-            "compute them with `robot-runtime scene view-points`",
-        )
-    return replace(episode, goals=tuple(goals))
-
-
-def targets(task: Task, episode: Episode, scene: Scene) -> list[tuple[float, float]]:
-    """The points (x, y in map, meters) that distance is measured to: view points of every goal, or goal positions.
-
-    Goals that the episode leaves to the scene are filled in (:func:`resolve_goals`, same errors).
-    """
-    goals = resolve_goals(task, scene, episode).goals
-    if task.success.target == "view_points":
-        return [(pose.x_m, pose.y_m) for goal in goals for pose in goal.view_points]
-    return [(goal.x_m, goal.y_m) for goal in goals]
-
-
 class ObjectNav(TaskKind):
     """Object navigation. The rule ``visible``: the object is in view, unoccluded, within ``distance_m`` (RoboTHOR)."""
 
@@ -85,11 +42,35 @@ class ObjectNav(TaskKind):
 
     @override
     def resolve_goals(self, task: Task, scene: Scene, episode: Episode) -> Episode:
-        return resolve_goals(task, scene, episode)
+        """The episode with the goals that it leaves to the scene.
 
-    @override
-    def targets(self, task: Task, episode: Episode, scene: Scene) -> list[tuple[float, float]]:
-        return targets(task, episode, scene)
+        Goals from the file stay if they serve the task: that is, unless it measures to view points and they have none.
+        Otherwise every instance in the scene becomes a goal (any instance counts in both challenges); for view points,
+        instances that cannot be seen from anywhere are left out, as Batra et al. 2020 section 3 does.
+
+        Raises:
+            EpisodeError: category unknown, no instance in the scene, or none with view points; names the remedy.
+        """
+        needs_views = task.success.target == "view_points"
+        if any(goal.view_points or not needs_views for goal in episode.goals):
+            return episode
+        found = instances(task, scene, episode)
+        if not found:
+            wanted = f"{episode.category!r} ({', '.join(category_of(task, episode).matches)})"
+            raise EpisodeError(
+                f"episode {episode.id!r}: scene {scene.name!r} has no object of category {wanted}",
+                f"choose another episode, or add the object to {scene.folder / 'scene.yaml'}",
+            )
+        goals = [object_goal(scene, item) for item in found]
+        if needs_views:
+            goals = [goal for goal in goals if goal.view_points]
+        if not goals:
+            raise EpisodeError(
+                f"episode {episode.id!r}: no view points of {', '.join(item.id for item in found)} "
+                f"in {scene.folder / 'view_points.json'}",
+                "compute them with `robot-runtime scene view-points`",
+            )
+        return replace(episode, goals=tuple(goals))
 
     @override
     def goal(self, task: Task, scene: Scene, episode: Episode, start: SE2) -> object:

@@ -5,18 +5,15 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter
-from typing_extensions import TypedDict
 
 from robot_runtime.datasets import habitat_common
 from robot_runtime.datasets.formats import EpisodeFormat
-from robot_runtime.datasets.io import OPEN, Reader, Vector3, checked, episode_at, write_json
+from robot_runtime.datasets.io import OpenDict, Reader, Vector3, checked, episode_at, write_json
 from robot_runtime.tasks.episode import Episode, Goal
 
 
-class GoalRecord(TypedDict):
+class GoalRecord(OpenDict):
     """A goal; ``radius`` and other fields are preserved, and ignored as in habitat-lab."""
-
-    __pydantic_config__ = OPEN  # type: ignore[misc]
 
     position: Vector3
 
@@ -34,12 +31,8 @@ _OTHER_TASKS = habitat_common.OTHER_TASKS | {"object_category"}
 
 def matches(document: Any) -> bool:
     """Whether a JSON document has this format: episodes without the fields of other Habitat tasks."""
-    if not (isinstance(document, dict) and isinstance(document.get("episodes"), list)):
-        return False
-    first = document["episodes"][:1]
-    return "goals_by_category" not in document and all(
-        isinstance(episode, dict) and not _OTHER_TASKS & episode.keys() for episode in first
-    )
+    fields = habitat_common.first_fields(document)
+    return fields is not None and "goals_by_category" not in document and not _OTHER_TASKS & fields
 
 
 def reader(document: Any, path: Path) -> Reader:

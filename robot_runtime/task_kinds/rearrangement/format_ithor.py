@@ -17,11 +17,10 @@ from typing import Any, Literal
 
 import numpy as np
 from pydantic import TypeAdapter
-from typing_extensions import TypedDict
 
 from robot_runtime.common.geometry import SE2, thor_rotation_to_yaw, thor_to_ros_position
 from robot_runtime.datasets.formats import EpisodeFormat
-from robot_runtime.datasets.io import OPEN, Finite, Position, Reader, checked, episode_at, write_json
+from robot_runtime.datasets.io import Finite, OpenDict, Position, Reader, checked, episode_at, write_json
 from robot_runtime.errors import EpisodeError
 from robot_runtime.scenes.objects import ObjectPose
 from robot_runtime.task_kinds.rearrangement.task import Layout
@@ -30,31 +29,25 @@ from robot_runtime.tasks.episode import Episode, RearrangedObject
 MARK = "ithor-rearrangement-1"
 
 
-class PoseRecord(TypedDict):
+class PoseRecord(OpenDict):
     """Pose of an object; ``rotation`` in degrees."""
-
-    __pydantic_config__ = OPEN  # type: ignore[misc]
 
     name: str
     position: Position
     rotation: Position
 
 
-class OpenRecord(TypedDict):
+class OpenRecord(OpenDict):
     """Openness of an object at the start and at the end, 0 to 1. ``objectId`` is ``Type|+x|+y|+z``."""
 
-    __pydantic_config__ = OPEN  # type: ignore[misc]
-
     name: str
-    objectId: str
+    objectId: str  # noqa: N815 (of the file)
     start_openness: Finite
     target_openness: Finite
 
 
-class Record(TypedDict):
+class Record(OpenDict):
     """One episode; other original fields are preserved."""
-
-    __pydantic_config__ = OPEN  # type: ignore[misc]
 
     unique_id: str
     scene: str
@@ -66,10 +59,8 @@ class Record(TypedDict):
     target_poses: list[PoseRecord]
 
 
-class Head(TypedDict):
+class Head(OpenDict):
     """Fields of the file besides its episodes."""
-
-    __pydantic_config__ = OPEN  # type: ignore[misc]
 
     format: Literal["ithor-rearrangement-1"]
     stage: str

@@ -6,20 +6,18 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter
-from typing_extensions import NotRequired, TypedDict
+from typing_extensions import NotRequired
 
 from robot_runtime.datasets.io import Finite, Quaternion, checked
-from robot_runtime.datasets.native_yaml import CLOSED, PointOrFloor, degrees, point, point_numbers
+from robot_runtime.datasets.native_yaml import ClosedDict, PointOrFloor, degrees, point, point_numbers
 from robot_runtime.errors import EpisodeError
 from robot_runtime.scenes.objects import ObjectPose
 from robot_runtime.tasks.episode import RearrangedObject
 from robot_runtime.tasks.goal_program import Program, read_program
 
 
-class PoseRecord(TypedDict):
+class PoseRecord(ClosedDict):
     """See :class:`ObjectPose`."""
-
-    __pydantic_config__ = CLOSED  # type: ignore[misc]
 
     position: PointOrFloor
     yaw_deg: NotRequired[Finite]
@@ -27,10 +25,8 @@ class PoseRecord(TypedDict):
     openness: NotRequired[Annotated[Finite, Field(ge=0, le=1)]]
 
 
-class ObjectRecord(TypedDict):
+class ObjectRecord(ClosedDict):
     """See :class:`RearrangedObject`."""
-
-    __pydantic_config__ = CLOSED  # type: ignore[misc]
 
     id: str
     start: PoseRecord
@@ -39,10 +35,8 @@ class ObjectRecord(TypedDict):
     template: NotRequired[str]
 
 
-class LayoutRecord(TypedDict):
+class LayoutRecord(ClosedDict):
     """Fields of the details of an episode."""
-
-    __pydantic_config__ = CLOSED  # type: ignore[misc]
 
     objects: NotRequired[list[ObjectRecord]]
     program: NotRequired[Any]

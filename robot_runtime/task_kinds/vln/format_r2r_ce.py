@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter
-from typing_extensions import NotRequired, TypedDict
+from typing_extensions import NotRequired
 
 from robot_runtime.common.geometry import ros_to_habitat_position
 from robot_runtime.datasets import habitat_common
 from robot_runtime.datasets.formats import EpisodeFormat
-from robot_runtime.datasets.io import OPEN, Reader, Vector3, checked, episode_at, read_json, write_json
+from robot_runtime.datasets.io import OpenDict, Reader, Vector3, checked, episode_at, read_json, write_json
 from robot_runtime.task_kinds.vln.kind import Instruction, Route
 from robot_runtime.tasks.episode import Episode, Goal
 
@@ -34,18 +34,14 @@ NEAR_M = 3.0
 """Distance of a path's first point from the start above which the path is that of another episode."""
 
 
-class GoalRecord(TypedDict):
+class GoalRecord(OpenDict):
     """The end of the reference path."""
-
-    __pydantic_config__ = OPEN  # type: ignore[misc]
 
     position: Vector3
 
 
-class InstructionRecord(TypedDict):
+class InstructionRecord(OpenDict):
     """An instruction; ``instruction_tokens`` are padded with 0 in R2R."""
-
-    __pydantic_config__ = OPEN  # type: ignore[misc]
 
     instruction_text: str
     instruction_tokens: NotRequired[list[int] | list[str] | None]
@@ -61,10 +57,8 @@ class EpisodeRecord(habitat_common.EpisodeRecord):
     reference_path: NotRequired[list[Vector3] | None]
 
 
-class GroundTruth(TypedDict):
+class GroundTruth(OpenDict):
     """Positions and actions of a follower; action ids are VLN-CE's: stop 0, forward 1, left 2, right 3."""
-
-    __pydantic_config__ = OPEN  # type: ignore[misc]
 
     locations: list[Vector3]
     actions: NotRequired[list[int]]

@@ -98,24 +98,6 @@ def instruction(episode: Episode) -> Instruction:
     return asked
 
 
-def resolve_goals(task: Task, scene: Scene, episode: Episode) -> Episode:
-    """The episode with the end of its reference path as goal, where its file states none.
-
-    Raises:
-        EpisodeError: it has no instruction, or neither goal nor reference path (the test splits have none).
-    """
-    instruction(episode)
-    if episode.goals:
-        return episode
-    path = Route.of(episode).reference_path
-    if not path:
-        raise EpisodeError(
-            f"episode {episode.id!r}: has neither goals nor a reference path, so nothing can be measured",
-            "use a split that has them: R2R-CE and RxR-CE withhold those of 'test' and 'test_challenge'",
-        )
-    return replace(episode, goals=(Goal(*path[-1]),))
-
-
 def _in_habitat(seen: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
     """The dictionary of ``InstructionSensor`` (habitat-lab ``tasks/vln/py``); the path's id is not shown."""
     tokens = seen.get("instruction_tokens")
@@ -138,7 +120,21 @@ class Vln(TaskKind):
 
     @override
     def resolve_goals(self, task: Task, scene: Scene, episode: Episode) -> Episode:
-        return resolve_goals(task, scene, episode)
+        """The episode with the end of its reference path as goal, where its file states none.
+
+        Raises:
+            EpisodeError: it has no instruction, or neither goal nor reference path (the test splits have none).
+        """
+        instruction(episode)
+        if episode.goals:
+            return episode
+        path = Route.of(episode).reference_path
+        if not path:
+            raise EpisodeError(
+                f"episode {episode.id!r}: has neither goals nor a reference path, so nothing can be measured",
+                "use a split that has them: R2R-CE and RxR-CE withhold those of 'test' and 'test_challenge'",
+            )
+        return replace(episode, goals=(Goal(*path[-1]),))
 
     @override
     def goal(self, task: Task, scene: Scene, episode: Episode, start: SE2) -> object:

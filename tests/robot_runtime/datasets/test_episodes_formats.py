@@ -242,7 +242,7 @@ def test_replaced_goals_do_not_take_over_what_the_old_ones_had(tmp_path: Path) -
     task, scene = objectnav_task(), flat()
     document = objectnav_document()
     chair = replace(parse(habitat_objectnav.reader, document, HERE)[1], goals=())
-    resolved = objectnav.resolve_goals(task, scene, chair)
+    resolved = objectnav.KIND.resolve_goals(task, scene, chair)
     habitat_objectnav.save(tmp_path / "out.json", [resolved])
     (again,) = load_episodes(tmp_path / "out.json")
     assert [goal.object_id for goal in again.goals] == ["chair_west", "chair_east"]

@@ -324,10 +324,10 @@ def test_pointnav_measures_to_every_goal_and_tells_the_first() -> None:
 
 def test_objectnav_takes_every_instance_that_its_category_matches() -> None:
     task, scene = objectnav_task(), flat()
-    chairs = objectnav.resolve_goals(task, scene, episode(category="chair"))
+    chairs = objectnav.KIND.resolve_goals(task, scene, episode(category="chair"))
     assert [goal.object_id for goal in chairs.goals] == ["chair_west", "chair_east"]
     assert category_of(task, chairs).id == 0
-    plants = objectnav.resolve_goals(task, scene, episode(category="plant"))
+    plants = objectnav.KIND.resolve_goals(task, scene, episode(category="plant"))
     assert [goal.object_id for goal in plants.goals] == ["plant_1"]
     assert plants.goals[0].view_points == scene.view_points["plant_1"]
     assert category_of(task, plants).id == 8
@@ -335,19 +335,19 @@ def test_objectnav_takes_every_instance_that_its_category_matches() -> None:
 
 def test_objectnav_measures_to_view_points_of_all_instances() -> None:
     task, scene = objectnav_task(), flat()
-    found = objectnav.targets(task, episode(category="chair"), scene)
+    found = objectnav.KIND.targets(task, episode(category="chair"), scene)
     expected = [*scene.view_points["chair_west"], *scene.view_points["chair_east"]]
     assert found == [(pose.x_m, pose.y_m) for pose in expected]
     to_centre = replace(task, success=replace(task.success, target="goal"))
-    assert objectnav.targets(to_centre, episode(category="chair"), scene) == [(1.0, 1.0), (5.0, 1.0)]
+    assert objectnav.KIND.targets(to_centre, episode(category="chair"), scene) == [(1.0, 1.0), (5.0, 1.0)]
 
 
 def test_view_points_from_the_episode_file_come_first() -> None:
     task, scene = objectnav_task(), flat()
     own = Goal(1.0, 1.0, 0.4, "x", (SE2(1.5, 1.5, 0.0),))
     candidate = episode(2, 2, own, category="chair")
-    assert objectnav.resolve_goals(task, scene, candidate) is candidate
-    assert objectnav.targets(task, candidate, scene) == [(1.5, 1.5)]
+    assert objectnav.KIND.resolve_goals(task, scene, candidate) is candidate
+    assert objectnav.KIND.targets(task, candidate, scene) == [(1.5, 1.5)]
 
 
 @pytest.mark.parametrize(
@@ -363,7 +363,7 @@ def test_goals_that_cannot_be_resolved_say_why(
     category: str | None, view_points: bool, message: str, remedy: str
 ) -> None:
     with pytest.raises(EpisodeError, match=message) as caught:
-        objectnav.resolve_goals(objectnav_task(), flat(view_points=view_points), episode(category=category))
+        objectnav.KIND.resolve_goals(objectnav_task(), flat(view_points=view_points), episode(category=category))
     assert "'e7'" in caught.value.message
     assert remedy in caught.value.remedy
 
@@ -371,7 +371,7 @@ def test_goals_that_cannot_be_resolved_say_why(
 def test_instances_that_nobody_can_see_do_not_count() -> None:
     task = load_task("objectnav_robothor2021")
     with raises_naming(EpisodeError, "view points", "vase_1"):
-        objectnav.resolve_goals(task, flat(), episode(category="Vase"))
+        objectnav.KIND.resolve_goals(task, flat(), episode(category="Vase"))
 
 
 # --- can it be run? -------------------------------------------------------------------------------------------------

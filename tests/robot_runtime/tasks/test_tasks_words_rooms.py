@@ -131,7 +131,7 @@ def test_rules_of_another_kind_of_task_are_refused(name: str, rule: str) -> None
 def test_the_goal_of_an_instruction_is_the_end_of_its_route() -> None:
     task, scene = load_task("vln_rxr_ce"), flat()
     routed = episode(details=Route(instruction=SAID, reference_path=((2.0, 2.0, 0.0), (4.5, 3.5, 0.1))))
-    assert vln.resolve_goals(task, scene, routed).goals == (Goal(4.5, 3.5, 0.1),)
+    assert vln.KIND.resolve_goals(task, scene, routed).goals == (Goal(4.5, 3.5, 0.1),)
     assert kind_of(task).targets(task, routed, scene) == [(4.5, 3.5)]
     stated = replace(routed, goals=(Goal(1.0, 2.0),))
     assert kind_of(task).targets(task, stated, scene) == [(1.0, 2.0)]
@@ -160,11 +160,11 @@ def test_a_questions_goals_get_the_scenes_view_points_unless_they_have_their_own
     task, scene = load_task("eqa_embodied"), flat()
     asked = episode(details=Inquiry(question=ASKED), goals=(Goal(5.0, 3.0, 0.5, "plant_1"),))
     views = scene.view_points["plant_1"]
-    assert eqa.targets(task, asked, scene) == [(pose.x_m, pose.y_m) for pose in views]
+    assert eqa.KIND.targets(task, asked, scene) == [(pose.x_m, pose.y_m) for pose in views]
     own = replace(asked, goals=(Goal(5.0, 3.0, 0.5, "plant_1", (SE2(4.4, 3.0, 0.0),)),))
-    assert eqa.targets(task, own, scene) == [(4.4, 3.0)]
+    assert eqa.KIND.targets(task, own, scene) == [(4.4, 3.0)]
     elsewhere = replace(asked, goals=(Goal(4.0, 3.5, 0.5, "0_9_230"),))
-    assert eqa.targets(task, elsewhere, scene) == [(4.0, 3.5)]
+    assert eqa.KIND.targets(task, elsewhere, scene) == [(4.0, 3.5)]
 
 
 def test_the_rooms_of_a_question_are_those_of_its_goals() -> None:
@@ -202,7 +202,7 @@ def test_a_room_is_reached_where_the_robot_fits_into_it() -> None:
     (room,) = areagoal.goal_rooms(task, scene, wanted)
     assert room.id == "east"
     free = scene.map.navigable(task.robot_radius_m)
-    places = areagoal.targets(task, wanted, scene)
+    places = areagoal.KIND.targets(task, wanted, scene)
     assert len(places) > 300
     for x_m, y_m in places:
         assert room.contains(x_m, y_m)
@@ -231,7 +231,7 @@ def test_rooms_that_are_not_there_say_why(category: str | None, message: str, re
 def test_a_room_that_the_robot_is_too_big_for() -> None:
     task = replace(load_task("areagoal_stop"), robot_radius_m=2.5)
     with raises_naming(EpisodeError, "bedroom", "'small_flat'", "2.5 m"):
-        areagoal.targets(task, episode(category="bedroom"), flat())
+        areagoal.KIND.targets(task, episode(category="bedroom"), flat())
 
 
 def test_every_task_can_be_stopped() -> None:
