@@ -39,7 +39,7 @@ def import_file(
     from dataclasses import replace
 
     from calibration import foreign
-    from robot_runtime.common.console import console
+    from robot_runtime.common.console import say
     from robot_runtime.robots.calibration_file import Stamp, write_calibration
     from robot_runtime.scenes.tag_map import write_tag_map
 
@@ -49,9 +49,9 @@ def import_file(
         tags, left_out = foreign.read_tags(file, foreign.planar(*_numbers(at)))
         with writing(out):
             write_tag_map(out, tags)
-        console.print(f"{out}: {len(tags.tags)} tags of family tag36h11, the bundle at {at}", soft_wrap=True)
+        say(f"{out}: {len(tags.tags)} tags of family tag36h11, the bundle at {at}")
         for sentence in left_out:
-            console.print(f"left out: {sentence}", soft_wrap=True, markup=False)
+            say(f"left out: {sentence}")
         return
     if not robot:
         raise ConfigError("a calibration belongs to a robot", "add --robot NAME, as in the robot's YAML")
@@ -61,10 +61,9 @@ def import_file(
     with writing(out):
         write_calibration(out, stamp, rig.to_document())
     lens = rig.color
-    console.print(
+    say(
         f"{out}: {kind}, {lens.width}x{lens.height}, {lens.model}, fx {lens.fx:.2f} px. Check it: "
-        "`robot-runtime preflight`",
-        soft_wrap=True,
+        "`robot-runtime preflight`"
     )
 
 
@@ -136,7 +135,7 @@ def board(
     """
     from PIL import Image
 
-    from robot_runtime.common.console import console
+    from robot_runtime.common.console import say
     from robot_runtime.common.creating import creating
 
     made, square_mm = board.made(), 1000 * board.square_m
@@ -144,10 +143,9 @@ def board(
     dpi = square_px / square_mm * 25.4
     with creating(out) as draft:
         Image.fromarray(made.picture(square_px)).save(draft, dpi=(dpi, dpi))
-    console.print(
+    say(
         f"{out}: {made.columns}x{made.rows} squares of {square_mm:g} mm, {1000 * made.width_m:g} x "
-        f"{1000 * made.height_m:g} mm; print at 100 %, then measure a square",
-        soft_wrap=True,
+        f"{1000 * made.height_m:g} mm; print at 100 %, then measure a square"
     )
 
 

@@ -47,7 +47,7 @@ class RunOptions:
         """
         from calibration.operator_guide import Guide
         from calibration.procedure import calibrate
-        from robot_runtime.common.console import console
+        from robot_runtime.common.console import console, say
         from robot_runtime.robots.loader import RobotContext
         from robot_runtime.scenes.scene import find_scene, load_scene
 
@@ -58,9 +58,9 @@ class RunOptions:
         stamp = file.stamp
         for title, figures in (("residuals", stamp.residuals), ("held out", stamp.held_out)):
             shown = "  ".join(f"{name} {value:.4g}" for name, value in figures.items())
-            console.print(f"{title:10} {shown}", soft_wrap=True, markup=False)
+            say(f"{title:10} {shown}")
         line = f"{self.out}: {stamp.kind} of robot {stamp.robot!r}, valid for {stamp.valid_days:g} days"
-        console.print(line, soft_wrap=True)
+        say(line)
 
 
 def check_result(path: Path, valid_days: float, overwrite: bool) -> None:

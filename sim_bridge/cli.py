@@ -38,12 +38,12 @@ def generate(
         robot-runtime scene generate --out scenes/flat --seed 7
         robot-runtime scene generate --out scenes/big --seed 7 --size large
     """
-    from robot_runtime.common.console import console
+    from robot_runtime.common.console import say
     from sim_bridge.scenes.generate import generate_scene
 
     with shown_progress() as progress:
         generate_scene(out, seed, size, progress)
-    console.print(f"{out}: apartment of seed {seed}", soft_wrap=True)
+    say(f"{out}: apartment of seed {seed}")
     next_steps(out)
 
 
@@ -77,7 +77,7 @@ def import_(
         robot-runtime scene import scan.glb --out scenes/office --up z
         robot-runtime scene import --bulk procthor-10k --out scenes/procthor --workers 4
     """
-    from robot_runtime.common.console import console
+    from robot_runtime.common.console import say
     from robot_runtime.errors import ConfigError
     from sim_bridge.scenes.decompose import DecompositionSettings
     from sim_bridge.scenes.importer import ImportOptions, import_scene
@@ -103,8 +103,8 @@ def import_(
     with shown_progress() as progress:
         notes = import_scene(source, out, options, progress)
     for note in notes:
-        console.print(f"note: {note}", soft_wrap=True, markup=False)
-    console.print(f"{out}: imported from {source}", soft_wrap=True)
+        say(f"note: {note}")
+    say(f"{out}: imported from {source}")
     next_steps(out)
 
 
@@ -113,7 +113,7 @@ def _import_bulk(folder: Path, out: Path, options: ImportOptions, workers: int) 
     from rich.markup import escape
     from rich.table import Table
 
-    from robot_runtime.common.console import console
+    from robot_runtime.common.console import console, say
     from robot_runtime.errors import SceneError
     from robot_runtime.parallel.map import Workers
     from sim_bridge.scenes.bulk import JOURNAL, causes, import_all
@@ -123,7 +123,7 @@ def _import_bulk(folder: Path, out: Path, options: ImportOptions, workers: int) 
     failed = [result for result in results if result.problem]
     noted = sum(bool(result.notes) for result in results)
     done = f"{len(results) - len(failed)} of {len(results)} houses, {noted} with notes"
-    console.print(f"{out}: {done}: {out / JOURNAL}", soft_wrap=True)
+    say(f"{out}: {done}: {out / JOURNAL}")
     if not failed:
         return
     table = Table(box=None, pad_edge=False)
@@ -141,13 +141,13 @@ def view_points(folder: Annotated[Path, typer.Argument(help="Scene folder with m
     Example:
         robot-runtime scene view-points scenes/house
     """
-    from robot_runtime.common.console import console
+    from robot_runtime.common.console import say
     from sim_bridge.scenes.view_points import write_view_points
 
     with shown_progress() as progress:
         found = write_view_points(folder, progress)
     points = sum(map(len, found.values()))
-    console.print(f"{folder / 'view_points.json'}: {points} view points of {len(found)} objects", soft_wrap=True)
+    say(f"{folder / 'view_points.json'}: {points} view points of {len(found)} objects")
 
 
 def export(
@@ -164,7 +164,7 @@ def export(
     Example:
         robot-runtime scene export apartment --out habitat --episodes val.json.gz
     """
-    from robot_runtime.common.console import console
+    from robot_runtime.common.console import say
     from robot_runtime.common.creating import creating
     from robot_runtime.datasets.files import load_episodes, save_episodes
     from robot_runtime.errors import EpisodeError
@@ -185,19 +185,17 @@ def export(
         if episodes is not None:
             save_episodes(draft / "episodes.json.gz", raised, chosen)
     for stage in stages:
-        console.print(f"stage: {out / stage.name}", soft_wrap=True, markup=False)
+        say(f"stage: {out / stage.name}")
     if raised:
-        console.print(
-            f"{len(raised)} episodes at a height of {height_m:.2f} m: {out / 'episodes.json.gz'}", soft_wrap=True
-        )
+        say(f"{len(raised)} episodes at a height of {height_m:.2f} m: {out / 'episodes.json.gz'}")
 
 
 def next_steps(folder: Path) -> None:
     """Print the commands that show a new scene and run in it."""
-    from robot_runtime.common.console import console
+    from robot_runtime.common.console import say
 
-    console.print(f"look at it:  robot-runtime scene info {folder}", soft_wrap=True)
-    console.print(f"run in it:   robot-runtime run --scene {folder}", soft_wrap=True)
+    say(f"look at it:  robot-runtime scene info {folder}")
+    say(f"run in it:   robot-runtime run --scene {folder}")
 
 
 def noise(
@@ -210,12 +208,12 @@ def noise(
     Example:
         robot-runtime scene noise --out noise.png
     """
-    from robot_runtime.common.console import console
+    from robot_runtime.common.console import say
     from robot_runtime.scenes.scene import find_scene, load_scene
     from sim_bridge.figures.camera_noise import draw
 
     draw(out, load_scene(find_scene(scene)), seed)
-    console.print(f"{out}: noise models", soft_wrap=True)
+    say(f"{out}: noise models")
 
 
 def action_noise(
@@ -227,11 +225,11 @@ def action_noise(
     Example:
         robot-runtime scene action-noise --out action-noise.png
     """
-    from robot_runtime.common.console import console
+    from robot_runtime.common.console import say
     from sim_bridge.figures.action_noise import draw
 
     draw(out, seed)
-    console.print(f"{out}: errors of actions", soft_wrap=True)
+    say(f"{out}: errors of actions")
 
 
 @contextmanager

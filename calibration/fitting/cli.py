@@ -42,7 +42,7 @@ def fit(
     from calibration.fitting.replay_results import read_replays
     from calibration.fitting.simulator_options import settings
     from calibration.fitting.table import show
-    from robot_runtime.common.console import console, progress_bar
+    from robot_runtime.common.console import console, progress_bar, say
     from robot_runtime.errors import ModelMisfit
     from robot_runtime.recording.log_files import find_logs
 
@@ -58,8 +58,8 @@ def fit(
     write_fit(out, fitted, listed, valid_days)
     write_page(out, fitted, listed)
     show(fitted, listed, console)
-    console.print(f"robot:  {out / 'robot.yaml'}", soft_wrap=True, markup=False)
-    console.print(f"page:   {out / 'fit.html'}", soft_wrap=True, markup=False)
+    say(f"robot:  {out / 'robot.yaml'}")
+    say(f"page:   {out / 'fit.html'}")
     if fitted.misfits:
         raise ModelMisfit(
             "does not fit: " + "; ".join(map(str, fitted.misfits)),

@@ -26,10 +26,7 @@ def find_port(
     """
     from drivers.hardware.ports import usb_ports, wait_for_change
     from robot_runtime.common.clock import SystemClock
-    from robot_runtime.common.console import console
-
-    def say(text: str) -> None:
-        console.print(text, soft_wrap=True, markup=False, highlight=False)
+    from robot_runtime.common.console import say
 
     clock, before = SystemClock(), usb_ports()
     for port in before.values():
@@ -85,10 +82,10 @@ def udev(
     """
     from drivers.hardware.udev import install as install_rules
     from drivers.hardware.udev import rule_files
-    from robot_runtime.common.console import console
+    from robot_runtime.common.console import say
 
     if install:
         install_rules(rule_files(), into)
     for file in rule_files():
         names = ", ".join(f"/dev/{rule.link}" for rule in file.rules)
-        console.print(f"{file.path.name}: {file.state(into)}{f' ({names})' if names else ''}", soft_wrap=True)
+        say(f"{file.path.name}: {file.state(into)}{f' ({names})' if names else ''}")

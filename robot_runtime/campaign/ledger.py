@@ -21,7 +21,7 @@ from typing import IO, Any
 from typing_extensions import Self
 
 from robot_runtime.common.clock import SystemClock, utc_now_iso, wait_for
-from robot_runtime.common.config import unique_keys
+from robot_runtime.common.config import no_constant, unique_keys
 from robot_runtime.errors import ConfigError, RecordingError, writing
 from robot_runtime.recording.durable_file import sync_folder
 from robot_runtime.recording.integrity import Chain
@@ -192,11 +192,7 @@ class Ledger:
 
 
 def read_bytes(path: Path) -> bytes:
-    """Content of a ledger.
-
-    Raises:
-        RecordingError: it cannot be read, or is larger than :data:`MAX_BYTES`.
-    """
+    """Content of a ledger. Raises ``RecordingError``: it cannot be read, or is larger than :data:`MAX_BYTES`."""
     try:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
@@ -231,17 +227,13 @@ def parse_line(raw: bytes) -> Entry | None:
     if sum(map(raw.count, (b",", b"[", b"{"))) > MAX_PARTS:
         return None
     try:
-        content = json.loads(raw, parse_constant=_refuse, object_pairs_hook=unique_keys)
+        content = json.loads(raw, parse_constant=no_constant, object_pairs_hook=unique_keys)
         number, kind = content["n"], content["kind"]
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
     if not (isinstance(number, int) and isinstance(kind, str) and isinstance(content, dict)):
         return None
     return Entry(number, kind, content, raw)
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is not a number of JSON")
 
 
 def read_ledger(folder: Path) -> list[Entry]:

@@ -18,7 +18,7 @@ from robot_runtime.campaign.outcomes import VIEWS, Answer, RunningAnswer, View, 
 from robot_runtime.campaign.plan import Plan
 from robot_runtime.campaign.robot_process import RunRequest
 from robot_runtime.campaign.robots import RobotProcess, wait_until_free
-from robot_runtime.campaign.state import Attempt, State, read_state
+from robot_runtime.campaign.state import State, read_state
 from robot_runtime.common.clock import Stopwatch, SystemClock
 from robot_runtime.common.provenance import provenance
 from robot_runtime.errors import ConfigError, DeviceFault, RuntimeFault
@@ -174,14 +174,11 @@ class Runner:
             "begun", attempt=name, start=start.number, policy=policy, robot=robot.number, seed=start.seed,
             episode=start.episode.key,
         )  # fmt: skip
-        reference = None if not begun else self._start_picture(begun[0])
+        picture = self.folder / LOGS / begun[0].name / START if begun else None
+        reference = str(picture) if picture is not None and picture.is_file() else None
         folder = str(self.folder / LOGS / name)
         robot.run(RunRequest(name, folder, start.episode.number, policy, start.seed, reference))
         return True
-
-    def _start_picture(self, attempt: Attempt) -> str | None:
-        path = self.folder / LOGS / attempt.name / START
-        return str(path) if path.is_file() else None
 
     def _take_replies(self, robot: RobotProcess) -> None:
         for reply in robot.answers():

@@ -149,7 +149,7 @@ def status_of(state: State, entries: list[Entry], folder: Path, running: bool) -
         rows=tuple(
             Row(f"{start.number}: {start.episode.id}", _word(state, start.number, running)) for start in state.starts
         ),
-        overlay=_overlay(folder, busy),
+        overlay=next(filter(Path.is_file, (folder / LOGS / name / OVERLAY for name in busy.values())), None),
         closing=tuple(closing_lines(state, result)) if over else (),
     )
 
@@ -181,8 +181,3 @@ def _word(state: State, number: int, running: bool) -> str:
     if running and attempts and attempts[-1].ended is None:
         return f"{attempts[-1].policy} is running"
     return f"{len(progress.valid)} of {len(state.starts[number].policies)} runs" if attempts else "waiting"
-
-
-def _overlay(folder: Path, busy: dict[int, str]) -> Path | None:
-    paths = (folder / LOGS / name / OVERLAY for name in busy.values())
-    return next(filter(Path.is_file, paths), None)

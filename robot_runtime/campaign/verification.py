@@ -366,7 +366,7 @@ class Verification:
             self._find("re-run", where, "a run after the campaign had ended")
         if state.unblinded is not None:
             self._find("identity", where, "a run after the policies were unblinded")
-        if self._answer_ends():
+        if self._answer_in(self.plan.test.counts).ends:
             self._find("re-run", where, "a run after the question had been answered")
         due = state.next_run(entry["robot"])
         stated = (entry["start"], entry["policy"])
@@ -381,9 +381,6 @@ class Verification:
             self._find("left out", where, f"the run is called {entry['attempt']}: one before it is missing")
         if (entry["seed"], entry["episode"]) != (start.seed, start.episode.key):
             self._find("changed", where, "seed or episode are not those of the plan")
-
-    def _answer_ends(self) -> bool:
-        return self._answer_in(self.plan.test.counts).ends
 
     def _check_event(self, entry: Entry, where: str) -> None:
         """A person who knows the result must not decide whether it counts."""

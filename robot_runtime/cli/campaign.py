@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -52,14 +52,16 @@ def run(
     from robot_runtime.campaign.outcomes import sentence
     from robot_runtime.campaign.plan import load_plan
     from robot_runtime.campaign.runner import Runner
+    from robot_runtime.campaign.sealing import signer
     from robot_runtime.campaign.status import read_status
-    from robot_runtime.common.console import console, progress_bar, tell
+    from robot_runtime.common.console import progress_bar, say, tell
 
     page.check()
     read = load_plan(plan)
     folder = folder_of(read, out)
     check_plan(read)
-    with open_campaign(read, folder, _signer(sign, read.signer), tell) as ledger, progress_bar() as progress:
+    sign_line = None if sign is None else signer(sign, read.signer)
+    with open_campaign(read, folder, sign_line, tell) as ledger, progress_bar() as progress:
         bar = progress.add_task("starts", total=None, note="")
 
         def show(state: State) -> None:
@@ -77,21 +79,15 @@ def run(
         "to_judge": "runs wait for a judge: robot-runtime campaign status, then judge, then run again",
         "stopped": "stopped; run again to go on",
     }
-    console.print(f"{folder}: {words[ending.reason]}", soft_wrap=True)
+    say(f"{folder}: {words[ending.reason]}")
     status = read_status(folder)
     for line in status.closing or ((sentence(read, ending.answer),) if read.show_scores else ()):
-        console.print(line, soft_wrap=True)
+        say(line)
     if status.given_up:
         raise EpisodeError(
             f"{folder}: {status.given_up} of {status.starts_planned} starts were given up, because their runs failed",
             f"see why with `robot-runtime campaign verify {folder}`, and plan these starts in another campaign",
         )
-
-
-def _signer(key: Path | None, public: str) -> Any:
-    from robot_runtime.campaign.sealing import signer
-
-    return None if key is None else signer(key, public)
 
 
 def _robots(plan: Plan, page: ConsoleOptions) -> Callable[[Plan, int, Path], RobotProcess]:

@@ -74,8 +74,7 @@ def doctor(
     if absent:
         why = f"[bold]not here[/]\n  {', '.join(absent)}; `robot-runtime doctor {absent[0]}` says what it needs"
         console.print(why, soft_wrap=True)
-    if json is not None:
-        write_json(json, {**everything, "not here": absent})
+    write_json(json, {**everything, "not here": absent})
     failed = [one.what for findings in everything.values() for one in findings if one.status is Status.FAIL]
     if failed and (robot or subjects):
         raise DeviceFault(f"doctor: failed: {', '.join(failed)}", "follow the remedies above")

@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from robot_runtime.cli_options import completion, options
-from robot_runtime.common.console import console
+from robot_runtime.common.console import console, say
 from robot_runtime.errors import EpisodeError
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def generate(
     chosen_task = load_task(task)
     episodes = generate_episodes(load_scene(find_scene(scene)), chosen_task, count, seed)
     save_episodes(out, episodes, chosen_task)
-    console.print(f"{len(episodes)} {chosen_task.kind} episodes: {out}", soft_wrap=True)
+    say(f"{len(episodes)} {chosen_task.kind} episodes: {out}")
 
 
 def info(
@@ -145,8 +145,7 @@ def validate(
         console.print(f"files next to it: {sentence}", highlight=False, markup=False, soft_wrap=True)
     if report.findings:
         console.print(_findings(report))
-    if json is not None:
-        write_json(json, report.to_document())
+    write_json(json, report.to_document())
     if strict and is_odd:
         raise typer.Exit(EpisodeError.exit_code)
 

@@ -62,8 +62,7 @@ def info(json: options.Json = None) -> None:
         "ROS 1": "rospy found" if importlib.util.find_spec("rospy") else "rospy not installed",
     }
     console.print(facts_table(facts))
-    if json is not None:
-        write_json(json, facts)
+    write_json(json, facts)
 
 
 def _version(distribution: str) -> str:

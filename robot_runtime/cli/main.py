@@ -4,7 +4,7 @@ import errno
 import os
 import sys
 import traceback
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
@@ -52,11 +52,6 @@ OLD_SPELLINGS: dict[str, tuple[str, ...]] = {
     "--within-cm": ("--within-m",),
 }
 """Old option -> present ones, of which a command has at most one."""
-
-
-def present_spelling(old: str, options: Collection[str]) -> str | None:
-    """The option among a command's that an old spelling stands for; None if there is none."""
-    return next((new for new in OLD_SPELLINGS.get(old, ()) if new in options), None)
 
 
 def remedy(old: str, new: str) -> str:
@@ -282,8 +277,9 @@ def _usage_remedy(error: typer.TyperException) -> str:
     old, context = getattr(error, "option_name", None), getattr(error, "ctx", None)
     if old is not None and context is not None:
         options = {name for parameter in context.command.params for name in parameter.opts}
-        if new := present_spelling(old, options - {old}):
-            return remedy(old, new)
+        for new in OLD_SPELLINGS.get(old, ()):
+            if new in options - {old}:
+                return remedy(old, new)
     return "`--help` after any command lists its options, with examples"
 
 

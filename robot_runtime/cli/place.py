@@ -12,7 +12,7 @@ import typer
 
 from robot_runtime.cli_options import options
 from robot_runtime.cli_options.option_groups import grouped_options
-from robot_runtime.common.console import console, error_console
+from robot_runtime.common.console import error_console, say
 from robot_runtime.errors import ConfigError, PlacementFailed
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def place(
         raise PlacementFailed(
             f"episode {episode.id}: no localizer reports the robot's pose", "name a --localizer or --referee that does"
         )
-    console.print(f"episode {episode.id}: the robot stands {placed}", soft_wrap=True, markup=False)
+    say(f"episode {episode.id}: the robot stands {placed}")
 
 
 def _stand(robot: Robot, scene: Scene, begin: tuple[float, float, float] | None) -> None:

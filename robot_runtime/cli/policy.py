@@ -98,27 +98,24 @@ def validate(
         robot-runtime policy validate my_policy.zip
         robot-runtime policy validate my_policy.zip --task pointnav_gps_compass
     """
-    from robot_runtime.common.console import console
+    from robot_runtime.common.console import say
     from robot_runtime.policies.package.policy import PackagePolicy
     from robot_runtime.recording.json_records import write_json
 
     loaded = execution.load(package)
     found = loaded.agreement
-    console.print(
+    say(
         f"{loaded.manifest.name}: the golden rollout of {found.steps} steps is repeated: largest difference of logits "
         f"{found.logit_difference:.2g}, states {found.state_difference:.2g}, inputs {found.input_difference:.2g}; the "
-        f"same action at {found.same_actions} of {found.steps} ({loaded.network.runtime})",
-        soft_wrap=True,
-        markup=False,
+        f"same action at {found.same_actions} of {found.steps} ({loaded.network.runtime})"
     )
     if task is not None:
         from robot_runtime.policies.stepping import check_policy
         from robot_runtime.tasks.task import load_task
 
         check_policy(PackagePolicy(loaded), load_task(task))
-        console.print(f"it fits task {task}", soft_wrap=True, markup=False)
-    if json is not None:
-        write_json(json, {"policy": loaded.manifest.name, "runtime": loaded.network.runtime, **asdict(found)})
+        say(f"it fits task {task}")
+    write_json(json, {"policy": loaded.manifest.name, "runtime": loaded.network.runtime, **asdict(found)})
 
 
 @grouped_options
@@ -138,7 +135,7 @@ def bench(
     from rich.table import Table
 
     from robot_runtime.common.clock import Stopwatch
-    from robot_runtime.common.console import console
+    from robot_runtime.common.console import console, say
     from robot_runtime.policies.package.speed import time_package
     from robot_runtime.recording.json_records import write_json
 
@@ -154,9 +151,8 @@ def bench(
     for name, values in rows.items():
         table.add_row(name, *(f"{value:.2f}" for value in values))
     console.print(table)
-    console.print(f"{steps} decisions; loading and proving the package took {ready_s:.2f} s", soft_wrap=True)
-    if json is not None:
-        write_json(json, {"steps": steps, "ready_s": ready_s, "p50_p95_p99_ms": rows})
+    say(f"{steps} decisions; loading and proving the package took {ready_s:.2f} s")
+    write_json(json, {"steps": steps, "ready_s": ready_s, "p50_p95_p99_ms": rows})
 
 
 @grouped_options
@@ -188,14 +184,13 @@ def diff(
         with closing(agent.load(policy)) as loaded:
             chosen = options.agent_arguments(agent.agent_arg).keys() & {"selection", "temperature", "seed"}
             found = _diff_logs(loaded, others, as_logged=not chosen)
-    if json is not None:
-        write_json(json, found)
+    write_json(json, found)
     if found["differences"] or found["same_actions"] < found["steps"]:
         raise typer.Exit(1)
 
 
 def _diff_logs(policy: Policy, paths: list[Path], as_logged: bool) -> dict[str, Any]:
-    from robot_runtime.common.console import console, progress_bar
+    from robot_runtime.common.console import console, progress_bar, say
     from robot_runtime.policies.package.policy import PackagePolicy
     from robot_runtime.recording.log_files import find_logs
     from robot_runtime.recording.reader import LogReader
@@ -216,11 +211,11 @@ def _diff_logs(policy: Policy, paths: list[Path], as_logged: bool) -> dict[str, 
             lines += _describe_differences(path.name, again)
             progress.advance(bar)
     for line in lines[:_MOST_DIFFERENCES]:
-        console.print(line, soft_wrap=True, markup=False)
+        say(line)
     if len(lines) > _MOST_DIFFERENCES:
         console.print(f"... and {len(lines) - _MOST_DIFFERENCES} more")
     share = f"{100 * same / steps:.4g} %" if steps else "nothing to compare"
-    console.print(f"{policy.name}: the same action at {same} of {steps} steps: {share}", soft_wrap=True, markup=False)
+    say(f"{policy.name}: the same action at {same} of {steps} steps: {share}")
     return {"steps": steps, "same_actions": same, "differences": lines}
 
 
@@ -245,7 +240,7 @@ def _describe_differences(name: str, again: OpenLoop) -> Iterator[str]:
 
 
 def _diff_packages(first: Path, second: Path) -> dict[str, Any]:
-    from robot_runtime.common.console import console
+    from robot_runtime.common.console import console, say
     from robot_runtime.policies.package.files import read_package
     from robot_runtime.policies.package.policy import load_package
     from robot_runtime.scoring.policy_agreement import manifest_differences, network_difference
@@ -254,16 +249,14 @@ def _diff_packages(first: Path, second: Path) -> dict[str, Any]:
     b = load_package(second)
     lines = [f"{name}: {left} | {right}" for name, left, right in manifest_differences(a, read_package(second))]
     for line in lines:
-        console.print(line, soft_wrap=True, markup=False)
+        say(line)
     if a.manifest.inputs != b.manifest.inputs or a.manifest.outputs != b.manifest.outputs:
         console.print("the networks have different inputs or outputs: not compared")
         return {"steps": 0, "same_actions": 0, "differences": [*lines, "the networks have different inputs or outputs"]}
     found = network_difference(a, b)
-    console.print(
+    say(
         f"{second} on the golden rollout of {first}: the same action at {found.same_actions} of {found.steps} steps, "
-        f"logits differ by up to {found.logit_difference:.3g}",
-        soft_wrap=True,
-        markup=False,
+        f"logits differ by up to {found.logit_difference:.3g}"
     )
     return {"steps": found.steps, "same_actions": found.same_actions, "differences": lines}
 

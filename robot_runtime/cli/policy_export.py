@@ -113,18 +113,16 @@ def export(
 
 
 def _print_result(out: Path, done: Exported) -> None:
-    from robot_runtime.common.console import console
+    from robot_runtime.common.console import say
 
     for proof in done.proofs:
-        console.print(
+        say(
             f"proven against {proof.against}: the same action at {proof.same_actions} of {proof.steps} steps, logits "
-            f"within {proof.max_logit_difference:.2g}",
-            soft_wrap=True,
-            markup=False,
+            f"within {proof.max_logit_difference:.2g}"
         )
     for note in done.notes:
-        console.print(f"the checkpoint: {note}", soft_wrap=True, markup=False)
-    console.print(f"{out}: {done.package.manifest.name}, in task {done.package.manifest.task.name}", soft_wrap=True)
+        say(f"the checkpoint: {note}")
+    say(f"{out}: {done.package.manifest.name}, in task {done.package.manifest.task.name}")
 
 
 def _transform(text: str) -> Operation:

@@ -44,7 +44,7 @@ def package(
         robot-runtime policy package ppo.zip --framework-python venv/bin/python --out policy.zip
     """
     from robot_runtime.common.config import read_yaml
-    from robot_runtime.common.console import console
+    from robot_runtime.common.console import say
     from robot_runtime.common.creating import creating
     from robot_runtime.policies.convert.draft import OpenQuestionsError, draft, fields_of
     from robot_runtime.policies.package.writer import write_package
@@ -61,5 +61,5 @@ def package(
         error.remedy += f"; or complete {form}, and add --about {form}"
         raise
     written = write_package(target, manifest, facts.model, golden, facts.weights)
-    console.print(f"{target}: {written.name}, in task {written.task.name}", soft_wrap=True, markup=False)
-    console.print(f"next: robot-runtime run --policy {target}", soft_wrap=True, markup=False)
+    say(f"{target}: {written.name}, in task {written.task.name}")
+    say(f"next: robot-runtime run --policy {target}")

@@ -20,7 +20,7 @@ def recover(
     Example:
         robot-runtime logs recover logs/run/0003_apartment_3.mcap --out recovered.mcap
     """
-    from robot_runtime.common.console import console
+    from robot_runtime.common.console import say
     from robot_runtime.recording.recover import recover as repair
 
-    console.print(f"{repair(log, out)} messages recovered into {out}", soft_wrap=True)
+    say(f"{repair(log, out)} messages recovered into {out}")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -17,11 +17,11 @@ from robot_runtime.cli_options import completion, options
 from robot_runtime.cli_options.option_groups import grouped_options
 from robot_runtime.cli_options.options import DEFAULT_TASK
 from robot_runtime.cli_options.recorded_robot import recorded_robot
-from robot_runtime.common.console import error_console, progress_bar, tell
+from robot_runtime.common.console import progress_bar, tell
 from robot_runtime.errors import ConfigError, EpisodeAborted, EpisodeError, OtherFloor, RecordingError, RuntimeFault
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
+    from rich.progress import Progress
 
     from robot_runtime.campaign.single_run import RunLedger
     from robot_runtime.env import Env
@@ -247,7 +247,8 @@ def run_policy(
             return
         connected, recorder = stack.enter_context(recorded_robot(robot, context, folder, press_key(loaded)))
         operation = stack.enter_context(operator.operated(connected, loaded, recorder))
-        bar = stack.enter_context(_episode_bar(len(chosen), len(ledger.logs), run_in.max_steps))
+        progress = stack.enter_context(progress_bar())
+        bar = _EpisodeBar(progress, len(chosen), len(ledger.logs), run_in.max_steps)
         env = Env(
             connected,
             run_in,
@@ -267,8 +268,9 @@ def run_policy(
 class _EpisodeBar:
     """Progress over episodes, and over the steps of the current one; without a terminal, a line for each episode."""
 
-    def __init__(self, progress: Progress, bar: TaskID, count: int, done: int, max_steps: int) -> None:
-        self._progress, self._bar, self._count, self._max_steps = progress, bar, count, max_steps
+    def __init__(self, progress: Progress, count: int, done: int, max_steps: int) -> None:
+        self._progress, self._count, self._max_steps = progress, count, max_steps
+        self._bar = progress.add_task("episodes", total=count, note="")
         self._finished = self.begun = done
 
     def finish_episode(self) -> None:
@@ -294,13 +296,6 @@ class _EpisodeBar:
                     tell(f"episode {self.begun} of {self._count}: {end.reason.value} after {end.steps} steps")
 
         return Steps()
-
-
-@contextmanager
-def _episode_bar(count: int, done: int, max_steps: int) -> Iterator[_EpisodeBar]:
-
-    with progress_bar() as progress:
-        yield _EpisodeBar(progress, progress.add_task("episodes", total=count, note=""), count, done, max_steps)
 
 
 def _run_episodes(
@@ -337,7 +332,7 @@ def _run_episodes(
             failures.append(error)
         except KeyboardInterrupt:
             where = f"episode {index + 1} of {len(episodes)}"
-            error_console.print(f"{where}: the wheels are stopped, the log is closed", soft_wrap=True)
+            tell(f"{where}: the wheels are stopped, the log is closed")
             raise
         bar.finish_episode()
 
@@ -362,7 +357,7 @@ def _print_outcome(folder: Path, begun: int, failures: Sequence[RuntimeFault], l
     found = sum(1 for _ in folder.glob("*.mcap"))
     if found:
         print_scores([folder], json)
-        error_console.print(f"next: robot-runtime report {shlex.quote(str(folder))}", soft_wrap=True, markup=False)
+        tell(f"next: robot-runtime report {shlex.quote(str(folder))}")
     if found != begun:
         raise RecordingError(
             f"{folder}: {begun} episodes were run, and {found} logs are there",

@@ -28,7 +28,7 @@ def recorded_robot(
         folder: folder of the logs.
         on_key: callback of :func:`~robot_runtime.estop.cli.stop_keys`.
     """
-    from robot_runtime.common.console import error_console
+    from robot_runtime.common.console import tell
     from robot_runtime.recording.writer import Recorder
 
     with ExitStack() as stack:
@@ -40,4 +40,4 @@ def recorded_robot(
             yield connected, recorder
         finally:
             if recorder.path is not None:
-                error_console.print(f"logs: {folder}", soft_wrap=True)
+                tell(f"logs: {folder}")

@@ -265,6 +265,11 @@ def resolve(dotted: str, where: str) -> Any:
     return getattr(module, attribute)
 
 
+def no_constant(name: str) -> float:
+    """Refuse NaN and infinities in JSON with ``ValueError``: a ``parse_constant``."""
+    raise ValueError(f"{name} is not a number of JSON")
+
+
 def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Make a JSON object a dictionary: an ``object_pairs_hook`` that refuses repeated keys with ``ValueError``."""
     made = dict(pairs)

@@ -79,8 +79,13 @@ class TimeLeft(ProgressColumn):
         return Text(f"{left_s // 3600}:{left_s // 60 % 60:02}:{left_s % 60:02}", style="progress.remaining")
 
 
+def say(line: str) -> None:
+    """Print a line on stdout as it is, however long."""
+    console.print(line, soft_wrap=True, markup=False)
+
+
 def tell(line: str) -> None:
-    """Print a line on stderr, above a progress bar."""
+    """Print a line on stderr as it is, above a progress bar."""
     error_console.print(line, soft_wrap=True, markup=False)
 
 

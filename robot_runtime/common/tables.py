@@ -1,6 +1,6 @@
 """Tables of the terminal: fitted to narrow ones, and of names with values."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from rich.console import Console, ConsoleOptions
 from rich.measure import Measurement
@@ -21,7 +21,8 @@ def fitted(table: Table, console: Console, options: ConsoleOptions) -> Table:
     cells = [[column.header, *column.cells] if table.show_header else list(column.cells) for column in table.columns]
     sizes = [[Measurement.get(console, free, cell) for cell in column] for column in cells]
     least = [max((size.minimum for size in column), default=0) for column in sizes]
-    left = options.max_width - sum(least) - (Measurement.get(console, free, table).maximum - _widest(sizes))
+    widest = sum(max((size.maximum for size in column), default=0) for column in sizes)
+    left = options.max_width - sum(least) - (Measurement.get(console, free, table).maximum - widest)
     if left < 0:
         return _stacked(table) if table.show_header else table
     wanted = [max(size.maximum for size in column) - low for column, low in zip(sizes, least, strict=True)]
@@ -30,10 +31,6 @@ def fitted(table: Table, console: Console, options: ConsoleOptions) -> Table:
         table.columns[index].width = least[index] + given
         left -= given
     return table
-
-
-def _widest(sizes: Iterable[Iterable[Measurement]]) -> int:
-    return sum(max((size.maximum for size in column), default=0) for column in sizes)
 
 
 def _stacked(table: Table) -> Table:

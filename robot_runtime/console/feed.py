@@ -134,11 +134,6 @@ class Feed(Subscriber):
             self._sender.join()
 
     @property
-    def shows_depth(self) -> bool:
-        """Whether the page may show depth."""
-        return self._supervision.view != "camera"
-
-    @property
     def shows_map(self) -> bool:
         """Whether the page may show map and pose."""
         return self._supervision.view in ("all", "in-sight")
@@ -172,7 +167,7 @@ class Feed(Subscriber):
             "episode": episode.id,
             "number": number,
             "total": total,
-            "goal": goal_text(episode),
+            "goal": (episode.details.words if episode.details else "") or episode.category or "",
             "start": [start.x_m, start.y_m, start.yaw_rad],
             "goals": self._goals(episode),
             "step": 0,
@@ -244,7 +239,10 @@ class Feed(Subscriber):
         asked: Stopwatch | None = None
         while not self._ended.wait(1 / STATE_HZ):
             state = self._state()
-            self._alert(alerts(state))
+            lines = alerts(state)
+            for kind in lines.keys() - self._alerts.keys():
+                self._notify(f"{self._robot.name}: {lines[kind]}")
+            self._alerts = lines
             self.put("state", state | {"alerts": [{"kind": kind, "text": text} for kind, text in self._alerts.items()]})
             if self._campaign is not None and (asked is None or asked.elapsed_s() >= CAMPAIGN_S):
                 asked = Stopwatch()
@@ -265,8 +263,12 @@ class Feed(Subscriber):
                 since.restart()
                 shown = frame
                 every = max(1, frame.depth_m.shape[1] // DEPTH_WIDTH)
-                depth_m = np.ascontiguousarray(frame.depth_m[::every, ::every]) if self.shows_depth else None
-                waiting["frame"] = (frame.rgb, depth_m)
+                shown_m = (
+                    None
+                    if self._supervision.view == "camera"
+                    else np.ascontiguousarray(frame.depth_m[::every, ::every])
+                )
+                waiting["frame"] = (frame.rgb, shown_m)
             for kind, content in waiting.items():
                 self._send(kind, content)
 
@@ -287,11 +289,6 @@ class Feed(Subscriber):
                 f"the console's page is not served any more: {why}; run, recording and the pages' STOP go on, "
                 "`robot-runtime stop` stops the robot, too"
             )
-
-    def _alert(self, lines: dict[str, str]) -> None:
-        for kind in lines.keys() - self._alerts.keys():
-            self._notify(f"{self._robot.name}: {lines[kind]}")
-        self._alerts = lines
 
     def _state(self) -> dict[str, Any]:
         base, record, supervision = self._stops.state(), self._record, self._supervision
@@ -356,12 +353,6 @@ def _campaign(status: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     except RuntimeFault as error:
         fields = dict.fromkeys(CAMPAIGN) | {"title": "campaign", "answer": error.message}
     return {name: fields[name] for name in CAMPAIGN if name in fields}
-
-
-def goal_text(episode: Episode) -> str:
-    """The goal of an episode in words, as far as its data set has any."""
-    words = episode.details.words if episode.details is not None else ""
-    return words or episode.category or ""
 
 
 def map_picture(occupancy: OccupancyMap) -> Any:

@@ -281,18 +281,14 @@ def _goals(episode: Episode) -> Iterator[Problem]:
     if height_m := storeys_away_m(episode):
         yield "goal on another floor", f"{height_m:+.2f} m from the start"
     best = mapping(episode.info.get("info")).get("best_viewpoint_position")
-    if isinstance(best, list) and _habitat_start(episode) == best:
+    # In Habitat's frame, because best_viewpoint_position is not converted.
+    if best == [-episode.start.y_m, episode.start_z_m, -episode.start.x_m]:
         yield "best view point is the start", str(best)
 
 
 def _extras(episode: Episode) -> list[dict[str, Any]]:
     """The goals' fields in the file."""
     return [mapping(extra) for extra in sequence(episode.info.get("goals"))]
-
-
-def _habitat_start(episode: Episode) -> list[float]:
-    # In Habitat's frame, because best_viewpoint_position is not converted.
-    return [-episode.start.y_m, episode.start_z_m, -episode.start.x_m]
 
 
 def _category(episode: Episode, task: Task | None) -> Iterator[Problem]:

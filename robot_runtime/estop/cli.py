@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from robot_runtime.common.clock import Stopwatch
-from robot_runtime.common.console import console, tell
+from robot_runtime.common.console import say, tell
 from robot_runtime.errors import RuntimeFault
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def stop(
     """
     from robot_runtime.estop.server import stop_everywhere
 
-    stop_everywhere(release, process or (), lambda line: console.print(line, soft_wrap=True, markup=False))
+    stop_everywhere(release, process or (), say)
 
 
 @contextmanager

@@ -64,8 +64,9 @@ def open_stream(name: str, out: Path | None = None) -> Iterator[rerun.RecordingS
         ConfigError: there is no display for the viewer, or the viewer does not start, or ends.
         RecordingError: the file cannot be written.
     """
-    if out is None and not _listens():
-        _check_display()
+    shown = sys.platform != "linux" or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    if out is None and not _listens() and not shown:
+        raise ConfigError("there is no display for Rerun's viewer", _ELSEWHERE)
     try:
         import rerun
     except ImportError as error:
@@ -110,11 +111,6 @@ def _failure_named(out: Path | None) -> Iterator[None]:
         if out is not None:
             raise RecordingError(f"{out}: cannot be written: {error}", "give another file") from error
         raise ConfigError(f"Rerun's viewer has gone: {error}", f"start it again, {_ELSEWHERE}") from error
-
-
-def _check_display() -> None:
-    if sys.platform == "linux" and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
-        raise ConfigError("there is no display for Rerun's viewer", _ELSEWHERE)
 
 
 def _start_viewer() -> None:

@@ -50,3 +50,11 @@ def training_depth(depth_m: NDArray[np.float32], camera: TrainingCamera) -> NDAr
         depth -= low_m
         depth /= np.float32(camera.depth_max_m - camera.depth_min_m)
     return depth[:, :, np.newaxis]
+
+
+def observed_m(depth: NDArray[np.float32], camera: TrainingCamera) -> NDArray[np.float32]:
+    """A depth observation in meters, float32 of its shape: the inverse of the last step of :func:`training_depth`."""
+    if not camera.depth_normalized:
+        return depth
+    span_m = np.float32(camera.depth_max_m - camera.depth_min_m)
+    return np.asarray(depth * span_m + np.float32(camera.depth_min_m), np.float32)

@@ -102,10 +102,9 @@ def smooth(
     nodes = [number[stamp_ns] for stamp_ns in stamps_ns]
     estimates = [result.atPose2(node) for node in nodes]
     poses = tuple(SE2(pose.x(), pose.y(), pose.theta()) for pose in estimates)
-    covariances = [
-        _along_map(marginals.marginalCovariance(node), pose.yaw_rad) for node, pose in zip(nodes, poses, strict=True)
-    ]
-    return Trajectory(tuple(stamps_ns), poses, np.array(covariances))
+    turns = np.array([_turn(pose.yaw_rad) for pose in poses])
+    covariances = turns @ [marginals.marginalCovariance(node) for node in nodes] @ turns.transpose(0, 2, 1)
+    return Trajectory(tuple(stamps_ns), poses, covariances)
 
 
 class _Odometry:
@@ -168,29 +167,14 @@ def _pose2(gtsam: Any, pose: SE2) -> Any:
 def _measurement(gtsam: Any, node: int, measured: PoseEstimate) -> Any:
     """A factor with a robust kernel."""
     models, kernel = gtsam.noiseModel, gtsam.noiseModel.mEstimator.Cauchy.Create(CAUCHY)
-    covariance = _regularized(measured.covariance)
+    covariance = measured.covariance + np.diag([1e-8] * 3)  # an exact source leaves the solver nothing to weigh
     if math.isfinite(covariance[2, 2]):
         # GTSAM's Pose2 errors lie along the robot's axes, ours along the map's.
-        turned = _along_robot(covariance, measured.pose.yaw_rad)
-        robust = models.Robust.Create(kernel, models.Gaussian.Covariance(turned))
+        turn = _turn(measured.pose.yaw_rad)
+        robust = models.Robust.Create(kernel, models.Gaussian.Covariance(turn.T @ covariance @ turn))
         return gtsam.PriorFactorPose2(node, _pose2(gtsam, measured.pose), robust)
     robust = models.Robust.Create(kernel, models.Gaussian.Covariance(covariance[:2, :2]))
     return gtsam.PoseTranslationPrior2D(node, np.array([measured.pose.x_m, measured.pose.y_m]), robust)
-
-
-def _regularized(covariance: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The covariance with a small diagonal added: an exact source would leave the solver nothing to weigh."""
-    return covariance + np.diag([1e-8, 1e-8, 1e-8])
-
-
-def _along_robot(covariance: NDArray[np.float64], yaw_rad: float) -> NDArray[np.float64]:
-    turn = _turn(yaw_rad)
-    return np.asarray(turn.T @ covariance @ turn)
-
-
-def _along_map(covariance: NDArray[np.float64], yaw_rad: float) -> NDArray[np.float64]:
-    turn = _turn(yaw_rad)
-    return np.asarray(turn @ covariance @ turn.T)
 
 
 def _turn(yaw_rad: float) -> NDArray[np.float64]:

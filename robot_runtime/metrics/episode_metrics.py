@@ -204,7 +204,7 @@ class EpisodeScorer(Subscriber):
         here = self._poses[-1]
         distance_m = self._field.at(here.x_m, here.y_m)
         travelled_m = path_length([(pose.x_m, pose.y_m) for pose in self._poses]) + self._unobserved_m()
-        succeeded = self._succeeded(distance_m)
+        succeeded = self._succeeds_by_rule(distance_m) if self._told is None else self._told
         contacts = collisions(self._collided).count if self._header.senses_contact else None
         run = Run(
             self._poses,
@@ -280,9 +280,6 @@ class EpisodeScorer(Subscriber):
                 "compare the referee's poses with the map: they must be in one frame",
             )
         return shortest_m
-
-    def _succeeded(self, distance_m: float) -> bool:
-        return self._succeeds_by_rule(distance_m) if self._told is None else self._told
 
     def _succeeds_by_rule(self, distance_m: float) -> bool:
         when = self._header.task.success.when

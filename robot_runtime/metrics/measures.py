@@ -82,10 +82,6 @@ def _soft_spl(run: Run) -> float:
     return soft_spl(run.shortest_m, run.distance_m, run.travelled_m, run.rules.zero_path)
 
 
-def _successful_contacts(run: Run) -> int | None:
-    return run.contacts if run.succeeded else None
-
-
 COMMON = (
     MetricDefinition("success", "success", share=True, value=lambda run: run.succeeded),
     MetricDefinition("spl", "SPL", histogram=True, value=_spl),
@@ -93,7 +89,11 @@ COMMON = (
     MetricDefinition("distance_to_goal", "distance", "m", 2, value=lambda run: run.distance_m),
     MetricDefinition("collisions", "collisions", digits=1, value=lambda run: run.contacts),
     MetricDefinition(
-        "success_collisions", "collisions if successful", digits=1, summary_only=True, value=_successful_contacts
+        "success_collisions",
+        "collisions if successful",
+        digits=1,
+        summary_only=True,
+        value=lambda run: run.contacts if run.succeeded else None,
     ),
     MetricDefinition("steps", "steps", digits=1, value=lambda run: len(run.poses) - 1),
     MetricDefinition("path_length_m", value=lambda run: run.travelled_m),

@@ -257,7 +257,10 @@ def connected(address: str, count: int | None) -> Iterator[Any]:
     with _quiet():
         ray = _import_ray()
         if ray.is_initialized():
-            _check_same(ray, address)
+            now = ray.get_runtime_context().gcs_address
+            if address not in (LOCAL, "auto", now):
+                message = f"--ray {address}: this process is connected to {now} already"
+                raise ConfigError(message, "call ray.shutdown() before")
             yield ray
             return
         with tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True) as folder:
@@ -282,12 +285,6 @@ def _used(folder: str) -> bool:
             if os.fsencode(folder) in command.read_bytes():
                 return True
     return False
-
-
-def _check_same(ray: Any, address: str) -> None:
-    now = ray.get_runtime_context().gcs_address
-    if address not in (LOCAL, "auto", now):
-        raise ConfigError(f"--ray {address}: this process is connected to {now} already", "call ray.shutdown() before")
 
 
 def _connect(ray: Any, address: str, options: dict[str, Any]) -> None:

@@ -90,11 +90,7 @@ class WorkerPool(ABC, Generic[T, R]):
 
     @abstractmethod
     def start_worker(self) -> Worker[T, R]:
-        """Return a new worker; it starts in the background.
-
-        Raises:
-            RuntimeFault: no worker can be started.
-        """
+        """Return a new worker; it starts in the background. Raises ``RuntimeFault``: no worker can be started."""
 
     @abstractmethod
     def wait(self, workers: Sequence[Worker[T, R]], timeout_s: float) -> Sequence[Worker[T, R]]:

@@ -14,6 +14,7 @@ from robot_runtime.actions.timed import Decision
 from robot_runtime.common import config
 from robot_runtime.common.clock import Stopwatch
 from robot_runtime.errors import ConfigError, PolicyError, PolicyOutputError
+from robot_runtime.imaging.depth import observed_m
 from robot_runtime.policies.wrapper import PolicyWrapper
 from robot_runtime.policy import Observation, Policy, World, digest_of
 from robot_runtime.tasks.task import Task
@@ -218,10 +219,8 @@ class Detecting(PolicyWrapper):
 
     @override
     def act(self, observation: Observation) -> Decision:
-        timer, camera = Stopwatch(), self._task.camera
-        depth_m = observation["depth"][..., 0] if "depth" in observation else None
-        if depth_m is not None and camera.depth_normalized:
-            depth_m = depth_m * np.float32(camera.depth_max_m - camera.depth_min_m) + np.float32(camera.depth_min_m)
+        timer = Stopwatch()
+        depth_m = observed_m(observation["depth"][..., 0], self._task.camera) if "depth" in observation else None
         found = self._detector.detect(observation["rgb"], depth_m)
         labels = np.unique(found.labels[found.labels != NOTHING]).tolist()
         self._info = {

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from robot_runtime.cli_options import completion, options
 from robot_runtime.cli_options.option_groups import grouped_options
-from robot_runtime.common.console import console
+from robot_runtime.common.console import console, say
 from robot_runtime.errors import ConfigError, DeviceFault
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def preflight(
         if output.html is not None:
             rows = [*shown, *page.deployment(loaded.needs, trained, run_in, connected)]
             page.write_page(output.html, loaded.name, trained.name, connected.name, rows)
-            console.print(f"page: {output.html}", soft_wrap=True)
+            say(f"page: {output.html}")
         if output.modes:
             print_modes(connected.camera)
         if output.picture is not None and view is not None:
@@ -124,7 +124,7 @@ def _draw(picture: Path, policy: str, robot: Robot, trained: Task, view: StartVi
     from robot_runtime.preflight.figure import draw
 
     draw(picture, policy, robot.name, trained.camera, robot.camera.info, view)
-    console.print(f"picture: {picture}", soft_wrap=True)
+    say(f"picture: {picture}")
 
 
 def look_around(robot: Robot, task: Task, scene: Scene) -> StartView:
@@ -166,8 +166,7 @@ def print_findings(policy: str, robot: str, found: Sequence[Finding], json: Path
     """The table, and under it what each difference is expected to cost; the findings as JSON if a file is given."""
     from robot_runtime.recording.json_records import write_json
 
-    if json is not None:
-        write_json(json, {"policy": policy, "robot": robot, "findings": found})
+    write_json(json, {"policy": policy, "robot": robot, "findings": found})
 
     marks = {"ok": "[green]ok[/]", "note": "[yellow]note[/]", "refused": "[red]refused[/]"}
     table = Table(title=f"{policy} on {robot}", title_justify="left", box=None, pad_edge=False)

@@ -63,10 +63,15 @@ def results_file(path: Path) -> Iterator[TextIO]:
         yield file
 
 
-def write_json(path: Path, value: Any) -> None:
-    """Write a value as :func:`plain` converts it, indented, to :func:`results_file`. Raises ``RecordingError``."""
-    with results_file(path) as file:
-        file.write(json.dumps(plain(value), indent=2) + "\n")
+def write_json(path: Path | None, value: Any) -> None:
+    """Write a value as :func:`plain` converts it, indented, to :func:`results_file`; nothing without a path.
+
+    Raises:
+        RecordingError: the file cannot be written.
+    """
+    if path is not None:
+        with results_file(path) as file:
+            file.write(json.dumps(plain(value), indent=2) + "\n")
 
 
 def _find_conversion(kind: type) -> Callable[[Any], Any]:
@@ -124,7 +129,7 @@ def array_to_json(array: NDArray[Any]) -> dict[str, Any]:
     name = "str" if array.dtype.kind == "U" else array.dtype.name  # numpy's name of text has its length
     described: dict[str, Any] = {"dtype": name, "shape": list(array.shape)}
     if array.ndim >= IMAGE_MIN_DIMENSIONS:
-        return {**described, "crc32": image_digest(array)}
+        return {**described, "crc32": zlib.crc32(np.ascontiguousarray(array).data)}
     return {**described, "data": plain(array.ravel())}
 
 
@@ -136,11 +141,6 @@ def array_from_json(data: Mapping[str, Any]) -> NDArray[Any]:
     array: NDArray[Any] = np.array(data["data"], _DTYPES[kind])  # numpy reads Infinity and NaN, too
     shape = tuple(map(integer, data["shape"]))
     return array if array.shape == shape else array.reshape(shape)
-
-
-def image_digest(array: NDArray[Any]) -> int:
-    """CRC-32 of the array's bytes in C order."""
-    return zlib.crc32(np.ascontiguousarray(array).data)
 
 
 def numbers_of(observation: Mapping[str, Any]) -> Observation:

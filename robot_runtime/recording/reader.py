@@ -124,7 +124,7 @@ class LogReader:
         """
         integrity = Integrity(self.path, self._header_data, self._attachments) if verify else None
         topics = _VERIFIED_TOPICS if verify else _STEP_TOPICS
-        beside = self._channels_beside((*topics, *IMAGE_TOPICS))
+        beside = {channel for channel, topic in self._topics.items() if topic not in (*topics, *IMAGE_TOPICS)}
         image_chunk: ChunkSpan | None = None
         phase_s: dict[int, dict[str, float]] = {}
         shared: dict[int | None, dict[str, Any]] = {None: {}}
@@ -174,11 +174,7 @@ class LogReader:
         return _with_images(self.header, record, self.frame(record), digests, where)
 
     def frame(self, record: StepRecord) -> RgbdFrame:
-        """The camera's images of a step from :meth:`steps`.
-
-        Raises:
-            RecordingError: the log has none.
-        """
+        """The camera's images of a step from :meth:`steps`. Raises ``RecordingError``: the log has none."""
         chunk = self._image_chunks.get(record.index)
         found: dict[str, Any] = {}
         try:
@@ -253,10 +249,6 @@ class LogReader:
     def _holds_images_only(self, chunk: ChunkSpan) -> bool:
         channels = chunk.channels
         return bool(channels and channels <= self._image_channels)
-
-    def _channels_beside(self, topics: Collection[str]) -> set[int]:
-        """The known channels of other topics."""
-        return {channel for channel, topic in self._topics.items() if topic not in topics}
 
     def _messages(self, chunk: ChunkSpan, skipped: Collection[int] = ()) -> Iterator[tuple[str, Message]]:
         """Yield (topic, message) of a chunk; none for a last chunk that a power failure damaged."""
@@ -338,8 +330,9 @@ class LogReader:
     def _step(
         self, data: dict[str, Any], phase_s: dict[str, float], shared: Mapping[int | None, Mapping[str, Any]]
     ) -> tuple[StepRecord, dict[str, Any]]:
-        """A step, and the digests of its images."""
-        return self._form.decode(data, phase_s, shared), _digests_of(data["observation"])
+        """A step, and the digests of its images: a log has no other form of them."""
+        digests = {name: array for name, array in data["observation"].items() if "crc32" in array}
+        return self._form.decode(data, phase_s, shared), digests
 
     def _decode(self, message: Message, what: str, decode: Callable[[dict[str, Any]], R]) -> R:
         """The record in a JSON message; ``what`` names it in the error of a malformed one."""
@@ -366,11 +359,6 @@ def before_damage(items: Iterable[T]) -> tuple[list[T], RecordingError | None]:
 def read_log(path: Path | str) -> LogReader:
     """Open a log; use it in a ``with`` statement. Raises ``RecordingError``."""
     return LogReader(Path(path))
-
-
-def _digests_of(observation: Mapping[str, Any]) -> dict[str, Any]:
-    """The digests of an observation's images in a step's JSON: a log has no other form of them."""
-    return {name: array for name, array in observation.items() if "crc32" in array}
 
 
 def _with_images(

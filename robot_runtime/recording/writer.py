@@ -75,7 +75,10 @@ class Recorder(Subscriber):
         try:
             if self._path is None:
                 self.folder.mkdir(parents=True, exist_ok=True)
-            self._path = self.folder / _file_name(_next_index(self.folder), header)
+            taken = (re.match(r"(\d+)_", path.name) for path in self.folder.glob("*.mcap"))
+            index = max((int(match[1]) for match in taken if match), default=-1) + 1
+            name = f"{index:04d}_{_safe(header.scene.name)}_{_safe(header.episode.id)}.mcap"
+            self._path = self.folder / name
             log = self._open_log(self._path, header)
         except OSError as error:
             raise _recording_error(self._path or self.folder, error) from error
@@ -298,15 +301,6 @@ class _BaseDecimator:
         if due:
             self._last = state
         return due
-
-
-def _next_index(folder: Path) -> int:
-    taken = (re.match(r"(\d+)_", path.name) for path in folder.glob("*.mcap"))
-    return max((int(match[1]) for match in taken if match), default=-1) + 1
-
-
-def _file_name(index: int, header: EpisodeHeader) -> str:
-    return f"{index:04d}_{_safe(header.scene.name)}_{_safe(header.episode.id)}.mcap"
 
 
 def _safe(text: str) -> str:

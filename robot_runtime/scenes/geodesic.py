@@ -84,7 +84,7 @@ class GeodesicMap:
 
         if not (self.is_navigable(x0_m, y0_m) and self.is_navigable(x1_m, y1_m)):
             return False
-        return is_clear(self.navigable, *self._grid(x0_m, y0_m), *self._grid(x1_m, y1_m))
+        return is_clear(self.navigable, *self.map.in_cells(x0_m, y0_m), *self.map.in_cells(x1_m, y1_m))
 
     def field(self, targets: Sequence[Point]) -> DistanceField:
         """Distances from everywhere to the nearest of ``targets``; cached by targets.
@@ -118,13 +118,6 @@ class GeodesicMap:
         """Number of the connected region of each navigable cell, int32 (rows, columns); 0 elsewhere."""
         return np.asarray(ndimage.label(self.navigable)[0], np.int32)
 
-    def _grid(self, x_m: float, y_m: float) -> Point:
-        """A point in units of cells from the grid's outer corner (column, row)."""
-        return (
-            (x_m - self.map.origin_x_m) / self.map.resolution_m,
-            (y_m - self.map.origin_y_m) / self.map.resolution_m,
-        )
-
 
 class DistanceField:
     """Distance to the nearest of some targets.
@@ -138,7 +131,7 @@ class DistanceField:
         self.space, self.targets = space, targets
         self._cells = [space.map.to_cell(x_m, y_m) for x_m, y_m in targets.tolist()]
         """Row and column of each target's cell."""
-        self._targets_in_cells = [space._grid(x_m, y_m) for x_m, y_m in targets.tolist()]
+        self._targets_in_cells = [space.map.in_cells(x_m, y_m) for x_m, y_m in targets.tolist()]
 
     @cached_property
     def values(self) -> NDArray[np.float64]:
@@ -161,7 +154,7 @@ class DistanceField:
         start = self._start(x_m, y_m)
         if start is None:
             return float("inf")
-        length_m = self._search.length(*self.space._grid(*start)) * self.space.map.resolution_m
+        length_m = self._search.length(*self.space.map.in_cells(*start)) * self.space.map.resolution_m
         return float(np.hypot(start[0] - x_m, start[1] - y_m)) + length_m
 
     def path(self, x_m: float, y_m: float) -> NDArray[np.float64]:
@@ -175,7 +168,7 @@ class DistanceField:
         if start is None:
             return np.empty((0, 2))
         grid = self.space.map
-        nodes = np.array(self._search.path(*self.space._grid(*start)))
+        nodes = np.array(self._search.path(*self.space.map.in_cells(*start)))
         path = nodes * grid.resolution_m + (grid.origin_x_m, grid.origin_y_m)
         path[0] = start
         path[-1] = self.targets[int(np.argmin(((self.targets - path[-1]) ** 2).sum(axis=1)))]

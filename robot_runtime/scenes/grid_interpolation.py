@@ -1,9 +1,36 @@
-"""Interpolation of grids at many points."""
+"""Grids in the plane: their frame, and interpolation at many points."""
+
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+Coordinate = TypeVar("Coordinate", float, Floats)
+
+
+class GridFrame:
+    """Base of grids in a plane, with row 0 at the smallest y.
+
+    Attributes:
+        origin_x_m, origin_y_m: outer corner of cell [0, 0].
+        resolution_m: edge of a cell.
+    """
+
+    origin_x_m: float
+    origin_y_m: float
+    resolution_m: float
+
+    def in_cells(self, x_m: Coordinate, y_m: Coordinate) -> tuple[Coordinate, Coordinate]:
+        """Points as (column, row) in cells from the outer corner, not rounded."""
+        return (x_m - self.origin_x_m) / self.resolution_m, (y_m - self.origin_y_m) / self.resolution_m
+
+    def centers(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> tuple[Floats, Floats]:
+        """The centers (x, y) of cells."""
+        return (
+            np.asarray(self.origin_x_m + (columns + 0.5) * self.resolution_m, np.float64),
+            np.asarray(self.origin_y_m + (rows + 0.5) * self.resolution_m, np.float64),
+        )
 
 
 def nearest(values: NDArray[np.generic], column: Floats, row: Floats, outside: float) -> Floats:

@@ -22,6 +22,7 @@ from robot_runtime.common.bounded import TooLarge
 from robot_runtime.common.quantities import Resolution
 from robot_runtime.common.yaml_text import dump_yaml
 from robot_runtime.errors import SceneError
+from robot_runtime.scenes.grid_interpolation import GridFrame
 
 
 class Cell(IntEnum):
@@ -105,7 +106,7 @@ class MapFile(config.Strict):
 
 
 @dataclass(frozen=True, eq=False)
-class OccupancyMap:
+class OccupancyMap(GridFrame):
     """A grid in ``map``.
 
     Attributes:
@@ -201,10 +202,8 @@ class OccupancyMap:
 
     def to_cell(self, x_m: float, y_m: float) -> tuple[int, int]:
         """The (row, column) that contains a point; may lie outside the grid."""
-        return (
-            int(np.floor((y_m - self.origin_y_m) / self.resolution_m)),
-            int(np.floor((x_m - self.origin_x_m) / self.resolution_m)),
-        )
+        column, row = self.in_cells(x_m, y_m)
+        return int(np.floor(row)), int(np.floor(column))
 
     def to_point(self, row: float, column: float) -> tuple[float, float]:
         """The center (x, y) of a cell."""

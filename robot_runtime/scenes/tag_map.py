@@ -19,7 +19,7 @@ import functools
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import cv2
 import numpy as np
@@ -127,7 +127,7 @@ def load_tag_map(path: Path) -> TagMap:
 def write_tag_map(path: Path, tags: TagMap) -> None:
     """Write a tag map as YAML, one line per tag."""
     document = config.unparse(tags)
-    lines = [_tag_line(tag) for tag in document.pop("tags")]
+    lines = [dump_yaml(tag, default_flow_style=True, width=1000).strip() for tag in document.pop("tags")]
     survey = document.pop("survey")
     head = dump_yaml(document)
     tail = dump_yaml({"survey": survey}, width=120)
@@ -149,10 +149,6 @@ def find_tag_map(name: str, scene: Scene | None, where: str) -> Path:
             "survey the tags with `robot-runtime tags survey`, or name the file that has them",
         )
     return path
-
-
-def _tag_line(tag: dict[str, Any]) -> str:
-    return dump_yaml(tag, default_flow_style=True, width=1000).strip()
 
 
 def unit_corners() -> NDArray[np.float64]:

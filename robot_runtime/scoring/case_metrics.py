@@ -59,6 +59,11 @@ class CaseInputs:
         """Inputs ``R``, ``Q`` and ``d``."""
         return self["R"], self["Q"], self.distance
 
+    @property
+    def thresholded(self) -> tuple[Any, Any, float, Distance]:
+        """Inputs ``R``, ``Q``, ``d_th`` and ``d``."""
+        return self["R"], self["Q"], self["d_th"], self.distance
+
     def check_all_used(self) -> None:
         """Raise TypeError if an input was not read."""
         if unread := sorted(self._values.keys() - self._read):
@@ -97,29 +102,10 @@ def _robothor_success(x: CaseInputs) -> float:
     return float(visible_success(x["stopped"], x["visible"]))
 
 
-def _cls(x: CaseInputs) -> float:
-    reference, query, distance = x.reference_and_path
-    return fidelity.cls(reference, query, x["d_th"], distance, **x.options(degenerate="degenerate"))
-
-
-def _ndtw(x: CaseInputs) -> float:
-    reference, query, distance = x.reference_and_path
-    return dtw.ndtw(reference, query, x["d_th"], distance)
-
-
 def _oracle_success(x: CaseInputs) -> float:
     """As if the agent had stopped at its nearest node; with <= unless ``strict``."""
     apart, inclusive = path.oracle_navigation_error(*x.reference_and_path), not x.get("strict", False)
     return float(success(True, apart, x["d_th"], inclusive))
-
-
-def _sdtw(x: CaseInputs) -> float:
-    return dtw.sdtw(_success_rate(x), _ndtw(x))
-
-
-def _sdtw_as_printed(x: CaseInputs) -> float:
-    reference, query, distance = x.reference_and_path
-    return dtw.sdtw_as_printed(reference, query, x["d_th"], distance)
 
 
 def _collisions(x: CaseInputs) -> dict[str, Any]:
@@ -137,12 +123,8 @@ def _ranks(x: CaseInputs) -> list[float]:
     return [eqa.answer_rank(scores, truth, **options) for scores, truth in x["rows"]]
 
 
-def _iou_boxes(x: CaseInputs) -> float:
-    """``a``, ``b``: ``{"center", "size", "yaw"}``, yaw in radians about z."""
-    return iou(_box(x["a"]), _box(x["b"]))
-
-
 def _box(stated: Mapping[str, Any]) -> Box:
+    """The box of ``{"center", "size", "yaw"}``, yaw in radians about z."""
     return Box.upright(stated["center"], stated["size"], stated.get("yaw", 0.0))
 
 
@@ -219,11 +201,11 @@ METRICS: dict[str, Callable[[CaseInputs], Any]] = {
     "sct": lambda x: sct(x["success"], x["fastest"], x["completion"], **x.options(zero="zero")),
     "sed": lambda x: sed(x["success"], x["R"], x["Q"], **x.options(unit="unit")),
     "path_coverage": lambda x: fidelity.path_coverage(x["R"], x["Q"], x["d_th"], x.distance),
-    "cls": _cls,
+    "cls": lambda x: fidelity.cls(*x.thresholded, **x.options(degenerate="degenerate")),
     "dtw": lambda x: dtw.dtw(*x.reference_and_path),
-    "ndtw": _ndtw,
-    "sdtw": _sdtw,
-    "sdtw_as_printed": _sdtw_as_printed,
+    "ndtw": lambda x: dtw.ndtw(*x.thresholded),
+    "sdtw": lambda x: dtw.sdtw(_success_rate(x), dtw.ndtw(*x.thresholded)),
+    "sdtw_as_printed": lambda x: dtw.sdtw_as_printed(*x.thresholded),
     "distance_to_goal": lambda x: distance_to_goal(x["pos"], x["goals"], x.distance),
     "goal_success": _goal_success,
     "robothor_success": _robothor_success,
@@ -235,7 +217,7 @@ METRICS: dict[str, Callable[[CaseInputs], Any]] = {
     "answer_accuracy": lambda x: eqa.answer_accuracy(_ranks(x)),
     "normalized_entropy": lambda x: eqa.normalized_entropy(x["counts"]),
     "iou_aabb": lambda x: iou(Box.between(x["lo1"], x["hi1"]), Box.between(x["lo2"], x["hi2"])),
-    "iou_boxes": _iou_boxes,
+    "iou_boxes": lambda x: iou(_box(x["a"]), _box(x["b"])),
     "angle_between": lambda x: rearrangement.angle_between(x["a"], x["b"]),
     "completion": _completion,
     "t4_object_ok": _room_object,

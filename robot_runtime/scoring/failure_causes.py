@@ -162,7 +162,8 @@ class CauseFinder:
             limit_m = max(WRONG_POSE_M, task.success.distance_m)
             thought_m = scorer.distance_m(policy.pose)
             if error_m > limit_m or (error_m > WRONG_POSE_M / 2 and thought_m <= task.success.distance_m):
-                first = next(r.index for r in self._records if _pose_error_m(r) > error_m / 2)
+                apart = ((r.index, r.pose.pose.distance_to(r.referee.pose)) for r in self._records)
+                first = next(index for index, apart_m in apart if apart_m > error_m / 2)
                 stopped = f"; by its own position it was {thought_m:.2f} m from the goal" if _stopped(last) else ""
                 evidence = f"at the end the policy's position was {error_m:.2f} m off the referee's{stopped}"
                 return FailureCause("localization", evidence, first)
@@ -218,10 +219,6 @@ def _limit(end: EpisodeEnd) -> str:
 
 def _stopped(record: StepRecord) -> bool:
     return record.action is Action.STOP
-
-
-def _pose_error_m(record: StepRecord) -> float:
-    return record.pose.pose.distance_to(record.referee.pose)
 
 
 def _wheels(records: Sequence[StepRecord]) -> FailureCause | None:

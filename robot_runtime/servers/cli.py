@@ -104,7 +104,7 @@ def robothor(
 ) -> None:
     """Run the command; its help is ``_HELP``."""
     from robot_runtime.cli_options.recorded_robot import recorded_robot
-    from robot_runtime.common.console import console, error_console
+    from robot_runtime.common.console import say, tell
     from robot_runtime.robots.loader import RobotContext
     from robot_runtime.scenes.scene import find_scene, load_scene
     from robot_runtime.scoring.cli.score import print_scores
@@ -133,15 +133,15 @@ def robothor(
             robot_config=config,
             dataset=episodes.dataset,
             takeover=client.takeover,
-            on_refused=lambda error: error_console.print(f"refused: {error.message}", soft_wrap=True, markup=False),
+            on_refused=lambda error: tell(f"refused: {error.message}"),
         ) as server,
     ):
         shown = token if client.token is None else "TOKEN"
-        console.print(f"serving {len(chosen)} episodes of {run_in.name} on port {server.port}", soft_wrap=True)
+        say(f"serving {len(chosen)} episodes of {run_in.name} on port {server.port}")
         # With the process in its name, a second program is another client.
         user = "robot-{os.getpid()}"
         controller = f'Controller(host=f"{user}:{shown}@{reached_as(client.host)}", port={server.port})'
-        console.print(f"client: {controller}", soft_wrap=True)
+        say(f"client: {controller}")
         server.serve()
     print_scores([folder])
 
@@ -168,7 +168,7 @@ def policy(
     encryption: EncryptionOptions,
 ) -> None:
     """Run the command; its help is ``_POLICY_HELP``."""
-    from robot_runtime.common.console import console, error_console
+    from robot_runtime.common.console import say, tell
     from robot_runtime.servers.policy import PolicyServer
     from robot_runtime.tasks.task import load_task
 
@@ -180,17 +180,11 @@ def policy(
         own_task = loaded.task if task is None else None
         run_in = own_task or load_task(task or options.DEFAULT_TASK)
         with PolicyServer(
-            loaded,
-            run_in,
-            (host, port),
-            required,
-            seed,
-            on_error=lambda message: error_console.print(message, soft_wrap=True, markup=False),
-            encryption=ssl_context,
+            loaded, run_in, (host, port), required, seed, on_error=tell, encryption=ssl_context
         ) as server:
             url = f"{'ws' if ssl_context is None else 'wss'}://{reached_as(host)}:{server.port}"
-            console.print(f"serving {loaded.name}: robot-runtime run --policy {url}", soft_wrap=True)
+            say(f"serving {loaded.name}: robot-runtime run --policy {url}")
             if required is not None and token is None:
-                console.print(f"on the robot: export {TOKEN_VARIABLE}={required}", soft_wrap=True)
+                say(f"on the robot: export {TOKEN_VARIABLE}={required}")
             while server.wait(1.0):
                 pass

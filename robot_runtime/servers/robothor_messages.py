@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robot_runtime.actions.discrete import ROBOTHOR
+from robot_runtime.common.config import no_constant
 from robot_runtime.common.geometry import SE2, ros_to_thor_position, tilt_to_thor_horizon_deg, yaw_to_thor_rotation_deg
 from robot_runtime.policy import Observation
 from robot_runtime.servers.request_queue import Refused
@@ -33,7 +34,7 @@ class Request:
 def parse_request(body: bytes) -> Request:
     """Parse a body. Raises ``Refused`` for anything that ai2thor's client does not send."""
     try:
-        document = json.loads(body, parse_constant=_no_constant)
+        document = json.loads(body, parse_constant=no_constant)
     except (ValueError, RecursionError) as error:
         raise Refused(f"the request is not JSON: {str(error)[:200]}", "send what ai2thor's Controller sends") from error
     if not isinstance(document, dict):
@@ -114,7 +115,3 @@ def pack(sequence: int, agent_event: dict[str, Any], camera: TrainingCamera, obs
 def _buffer(array: NDArray[Any]) -> memoryview:
     """Bytes of an array; msgpack copies them once."""
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
-
-
-def _no_constant(name: str) -> float:
-    raise ValueError(f"{name} is not a number")

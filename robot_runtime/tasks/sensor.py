@@ -93,11 +93,7 @@ class Sensor:
 
 
 def goal_of(moment: Moment, kind: type[T]) -> T:
-    """The goal of a moment, of the class that a sensor shows.
-
-    Raises:
-        ConfigError: the episode has no such goal.
-    """
+    """The goal of a moment, of the class that a sensor shows. Raises ``ConfigError``: the episode has no such goal."""
     if not isinstance(moment.goal, kind):
         raise ConfigError(
             f"task {moment.task.name!r}: the episode has nothing that the task's sensors could show",

@@ -46,7 +46,7 @@ def from_log(
         robot-runtime scene from-log logs/lab --out scenes/lab
         robot-runtime scene from-log monday/ tuesday/0003.mcap --out scenes/lab --voxel-m 0.03 --poses smoothed
     """
-    from robot_runtime.common.console import console
+    from robot_runtime.common.console import say
     from robot_runtime.recording.log_files import find_logs
     from sim_bridge.reconstruction.build import FusionOptions, build_scene
     from sim_bridge.reconstruction.logged_frames import FrameSequence
@@ -57,16 +57,15 @@ def from_log(
     with shown_progress() as progress:
         made = build_scene(frames, out, FusionOptions(mapping, voxel_m if mesh else None, view_points), progress)
     for note in made.notes:
-        console.print(f"note: {note}", soft_wrap=True, markup=False)
-    console.print(
+        say(f"note: {note}")
+    say(
         f"{out}: {made.frames} frames of {len(frames.paths)} logs: {made.free_m2:.1f} m² free, "
-        f"{made.occupied_m2:.1f} m² occupied, {made.triangles:,} triangles",
-        soft_wrap=True,
+        f"{made.occupied_m2:.1f} m² occupied, {made.triangles:,} triangles"
     )
     if mesh and (made.objects or made.unseen):
         missing = f"; not seen there: {', '.join(made.unseen)}" if made.unseen else ""
         total = len(made.objects) + len(made.unseen)
-        console.print(f"objects of {frames.scene.name}: {len(made.objects)} of {total}{missing}", soft_wrap=True)
+        say(f"objects of {frames.scene.name}: {len(made.objects)} of {total}{missing}")
     if mesh:
         next_steps(out)
 
@@ -89,7 +88,7 @@ def align(
         robot-runtime scene align scan.glb --map scenes/lab_map --out scenes/lab
         robot-runtime scene align scan.ply --map map.yaml --initial 1.5,0,180 --picture aligned.png
     """
-    from robot_runtime.common.console import console
+    from robot_runtime.common.console import console, say
     from sim_bridge.reconstruction.figures import draw_registration
     from sim_bridge.reconstruction.scan_import import align_scan, import_aligned, load_map
     from sim_bridge.scenes.importer import ImportOptions
@@ -104,10 +103,10 @@ def align(
         if out is not None:
             notes = import_aligned(result, known, out, ImportOptions(scale=scale, view_points=view_points), progress)
     for note in notes:
-        console.print(f"note: {note}", soft_wrap=True, markup=False)
+        say(f"note: {note}")
     best, pose = result.best, result.best.map_from_scan
     tilted = f", {result.scan.tilt_deg:.1f}° out of level" if result.scan.tilt_deg > 0.05 else ""
-    console.print(f"{scan}: axis {result.scan.up} up{tilted}", soft_wrap=True)
+    say(f"{scan}: axis {result.scan.up} up{tilted}")
     console.print(
         f"  pose in map        x {pose.x_m:.3f} m   y {pose.y_m:.3f} m   yaw {math.degrees(pose.yaw_rad):.2f}°"
     )
@@ -116,9 +115,9 @@ def align(
     console.print(f"  next best answer   {result.ambiguity:.0%} of the score")
     if picture is not None:
         draw_registration(picture, result)
-        console.print(f"{picture}: the scan over the map", soft_wrap=True)
+        say(f"{picture}: the scan over the map")
     if out is not None:
-        console.print(f"{out}: imported in the frame of {map_}", soft_wrap=True)
+        say(f"{out}: imported in the frame of {map_}")
         next_steps(out)
 
 
@@ -141,7 +140,7 @@ def diff(
     """
     from rich.table import Table
 
-    from robot_runtime.common.console import console
+    from robot_runtime.common.console import console, say
     from robot_runtime.recording.json_records import write_json
     from robot_runtime.recording.log_files import find_logs
     from robot_runtime.scenes.scene import find_scene, load_scene
@@ -154,11 +153,10 @@ def diff(
     with shown_progress() as progress:
         found = find_changes(known, frames, min_size_m, min_observations, progress)
     for note in found.notes:
-        console.print(f"note: {note}", soft_wrap=True, markup=False)
-    console.print(
+        say(f"note: {note}")
+    say(
         f"{known.name}: {found.frames} frames of {len(found.logs)} logs agree in {found.equal_share:.1%} of the pixels "
-        f"and show {found.seen_share:.0%} of the free floor",
-        soft_wrap=True,
+        f"and show {found.seen_share:.0%} of the free floor"
     )
     if found.changes:
         table = Table(*COLUMNS, box=None)
@@ -168,15 +166,14 @@ def diff(
     else:
         console.print("nothing has changed in what was seen")
     if found.unseen:
-        console.print(f"not seen, so not known: {', '.join(found.unseen)}", soft_wrap=True)
-    if json is not None:
-        write_json(json, found.to_json())
+        say(f"not seen, so not known: {', '.join(found.unseen)}")
+    write_json(json, found.to_json())
     if html is not None:
         write_changes_page(html, known, found)
-        console.print(f"{html}: the page", soft_wrap=True)
+        say(f"{html}: the page")
     if picture is not None:
         draw_changes(picture, known, found)
-        console.print(f"{picture}: the map of the changes", soft_wrap=True)
+        say(f"{picture}: the map of the changes")
 
 
 def _pose(text: str | None) -> SE2 | None:

@@ -200,7 +200,7 @@ def replay(
         robot-runtime replay logs/real --into habitat --twin-arg scene=lab.glb
         robot-runtime replay logs/real --into sim --into habitat
     """
-    from robot_runtime.common.console import console, error_console, print_retry, progress_bar
+    from robot_runtime.common.console import error_console, print_retry, progress_bar, say
     from robot_runtime.recording.log_files import find_logs
     from sim_bridge.replay.batch import named, replay_logs, write_comparison, write_summaries
 
@@ -225,7 +225,7 @@ def replay(
         write_summaries(result.json, worlds)
     if len(chosen) > 1 and result.pages:
         write_comparison(result.out / "index.html", worlds)
-        console.print(f"page: {result.out / 'index.html'}", soft_wrap=True, markup=False)
+        say(f"page: {result.out / 'index.html'}")
     else:
         _print_page(worlds[chosen[0].into], result.out, result.pages)
     if all(each.empty for summaries in worlds.values() for each in summaries):
@@ -273,8 +273,8 @@ def _print_summaries(worlds: Mapping[str, Sequence[ReplaySummary]], out: Path) -
 
 
 def _print_page(summaries: Sequence[ReplaySummary], out: Path, pages: bool) -> None:
-    from robot_runtime.common.console import console
+    from robot_runtime.common.console import say
 
     if pages and not all(summary.reason for summary in summaries):
         page = out / ("index.html" if len(summaries) > 1 else f"{summaries[0].name}.html")
-        console.print(f"page: {page}", soft_wrap=True, markup=False)
+        say(f"page: {page}")

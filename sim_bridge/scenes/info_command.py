@@ -24,7 +24,7 @@ def from_map(
     Example:
         robot-runtime scene from-map map.yaml --out lab
     """
-    from robot_runtime.common.console import console
+    from robot_runtime.common.console import say
     from robot_runtime.common.creating import creating
     from robot_runtime.common.yaml_text import dump_yaml
     from robot_runtime.errors import ConfigError
@@ -40,8 +40,8 @@ def from_map(
         known.save(draft / "map.yaml")
         (draft / "scene.yaml").write_text(dump_yaml(document), encoding="utf-8")
     width_m, depth_m = load_scene(out).map.size_m
-    console.print(f"{out}: {width_m:.1f} x {depth_m:.1f} m, without rooms and objects", soft_wrap=True)
-    console.print(f"next: robot-runtime scene info {out}", soft_wrap=True, markup=False)
+    say(f"{out}: {width_m:.1f} x {depth_m:.1f} m, without rooms and objects")
+    say(f"next: robot-runtime scene info {out}")
 
 
 def info(

@@ -181,7 +181,7 @@ def import_(
     _require_rosbags()
     from drivers.ros.bag.import_external import import_drive
     from drivers.ros.bag.reader import BagReader
-    from robot_runtime.common.console import console, progress_bar
+    from robot_runtime.common.console import progress_bar, say
 
     with BagReader(rosbag) as bag, progress_bar() as progress:
         bar = progress.add_task(rosbag.name, total=None, note="steps")
@@ -191,8 +191,8 @@ def import_(
             out, lambda recorder: import_drive(bag, chosen, recorder, lambda: progress.advance(bar), notes.append)
         )
     for note in notes:
-        console.print(f"note: {note}", soft_wrap=True, markup=False)
-    console.print(f"log: {log}", soft_wrap=True, markup=False)
+        say(f"note: {note}")
+    say(f"log: {log}")
 
 
 def _import_options(bag: BagReader, content: BagOptions, drive: DriveOptions, steps: StepOptions) -> ImportOptions:

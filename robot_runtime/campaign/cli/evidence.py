@@ -9,7 +9,7 @@ from robot_runtime.campaign.cli.people import Campaign, PlanFile
 from robot_runtime.cli_options import options
 from robot_runtime.cli_options.addresses import check_token, is_local
 from robot_runtime.common.clock import SystemClock
-from robot_runtime.common.console import console, error_console, tell
+from robot_runtime.common.console import console, say, tell
 from robot_runtime.errors import ConfigError, RecordingError
 from robot_runtime.servers.cli import TOKEN_VARIABLE, Host
 
@@ -39,7 +39,7 @@ def seal(
     sealed = seal_plan(load_plan(plan), key, host, port)
     with creating(out) as draft:
         draft.write_text(dump_yaml(sealed.document()), encoding="utf-8")
-    console.print(f"sealed plan: {out}; keep {key} apart", soft_wrap=True)
+    say(f"sealed plan: {out}; keep {key} apart")
 
 
 def serve(
@@ -62,10 +62,7 @@ def serve(
     if token is not None:
         check_token(token, host)
 
-    def report(message: str) -> None:
-        error_console.print(message, soft_wrap=True, markup=False)
-
-    with served(read_key(key), host, port, token, report) as servers:
+    with served(read_key(key), host, port, token, tell) as servers:
         console.print(f"serving {len(servers)} policies on ports {', '.join(str(one.port) for one in servers)}")
         while True:
             SystemClock().sleep(1.0)
@@ -82,7 +79,7 @@ def unblind(plan: Campaign, key: KeyFile) -> None:
     from robot_runtime.campaign.sealing import unblind as publish
 
     for name, one in publish(located(plan), read_key(key)).items():
-        console.print(f"{name}: {one.name} ({one.policy.source})", soft_wrap=True, markup=False)
+        say(f"{name}: {one.name} ({one.policy.source})")
 
 
 def key(path: Annotated[Path, typer.Argument(metavar="FILE", help="File for the new private key.")]) -> None:
@@ -93,7 +90,7 @@ def key(path: Annotated[Path, typer.Argument(metavar="FILE", help="File for the 
     """
     from robot_runtime.campaign.sealing import create_key
 
-    console.print(f"signer: {create_key(path)}", soft_wrap=True)
+    say(f"signer: {create_key(path)}")
 
 
 def verify(
@@ -125,22 +122,20 @@ def verify(
     published, contents = (None, None) if plan is None else read_published(plan)
     found = Verification(located(campaign), published, read_heads(head or ()), contents)
     for one in found.findings:
-        console.print(f"{one.what}: {one.where}: {one.detail}", soft_wrap=True, markup=False)
+        say(f"{one.what}: {one.where}: {one.detail}")
     for text in found.notes:
-        console.print(f"note: {text}", soft_wrap=True, markup=False)
-    console.print(f"not checked: {'; '.join(found.unchecked)}", soft_wrap=True, markup=False)
+        say(f"note: {text}")
+    say(f"not checked: {'; '.join(found.unchecked)}")
     document = found.document()
     for name, result in document["with_given_up"].items():
         words = f"with runs of starts that were given up as {name}: {result['decision']}"
-        console.print(words, soft_wrap=True, markup=False)
-    if json is not None:
-        write_json(json, document)
+        say(words)
+    write_json(json, document)
     ended = f"ended: {document['ended']}" if document["ended"] else "not ended yet"
-    console.print(f"answer: {sentence(found.plan, found.ending[1])}", soft_wrap=True, markup=False)
-    console.print(
+    say(f"answer: {sentence(found.plan, found.ending[1])}")
+    say(
         f"{document['campaign']}: {document['lines']} lines, {len(document['attempts'])} runs, {ended}; "
-        f"{'nothing' if not found.findings else f'{len(found.findings)} contradictions'} found",
-        soft_wrap=True,
+        f"{'nothing' if not found.findings else f'{len(found.findings)} contradictions'} found"
     )
     if found.findings:
         raise typer.Exit(RecordingError.exit_code)
@@ -163,8 +158,8 @@ def report(
     folder = located(plan)
     written = out or folder / "report"
     for line in write_report(folder, written):
-        console.print(f"not written: {line}", soft_wrap=True, markup=False)
-    console.print(f"report: {written / PAGE}", soft_wrap=True)
+        say(f"not written: {line}")
+    say(f"report: {written / PAGE}")
 
 
 def rehearse(
@@ -186,7 +181,7 @@ def rehearse(
 
     campaign = rehearse_plan(load_plan(plan), out, robot, port, tell)
     write_report(campaign, out / "report")
-    console.print(f"report: {out / 'report' / PAGE}", soft_wrap=True)
+    say(f"report: {out / 'report' / PAGE}")
 
 
 COMMANDS = (seal, serve, unblind, key, verify, report, rehearse)

@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 
 from robot_runtime.cli_options import options
-from robot_runtime.common.console import console
+from robot_runtime.common.console import console, say
 
 if TYPE_CHECKING:
     from robot_runtime.campaign.status import Status
@@ -55,18 +55,17 @@ def plan(
     console.print(table)
     runs = sum(len(start.policies) for start in starts)
     ends = "or earlier, when the question is answered" if read.compared else "no two policies are compared"
-    console.print(f"{len(starts)} starts, {runs} runs at most, {ends}; plan {read.digest[:12]}", soft_wrap=True)
+    say(f"{len(starts)} starts, {runs} runs at most, {ends}; plan {read.digest[:12]}")
     contents = contents_of(read, names)
-    console.print(f"plan, SHA-256: {read.digest}", soft_wrap=True)
+    say(f"plan, SHA-256: {read.digest}")
     for name, value in contents.document().items():
         shown = value if isinstance(value, str) else digest(value)
-        console.print(f"{name}, SHA-256: {shown}", soft_wrap=True)
-    if json is not None:
-        write_json(json, {"plan": read.digest, **contents.document(), "starts": starts})
+        say(f"{name}, SHA-256: {shown}")
+    write_json(json, {"plan": read.digest, **contents.document(), "starts": starts})
     if publish is not None:
         with creating(publish) as draft:
             draft.write_text(dump_yaml(published(read, contents)), encoding="utf-8")
-        console.print(f"publish {publish}, and let others keep it", soft_wrap=True)
+        say(f"publish {publish}, and let others keep it")
 
 
 def status(plan: Campaign, json: options.Json = None) -> None:
@@ -81,9 +80,8 @@ def status(plan: Campaign, json: options.Json = None) -> None:
 
     found = verified_status(located(plan))
     for line in _lines(found):
-        console.print(line, soft_wrap=True, markup=False)
-    if json is not None:
-        write_json(json, found.to_json())
+        say(line)
+    write_json(json, found.to_json())
 
 
 def judge(
@@ -155,7 +153,7 @@ def _submit(plan: Path, message: dict[str, Any]) -> None:
     from robot_runtime.campaign.messages import submit
     from robot_runtime.campaign.opening import located
 
-    console.print(submit(located(plan), message), soft_wrap=True, markup=False)
+    say(submit(located(plan), message))
 
 
 def _lines(found: Status) -> list[str]:

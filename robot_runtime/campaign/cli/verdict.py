@@ -46,7 +46,7 @@ def verdict(
         robot-runtime verdict logs/run/0005_lab_tidy.mcap --by Ada --objects measured.yaml
     """
     from robot_runtime.campaign.messages import give_verdict
-    from robot_runtime.common.console import console
+    from robot_runtime.common.console import say
     from robot_runtime.errors import ConfigError
     from robot_runtime.recording.log_files import find_logs
     from robot_runtime.recording.verdict_files import read_objects
@@ -60,4 +60,4 @@ def verdict(
     poses = read_objects(objects) if objects is not None else {}
     for log in find_logs(logs):
         done = give_verdict(log, by, visible, poses, note, judgment, "help" if intervention else None)
-        console.print(done, soft_wrap=True, markup=False)
+        say(done)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from robot_runtime.cli_options.options import Logs
-from robot_runtime.common.console import console, progress_bar
+from robot_runtime.common.console import progress_bar, say
 from robot_runtime.errors import ConfigError, RecordingError
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def steps(logs: Logs, out: Annotated[Path, typer.Option(help="The table to write
 
     paths = find_logs(logs)
     count = writers[out.suffix](out, map(table, paths))
-    console.print(f"{out}: {count} steps of {len(paths)} logs", soft_wrap=True, markup=False)
+    say(f"{out}: {count} steps of {len(paths)} logs")
 
 
 def video(
@@ -82,7 +82,7 @@ def lerobot(
     with progress_bar() as progress:
         bar = progress.add_task(out.name, total=len(paths), note="logs")
         frames = write_dataset(paths, out, depth, lambda: progress.advance(bar))
-    console.print(f"{out}: {frames} frames of {len(paths)} logs", soft_wrap=True, markup=False)
+    say(f"{out}: {frames} frames of {len(paths)} logs")
 
 
 def write_each(
@@ -125,6 +125,6 @@ def write_each(
                 if len(paths) == 1:
                     raise
                 line = f"not exported: {error.message}"
-            console.print(line, soft_wrap=True, markup=False)
+            say(line)
         if not written:
             raise typer.Exit(1)

@@ -8,7 +8,7 @@ import typer
 
 from robot_runtime.cli_options.option_groups import grouped_options
 from robot_runtime.common.clock import SystemClock
-from robot_runtime.common.console import console, progress_bar
+from robot_runtime.common.console import progress_bar, say
 from robot_runtime.common.signals import interruptible
 from robot_runtime.errors import ConfigError
 
@@ -74,7 +74,7 @@ def _show_rerun(path: Path, live: bool, out: Path | None) -> None:
             if not ended:
                 clock.sleep(POLL_S)
     if out is not None:
-        console.print(str(out), soft_wrap=True, markup=False)
+        say(str(out))
 
 
 def _serve_foxglove(path: Path, live: bool, options: FoxgloveOptions) -> None:
@@ -83,8 +83,8 @@ def _serve_foxglove(path: Path, live: bool, options: FoxgloveOptions) -> None:
     clock = SystemClock()
     with FoxgloveServer(path, options.host, options.port, live) as server:
         address = f"ws://{options.host}:{server.port}"
-        console.print(f"serving {path} at {address}", soft_wrap=True, markup=False)
-        console.print(f"open {server.url}, or connect to it in Foxglove; Ctrl-C ends", soft_wrap=True, markup=False)
+        say(f"serving {path} at {address}")
+        say(f"open {server.url}, or connect to it in Foxglove; Ctrl-C ends")
         while True:
             server.update()
             clock.sleep(TICK_S)

@@ -70,7 +70,8 @@ class AgentProcess:
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFER_BYTES)
         # rospy gives all new sockets a timeout and with it non-blocking mode, which the process would inherit.
         worker_end.setblocking(True)
-        memory_bytes = self._isolation.memory_bytes or round(MEMORY_SHARE * _total_memory_bytes())
+        total_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        memory_bytes = self._isolation.memory_bytes or round(MEMORY_SHARE * total_bytes)
         command = [interpreter, "-u", worker.__file__, str(worker_end.fileno()), str(os.getpid()), str(memory_bytes)]
         environment = {name: value for name, value in os.environ.items() if name != "PYTHONHOME"}
         environment[descendants.VARIABLE] = self._mark
@@ -213,10 +214,6 @@ class AgentProcess:
         with process.stdout as output:
             while chunk := os.read(output.fileno(), 1 << 16):
                 self._output = (self._output + chunk)[-_MAX_OUTPUT_BYTES:]
-
-
-def _total_memory_bytes() -> int:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 class _AgentTraceback(Exception):

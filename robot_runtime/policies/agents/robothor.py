@@ -13,6 +13,7 @@ from typing_extensions import override
 
 from robot_runtime.actions.discrete import ALLENACT_ROBOTHOR, ROBOTHOR, parse_action
 from robot_runtime.actions.timed import Decision
+from robot_runtime.imaging.depth import observed_m
 from robot_runtime.policies.agents.interface import Interface
 from robot_runtime.policy import Answer, Observation
 from robot_runtime.tasks.task import Task
@@ -35,10 +36,7 @@ class RobothorInterface(Interface):
         word = next(name for name, category in task.categories.items() if category.id == goal)
         depth_m = None
         if self.about.get("render_depth"):
-            camera = task.camera
-            depth_m = observation["depth"][:, :, 0].astype(np.float32)
-            if camera.depth_normalized:
-                depth_m = depth_m * np.float32(camera.depth_max_m - camera.depth_min_m) + np.float32(camera.depth_min_m)
+            depth_m = observed_m(observation["depth"][:, :, 0].astype(np.float32), task.camera)
         return {"object_goal": word, "depth": depth_m, "rgb": observation["rgb"]}
 
     @override

@@ -283,10 +283,6 @@ def _tensor(storage: Any, offset: Any, shape: Any, strides: Any, *_: Any) -> Sto
     return StoredTensor(storage, offset, tuple(shape), tuple(strides))
 
 
-def _parameter(data: Any, *_: Any) -> Any:
-    return data
-
-
 def _dict(pairs: Any = ()) -> dict[Any, Any]:
     if not isinstance(pairs, (list, tuple, dict)):
         raise UnsafePickle("a dictionary that is not one")
@@ -320,7 +316,7 @@ _PLAIN_MODULES = frozenset((
 _BUILDERS: dict[tuple[str, str], Callable[..., Any]] = {
     ("torch._utils", "_rebuild_tensor"): _tensor,
     ("torch._utils", "_rebuild_tensor_v2"): _tensor,
-    ("torch._utils", "_rebuild_parameter"): _parameter,
+    ("torch._utils", "_rebuild_parameter"): lambda data, *_: data,
     ("torch", "Size"): _tuple,
     ("collections", "OrderedDict"): _dict,
     ("builtins", "dict"): _dict,

@@ -115,11 +115,7 @@ class PackagePolicy(ChunkedPolicy):
         check_task(self.manifest, task)
 
     def reset(self, task: Task, seed: int, world: World | None = None) -> None:
-        """Start an episode.
-
-        Raises:
-            PolicyMismatch: the task is not one that the policy was trained for.
-        """
+        """Start an episode. Raises ``PolicyMismatch``: the task is not one that the policy was trained for."""
         self.check(task)
         self._rollout.reset(self.manifest.selection.seed, seed)
         self.rest = ()

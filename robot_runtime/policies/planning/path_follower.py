@@ -126,7 +126,7 @@ class PathFollower:
         radius_m, discs = self._radius_m, self.obstacles if obstacles is None else list(obstacles)
 
         def slowness(x: Floats, y: Floats) -> Floats:
-            clearance_m = bilinear(self._clearance_m, *self._cells(x, y))
+            clearance_m = bilinear(self._clearance_m, *self.space.map.in_cells(x, y))
             clearance_m = np.where(np.isfinite(clearance_m), clearance_m, 0.0)
             for disc_x_m, disc_y_m, disc_m in discs:
                 apart_m = np.hypot(x - disc_x_m, y - disc_y_m) - disc_m
@@ -140,8 +140,4 @@ class PathFollower:
 
     def _to_go_m(self, x: Floats, y: Floats) -> Floats:
         assert self._field is not None
-        return bilinear(self._field.values, *self._cells(x, y))
-
-    def _cells(self, x: Floats, y: Floats) -> tuple[Floats, Floats]:
-        grid = self.space.map
-        return (x - grid.origin_x_m) / grid.resolution_m, (y - grid.origin_y_m) / grid.resolution_m
+        return bilinear(self._field.values, *self.space.map.in_cells(x, y))

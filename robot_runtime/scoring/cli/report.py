@@ -41,7 +41,7 @@ def report(
         robot-runtime report logs/20261121T101500-classical-pointnav_gps_compass --out report.html
         robot-runtime report logs/all --out report --cluster scene
     """
-    from robot_runtime.common.console import console, print_retry, progress_bar
+    from robot_runtime.common.console import console, print_retry, progress_bar, say
     from robot_runtime.metrics.settings import Rules
     from robot_runtime.recording.log_files import find_logs
     from robot_runtime.scoring.report.pages import MOST_ON_ONE_PAGE, write_report
@@ -67,9 +67,9 @@ def report(
     for line in (*noted(scores), *not_scored(scores)):
         console.print(line)
     page = out if out.suffix == ".html" else out / "index.html"
-    console.print(f"report: {page}", soft_wrap=True, markup=False)
+    say(f"report: {page}")
     if picture is not None:
         write_picture(paths[0], picture)
-        console.print(f"picture: {picture}", soft_wrap=True, markup=False)
+        say(f"picture: {picture}")
     if not any(score.scorable for score in scores):
         raise typer.Exit(1)

@@ -13,7 +13,7 @@ import typer
 
 from robot_runtime.cli_options import options
 from robot_runtime.cli_options.option_groups import grouped_options
-from robot_runtime.common.console import console, error_console, print_retry, progress_bar
+from robot_runtime.common.console import console, print_retry, progress_bar, say, tell
 from robot_runtime.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -126,10 +126,10 @@ class SubmissionOptions:
         console.print(summary, end="", soft_wrap=True, markup=False)
         left_out = f"; {len(scores) - scored} logs without a score are not in it" if scored < len(scores) else ""
         line = f"{self.submission} submission of {scored} episodes: {self.out}{left_out}"
-        console.print(line, soft_wrap=True, markup=False)
+        say(line)
         robots = dict.fromkeys(str(score.setting) for score in scores if score.scorable)
         if len(robots) > 1:
-            console.print(f"it mixes {len(robots)} robots: {'; '.join(robots)}", soft_wrap=True, markup=False)
+            say(f"it mixes {len(robots)} robots: {'; '.join(robots)}")
 
 
 @dataclass(frozen=True)
@@ -276,7 +276,7 @@ def score_with_progress(
             from robot_runtime.scoring.score_journal import score_journal
 
             journal = stack.enter_context(score_journal(parallel.ledger, rules or Rules(), parallel.overwrite))
-            error_console.print(options.resumed(journal, everything), soft_wrap=True, markup=False)
+            tell(options.resumed(journal, everything))
         progress = stack.enter_context(progress_bar())
         bar = progress.add_task("scoring", total=len(everything), note="")
         scores = iter_scores(everything, rules, workers, limit_s or LIMIT_S, journal, print_retry)

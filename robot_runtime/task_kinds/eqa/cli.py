@@ -11,7 +11,7 @@ import typer
 from rich.table import Table
 
 from robot_runtime.cli_options.option_groups import grouped_options
-from robot_runtime.common.console import console, progress_bar
+from robot_runtime.common.console import console, progress_bar, say
 from robot_runtime.errors import EpisodeError
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def questions(
             "add scenes, name rooms and colors in scene.yaml, or lower --min-environments and --min-entropy",
         )
     write_questions(out, asked)
-    console.print(f"{len(asked.questions)} questions, {len(asked.answers)} answers: {out}", soft_wrap=True)
+    say(f"{len(asked.questions)} questions, {len(asked.answers)} answers: {out}")
     if episodes_out is not None:
         _write_episodes(episodes_out, asked, loaded, seed)
 
@@ -91,9 +91,9 @@ def _write_episodes(path: Path, asked: QuestionSet, scenes: Sequence[Scene], see
         bar = progress.add_task("episodes", total=len(asked.questions), note="")
         made = question_episodes(asked, scenes, seed, on_question=lambda: progress.advance(bar))
     mp3d_eqa.save(path, made.episodes)
-    console.print(f"{len(made.episodes)} episodes, {len(made.skipped)} skipped: {path}", soft_wrap=True)
+    say(f"{len(made.episodes)} episodes, {len(made.skipped)} skipped: {path}")
     for reason, count in sorted(made.reasons().items()):
-        console.print(f"  {count} x {reason}", soft_wrap=True)
+        say(f"  {count} x {reason}")
 
 
 def _show(asked: QuestionSet) -> None:
@@ -105,4 +105,4 @@ def _show(asked: QuestionSet) -> None:
         table.add_row(name, *map(str, counts), example)
     console.print(table)
     for note in asked.notes:
-        console.print(note, soft_wrap=True)
+        say(note)

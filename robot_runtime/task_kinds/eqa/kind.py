@@ -56,11 +56,7 @@ class Inquiry(EpisodeDetails, config.Strict):
 
 
 def question(episode: Episode) -> Question:
-    """The question of the episode.
-
-    Raises:
-        EpisodeError: the episode has no question.
-    """
+    """The question of the episode. Raises ``EpisodeError``: the episode has no question."""
     asked = Inquiry.of(episode).question
     if asked is None or not asked.text.strip():
         raise EpisodeError(

@@ -36,7 +36,7 @@ def judge(
         robot-runtime score logs/robot
     """
     from robot_runtime.common import config
-    from robot_runtime.common.console import console
+    from robot_runtime.common.console import say
     from robot_runtime.common.yaml_text import dump_yaml
     from robot_runtime.errors import ConfigError
     from robot_runtime.policies.detector import Detector
@@ -56,11 +56,9 @@ def judge(
         with creating(out) as draft:
             draft.write_text(dump_yaml(config.unparse(made)), encoding="utf-8")
         judged = made.judge
-        console.print(
+        say(
             f"{out}: right in {judged.true_positives} of {judged.positives} positives and {judged.true_negatives} of "
-            f"{judged.negatives} negatives, of {len(known)} stops",
-            soft_wrap=True,
-            markup=False,
+            f"{judged.negatives} negatives, of {len(known)} stops"
         )
         return
     assert judge is not None
@@ -71,4 +69,4 @@ def judge(
     for log, verdict in verdicts.items():
         add_verdict(log, f"judge {judge.stem}", visible=verdict, judge=read.judge)
     counts = [sum(verdict is said for verdict in verdicts.values()) for said in (True, False, None)]
-    console.print("visible in {}, not in {}, left open {}".format(*counts), soft_wrap=True, markup=False)
+    say("visible in {}, not in {}, left open {}".format(*counts))

@@ -24,7 +24,7 @@ def convert(
     Example:
         robot-runtime episodes convert val.pkl.gz --out ithor_val.json.gz
     """
-    from robot_runtime.common.console import console
+    from robot_runtime.common.console import say
     from robot_runtime.task_kinds.rearrangement.convert_ithor import convert as convert_file
 
-    console.print(f"{convert_file(source, out, stage)} episodes: {out}", soft_wrap=True)
+    say(f"{convert_file(source, out, stage)} episodes: {out}")

@@ -86,10 +86,10 @@ class FreeFloor:
         self._discs.append((pose.position[0], pose.position[1], movable.radius_m))
 
     def _blocked(self, movable: Movable, pose: ObjectPose) -> NDArray[np.bool_]:
-        rows, columns = np.indices(self._map.cells.shape)
-        x = self._map.origin_x_m + (columns + 0.5) * self._map.resolution_m - pose.position[0]
-        y = self._map.origin_y_m + (rows + 0.5) * self._map.resolution_m - pose.position[1]
-        return np.asarray(np.hypot(x, y) < movable.radius_m + self._robot_radius_m)
+        x, y = self._map.centers(*np.indices(self._map.cells.shape))
+        return np.asarray(
+            np.hypot(x - pose.position[0], y - pose.position[1]) < movable.radius_m + self._robot_radius_m
+        )
 
 
 class MoveGrid:

@@ -146,7 +146,8 @@ class RearrangementMeasures(Measures):
         self._where = f"episode {header.episode.id!r}: program"
         self._targets = rearrangement.to_move(header.episode)
         self._program: tuple[Expression, ...] = ()
-        self._harm = _task_harm(header)
+        least = settings(header.task).harm_min_iou
+        self._harm = None if least is None else Harm(least)
         self._layout = rearrangement.Layout.of(header.episode)
         program = self._layout.program
         if settings(header.task).goal == "predicate" and program is not None:
@@ -373,11 +374,6 @@ def _pose_test(header: EpisodeHeader) -> PoseTest:
         inclusive_iou=hand.inclusive_iou,
         max_openness=hand.max_openness,
     )
-
-
-def _task_harm(header: EpisodeHeader) -> Harm | None:
-    least = settings(header.task).harm_min_iou
-    return None if least is None else Harm(least)
 
 
 def _all(values: Sequence[bool]) -> bool | None:

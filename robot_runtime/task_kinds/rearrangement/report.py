@@ -186,7 +186,8 @@ def objects_overlay(changes: Sequence[ObjectChange], unit: float) -> Markup:
     """Each object's start (dashed), goal (green) and end, with a line from start to end."""
     parts = []
     for change in changes:
-        for name, pose in (("before", change.start), ("wanted", change.goal), (_end_class(change), change.end)):
+        end = {True: "after won", False: "after lost", None: "after"}[change.passed]
+        for name, pose in (("before", change.start), ("wanted", change.goal), (end, change.end)):
             if pose is not None:
                 parts.append(_shape(name, change, pose, unit))
         x_m, y_m, _ = (change.end or change.start).position
@@ -194,10 +195,6 @@ def objects_overlay(changes: Sequence[ObjectChange], unit: float) -> Markup:
         if change.end is not None and change.moved_m and change.moved_m > unit:
             parts.append(segments("moved", (change.start.position, change.end.position)))
     return Markup("").join(parts)
-
-
-def _end_class(change: ObjectChange) -> str:
-    return {True: "after won", False: "after lost", None: "after"}[change.passed]
 
 
 def _shape(name: str, change: ObjectChange, pose: ObjectPose, unit: float) -> Markup:

@@ -187,8 +187,7 @@ def places_to_grab(task: Task, scene: Scene, box: UprightBox) -> list[Point]:
     map_ = scene.map
     step = max(1, round(PLACE_SPACING_M / map_.resolution_m))
     cells = np.argwhere(map_.navigable(task.robot_radius_m)[::step, ::step]) * step
-    x = np.asarray(map_.origin_x_m + (cells[:, 1] + 0.5) * map_.resolution_m, np.float64)
-    y = np.asarray(map_.origin_y_m + (cells[:, 0] + 0.5) * map_.resolution_m, np.float64)
+    x, y = map_.centers(*cells.T)
     away_m = np.hypot(x - box.center[0], y - box.center[1])
     # Nearer than this, the robot would stand in it.
     apart_m = task.robot_radius_m + box.radius_m if box.low_m < task.camera.height_m else 0.0

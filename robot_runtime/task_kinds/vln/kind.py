@@ -87,11 +87,7 @@ class Route(EpisodeDetails, config.Strict):
 
 
 def instruction(episode: Episode) -> Instruction:
-    """The instruction of the episode.
-
-    Raises:
-        EpisodeError: the episode has no instruction.
-    """
+    """The instruction of the episode. Raises ``EpisodeError``: the episode has no instruction."""
     asked = Route.of(episode).instruction
     if asked is None or not asked.text.strip():
         raise EpisodeError(f"episode {episode.id!r}: has no instruction", "use episodes in R2R-CE's or RxR-CE's schema")

@@ -1,15 +1,18 @@
 """Frontiers to explore, the borders between known and unknown cells (Yamauchi 1997)."""
 
+import math
 from collections.abc import Callable
 
 import numpy as np
 from scipy import ndimage
 
+from robot_runtime.actions.discrete import Action
 from robot_runtime.common.geometry import SE2
 from robot_runtime.policies.baselines.classical.grid import Grid
-from robot_runtime.policies.baselines.classical.navigation import Target
-from robot_runtime.policies.baselines.classical.planning import Bools, CostMap, disc, march
+from robot_runtime.policies.baselines.classical.navigation import Navigator, Target
+from robot_runtime.policies.baselines.classical.planning import BOLDEST, Bools, CostMap, disc, march
 from robot_runtime.policies.baselines.classical.pointgoal import point_target
+from robot_runtime.policies.planning.lattice import Moves
 
 _LEAST_CELLS = 6
 """Shorter frontiers are gaps between rays, not openings."""
@@ -19,6 +22,12 @@ _WORTH_PER_M = 0.5
 
 _WORTH_AT_MOST_M = 2.0
 _ARRIVED_M = 0.4
+TRIED_M = 0.3
+"""Distance around a place that was tried in vain in which no other is tried."""
+
+_FRONTIERS_PER_STEP = 8
+"""Unreachable frontiers that one decision may discard; with more, the agent turns and continues in the next step."""
+
 _AROUND_ROBOT_M = 0.3
 _EIGHT = np.ones((3, 3), np.bool_)
 
@@ -50,11 +59,53 @@ def next_frontier(costs: CostMap, pose: SE2, penalty_m: Callable[[float, float],
         cost_m = float(away_m[row, column]) - _WORTH_PER_M * min(size * costs.resolution_m, _WORTH_AT_MOST_M)
         if not cost_m < best_cost_m:
             continue
-        x, y = costs.points(np.array(row + span[0].start), np.array(column + span[1].start))
+        x, y = costs.centers(np.array(row + span[0].start), np.array(column + span[1].start))
         cost_m += 0.0 if penalty_m is None else penalty_m(float(x), float(y))
         if cost_m < best_cost_m:
             best, best_cost_m = (float(x), float(y)), cost_m
     return None if best is None else point_target(*best, _ARRIVED_M)
+
+
+class FrontierDrive:
+    """Drive from frontier to frontier until there are no more.
+
+    Args:
+        moves: moves of the task.
+        grid: map in the start frame.
+        navigator: way to each frontier.
+        boldest: highest boldness on the way, see :meth:`.Navigator.towards`.
+    """
+
+    def __init__(self, moves: Moves, grid: Grid, navigator: Navigator, boldest: int = BOLDEST) -> None:
+        self._moves, self._grid, self._navigator, self._boldest = moves, grid, navigator, boldest
+        self._frontier: Target | None = None
+
+    def next(self, pose: SE2, penalty_m: Callable[[float, float], float] | None = None) -> Action:
+        """The next action towards a frontier, as :func:`next_frontier` chooses it; ``stop`` when none is left."""
+        for _ in range(_FRONTIERS_PER_STEP):
+            if self._frontier is None or not is_open(self._grid, self._frontier):
+                self._frontier = next_frontier(self._navigator.costs(), pose, penalty_m)
+            if self._frontier is None:
+                return Action.STOP
+            action = self._towards(self._frontier, pose)
+            if action is not None:
+                return action
+            x_m, y_m = self._frontier.point  # what is around it counts as known, so that it is not chosen again
+            self._grid.known[self._grid.window(x_m - TRIED_M, y_m - TRIED_M, x_m + TRIED_M, y_m + TRIED_M)] = True
+            self._frontier = None
+        return Action.TURN_LEFT
+
+    def leave(self) -> None:
+        """Forget the frontier that is driven to."""
+        self._frontier = None
+
+    def _towards(self, frontier: Target, pose: SE2) -> Action | None:
+        """The next action towards a frontier or of turning to it; None if it is unreachable or already in view."""
+        x_m, y_m = frontier.point
+        if not frontier.arrived(np.array(pose.x_m), np.array(pose.y_m)):
+            return self._navigator.towards(frontier, pose, self._boldest)
+        turns = self._moves.facing(pose.yaw_rad, math.atan2(y_m - pose.y_m, x_m - pose.x_m))
+        return turns[0] if turns else None
 
 
 def is_open(grid: Grid, target: Target) -> bool:

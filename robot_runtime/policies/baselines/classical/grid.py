@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robot_runtime.common.geometry import SE2
+from robot_runtime.scenes.grid_interpolation import Floats, GridFrame
 
-Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 Window = tuple[slice, slice]
 
@@ -18,7 +18,7 @@ CAP = 12
 OCCUPIED_AT = 3
 
 
-class Grid:
+class Grid(GridFrame):
     """Obstacle evidence and observed cells. Row 0 is the smallest y.
 
     A cell gains :data:`HIT` whenever an obstacle is measured in it and loses :data:`MISS` whenever a measurement passes
@@ -29,7 +29,6 @@ class Grid:
         half_m: the grid spans this far to every side of the start, and grows from there.
 
     Attributes:
-        origin_x_m, origin_y_m: outer corner of cell [0, 0].
         evidence: int8 (rows, columns).
         touched: uint8, contacts that an obstacle in the cell may have caused.
         known: bool, observed.
@@ -56,29 +55,15 @@ class Grid:
         """Rows and columns."""
         return self.evidence.shape[0], self.evidence.shape[1]
 
-    def cells(self, x_m: Floats | float, y_m: Floats | float) -> tuple[Floats, Floats]:
-        """Points as (column, row) in cells from the outer corner, not rounded."""
-        return (
-            np.asarray((x_m - self.origin_x_m) / self.resolution_m),
-            np.asarray((y_m - self.origin_y_m) / self.resolution_m),
-        )
-
-    def points(self, rows: Indices, columns: Indices) -> tuple[Floats, Floats]:
-        """The centers (x, y) of cells."""
-        return (
-            np.asarray(self.origin_x_m + (columns + 0.5) * self.resolution_m, np.float64),
-            np.asarray(self.origin_y_m + (rows + 0.5) * self.resolution_m, np.float64),
-        )
-
     def flat(self, x_m: Floats, y_m: Floats) -> Indices:
         """Flat indices of the cells that hold the points; points off the grid are left out."""
-        columns, rows = (np.floor(value).astype(np.intp) for value in self.cells(x_m, y_m))
+        columns, rows = (np.floor(value).astype(np.intp) for value in self.in_cells(x_m, y_m))
         inside = (rows >= 0) & (rows < self.shape[0]) & (columns >= 0) & (columns < self.shape[1])
         return np.asarray((rows * self.shape[1] + columns)[inside])
 
     def window(self, x0_m: float, y0_m: float, x1_m: float, y1_m: float) -> Window:
         """The rows and columns of the cells that a box meets, as far as they are on the grid."""
-        (column0, row0), (column1, row1) = self.cells(x0_m, y0_m), self.cells(x1_m, y1_m)
+        (column0, row0), (column1, row1) = self.in_cells(x0_m, y0_m), self.in_cells(x1_m, y1_m)
         return (
             slice(max(int(row0), 0), min(int(row1) + 1, self.shape[0])),
             slice(max(int(column0), 0), min(int(column1) + 1, self.shape[1])),
@@ -87,7 +72,7 @@ class Grid:
     def known_window(self, margin_m: float, including: tuple[float, float] | None = None) -> Window:
         """The smallest window around everything known (and a point), with a margin. At least one cell must be known."""
         margin = round(margin_m / self.resolution_m)
-        points = (None, None) if including is None else self.cells(*including)[::-1]
+        points = (None, None) if including is None else self.in_cells(*including)[::-1]
         spans = []
         for axis, point in enumerate(points):
             lines = np.flatnonzero(self.known.any(axis=1 - axis))
@@ -102,7 +87,7 @@ class Grid:
 
         Growth is at least 40 cells to a side, so that it is rare.
         """
-        column, row = self.cells(x_m, y_m)
+        column, row = self.in_cells(x_m, y_m)
         margin = margin_m / self.resolution_m
         rows, columns = self.shape
         pad = [[0, 0], [0, 0]]
@@ -138,7 +123,7 @@ class Grid:
         touched[cells] = np.minimum(touched[cells], 254) + 1
 
     def _clear_disc(self, layer: NDArray[Any], pose: SE2, radius_m: float, value: int) -> None:
-        column, row = self.cells(pose.x_m, pose.y_m)
+        column, row = self.in_cells(pose.x_m, pose.y_m)
         reach = radius_m / self.resolution_m
         rows, columns = (
             slice(int(row - reach), int(row + reach) + 1),

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robot_runtime.common.geometry import SE2
+from robot_runtime.imaging.depth import observed_m
 from robot_runtime.policies.baselines.classical.grid import CAP, HIT, MISS, Grid
 from robot_runtime.tasks.task import TrainingCamera
 
@@ -81,9 +82,7 @@ class Mapper:
             slice(self._row_step // 2, None, self._row_step),
             slice(self._column_step // 2, None, self._column_step),
         )
-        d = depth.reshape(camera.height, camera.width)[sample]
-        if camera.depth_normalized:
-            d = d * np.float32(camera.depth_max_m - camera.depth_min_m) + np.float32(camera.depth_min_m)
+        d = observed_m(depth.reshape(camera.height, camera.width)[sample], camera)
         edge_m = 1e-3 * camera.depth_max_m
         beyond = d >= camera.depth_max_m - edge_m
         measured = (d > camera.depth_min_m + edge_m) & ~beyond
@@ -94,7 +93,8 @@ class Mapper:
         self._clear(pose, view, d, obstacle, seen_through, floor_below=measured[-1] & ~obstacle[-1])
         self._mark(pose, view, d, obstacle)
         if goal_mask is not None:
-            self._count_goal(pose, view, d, measured & goal_mask[sample])
+            cells, counts = self._cells(pose, view, d, measured & goal_mask[sample]), self.grid.goal_counts.ravel()
+            counts[cells] = np.minimum(counts[cells].astype(np.int16) + 1, 255)
 
     def _clear(
         self,
@@ -151,11 +151,6 @@ class Mapper:
         # Indices repeat, but an assignment counts once: one image is one piece of evidence.
         evidence[cells] = np.minimum(evidence[cells] + HIT, CAP)
         self.grid.known.ravel()[cells] = True
-
-    def _count_goal(self, pose: SE2, view: _View, d: Floats32, pixels: NDArray[np.bool_]) -> None:
-        cells = self._cells(pose, view, d, pixels)
-        counts = self.grid.goal_counts.ravel()
-        counts[cells] = np.minimum(counts[cells].astype(np.int16) + 1, 255)
 
     def _cells(self, pose: SE2, view: _View, d: Floats32, pixels: NDArray[np.bool_]) -> NDArray[np.intp]:
         rows, columns = np.nonzero(pixels)

@@ -8,7 +8,7 @@ from scipy import ndimage
 
 from robot_runtime.actions.discrete import Action
 from robot_runtime.common.geometry import SE2
-from robot_runtime.policies.baselines.classical.exploration import is_open, next_frontier
+from robot_runtime.policies.baselines.classical.exploration import TRIED_M, FrontierDrive
 from robot_runtime.policies.baselines.classical.grid import Grid
 from robot_runtime.policies.baselines.classical.navigation import Navigator, Target
 from robot_runtime.policies.baselines.classical.planning import Bools, CostMap, disc
@@ -21,10 +21,6 @@ NEAR_M = 0.75
 """Stopping distance from an observed part of the object. Both challenges allow 1 m (Batra et al. 2020, section 2.1)."""
 
 _SEEN_TIMES = 2
-_TRIED_M = 0.3
-_FRONTIERS_PER_STEP = 8
-"""Unreachable frontiers that one decision may discard; with more, the agent turns and continues in the next step."""
-
 _SCAN = (Action.LOOK_DOWN, Action.LOOK_UP, Action.LOOK_UP, Action.LOOK_DOWN)
 
 
@@ -36,6 +32,7 @@ class ObjectGoal:
         self._grid = grid
         self._navigator = navigator
         self._moves = Moves.of(task.magnitudes)
+        self._frontiers = FrontierDrive(self._moves, grid, navigator, boldest=0)
         self._look_round = self._moves.headings
         self._target: Target | None = None
         self._tried: list[SE2] = []
@@ -61,37 +58,17 @@ class ObjectGoal:
             self._look_round -= 1
             return Action.TURN_LEFT
         self._doing = "explores"
-        for _ in range(_FRONTIERS_PER_STEP):
-            if self._target is None or not is_open(self._grid, self._target):
-                self._target = next_frontier(self._navigator.costs(), pose)
-            if self._target is None:
-                self._doing = "has nothing left to explore"
-                return Action.STOP
-            action = self._towards_frontier(self._target, pose)
-            if action is not None:
-                return action
-            self._discard(self._target)
-        return Action.TURN_LEFT
-
-    def _towards_frontier(self, frontier: Target, pose: SE2) -> Action | None:
-        """The next action towards a frontier or of turning to it; None if it is unreachable or already in view."""
-        x_m, y_m = frontier.point
-        if not frontier.arrived(np.array(pose.x_m), np.array(pose.y_m)):
-            return self._navigator.towards(frontier, pose, boldest=0)
-        turns = self._moves.facing(pose.yaw_rad, math.atan2(y_m - pose.y_m, x_m - pose.x_m))
-        return turns[0] if turns else None
-
-    def _discard(self, frontier: Target) -> None:
-        """Mark an unreachable frontier's surroundings as known, so that it is not chosen again."""
-        x_m, y_m = frontier.point
-        self._grid.known[self._grid.window(x_m - _TRIED_M, y_m - _TRIED_M, x_m + _TRIED_M, y_m + _TRIED_M)] = True
-        self._target = None
+        action = self._frontiers.next(pose)
+        if action is Action.STOP:
+            self._doing = "has nothing left to explore"
+        return action
 
     def _approach(self, pose: SE2, observation: Observation) -> Action | None:
         """The next action on the way to the object, of turning to it, or stop; None if no place near it is left."""
         if self._queue is not None:
             return self._verify(pose, observation)
         self._doing = "approaches"
+        self._frontiers.leave()
         cells = int((self._grid.goal_counts >= _SEEN_TIMES).sum())
         if not 0.8 <= self._seen_cells / cells <= 1.25 or self._target is None:
             self._seen_cells, self._target = cells, self._near_object()
@@ -123,22 +100,22 @@ class ObjectGoal:
     def _near_object(self) -> Target:
         """Everywhere within :data:`NEAR_M` of an observed part of the object, except the places already tried."""
         rows, columns = np.nonzero(self._grid.goal_counts >= _SEEN_TIMES)
-        x_m, y_m = self._grid.points(rows, columns)
+        x_m, y_m = self._grid.centers(rows, columns)
 
         def sources(costs: CostMap) -> Bools:
             seen = np.zeros_like(costs.known)
-            column, row = (np.floor(value).astype(np.intp) for value in costs.cells(x_m, y_m))
+            column, row = (np.floor(value).astype(np.intp) for value in costs.in_cells(x_m, y_m))
             inside = (row >= 0) & (row < seen.shape[0]) & (column >= 0) & (column < seen.shape[1])
             seen[row[inside], column[inside]] = True
             near = ndimage.distance_transform_edt(~seen) * costs.resolution_m <= NEAR_M
             for pose in self._tried:
-                near &= ~disc(costs, pose.x_m, pose.y_m, _TRIED_M)
+                near &= ~disc(costs, pose.x_m, pose.y_m, TRIED_M)
             return np.asarray(near)
 
         def arrived(x: Floats, y: Floats) -> Bools:
             there = np.hypot(x[..., None] - x_m, y[..., None] - y_m).min(axis=-1) <= NEAR_M
             for pose in self._tried:
-                there &= np.hypot(x - pose.x_m, y - pose.y_m) > _TRIED_M
+                there &= np.hypot(x - pose.x_m, y - pose.y_m) > TRIED_M
             return np.asarray(there)
 
         return Target((float(x_m.mean()), float(y_m.mean())), sources, arrived)
@@ -146,7 +123,7 @@ class ObjectGoal:
     def _nearest_seen(self, pose: SE2) -> tuple[float, float]:
         """The mean position of the nearest observed parts of the object."""
         rows, columns = np.nonzero(self._grid.goal_counts >= _SEEN_TIMES)
-        x_m, y_m = self._grid.points(rows, columns)
+        x_m, y_m = self._grid.centers(rows, columns)
         away_m = np.hypot(x_m - pose.x_m, y_m - pose.y_m)
         near = away_m <= away_m.min() + 0.3
         return float(x_m[near].mean()), float(y_m[near].mean())

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import ndimage
 
 from robot_runtime.policies.baselines.classical.grid import Grid
-from robot_runtime.scenes.grid_interpolation import Floats, bilinear, nearest
+from robot_runtime.scenes.grid_interpolation import Floats, GridFrame, bilinear, nearest
 
 Bools = NDArray[np.bool_]
 Window = tuple[slice, slice]
@@ -55,7 +55,7 @@ class CostParameters:
         return cls(hard_m, radius_m + 0.6 * resolution_m, radius_m + 2.0 * resolution_m)
 
 
-class CostMap:
+class CostMap(GridFrame):
     """A planner's copy of a window of the grid.
 
     Args:
@@ -64,7 +64,6 @@ class CostMap:
         window: rows and columns of the grid.
 
     Attributes:
-        origin_x_m, origin_y_m: outer corner of the window's first cell.
         known: bool, as the grid's.
         suspect: bool, as the grid's.
         ground: float64, cost per meter from the state of the floor alone.
@@ -94,20 +93,9 @@ class CostMap:
         slowness = (1.0 + (p.tight_slowness - 1.0) * nearness) * ground
         return np.where(clearance_m < hard_m, np.inf, slowness).astype(np.float64)
 
-    def cells(self, x_m: Floats, y_m: Floats) -> tuple[Floats, Floats]:
-        """Points as (column, row) in cells from the outer corner."""
-        return (x_m - self.origin_x_m) / self.resolution_m, (y_m - self.origin_y_m) / self.resolution_m
-
-    def points(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> tuple[Floats, Floats]:
-        """The centers (x, y) of cells."""
-        return (
-            np.asarray(self.origin_x_m + (columns + 0.5) * self.resolution_m),
-            np.asarray(self.origin_y_m + (rows + 0.5) * self.resolution_m),
-        )
-
     def clearance_at(self, x_m: Floats, y_m: Floats) -> Floats:
         """Clearance at points, interpolated; inf off the grid, where nothing is known."""
-        return bilinear(self.clearance_m, *self.cells(x_m, y_m))
+        return bilinear(self.clearance_m, *self.in_cells(x_m, y_m))
 
     def slowness_from(self, x_m: float, y_m: float, x: Floats, y: Floats) -> Floats:
         """Slowness at points on a path that starts at (``x_m``, ``y_m``).
@@ -120,7 +108,7 @@ class CostMap:
         if here_m < self.parameters.hard_m:
             close = np.hypot(x - x_m, y - y_m) < 2 * self.parameters.hard_m
             hard_m = np.where(close, here_m - 0.1 * self.resolution_m, self.parameters.hard_m)
-        ground = nearest(self.ground, *self.cells(x, y), outside=self.parameters.unknown_slowness)
+        ground = nearest(self.ground, *self.in_cells(x, y), outside=self.parameters.unknown_slowness)
         return self._slowness(self.clearance_at(x, y), ground, hard_m)
 
 
@@ -146,7 +134,7 @@ class Field:
 
     def at(self, x_m: Floats, y_m: Floats) -> Floats:
         """Cost to go at points, interpolated; inf off the window."""
-        return bilinear(self.to_go_m, *self.costs.cells(x_m, y_m))
+        return bilinear(self.to_go_m, *self.costs.in_cells(x_m, y_m))
 
 
 def march(costs: CostMap, sources: Bools) -> Field:
@@ -168,6 +156,6 @@ def march(costs: CostMap, sources: Bools) -> Field:
 def disc(costs: CostMap, x_m: float, y_m: float, radius_m: float) -> Bools:
     """The cells whose center lies within a circle; bool of the window's shape."""
     rows, columns = costs.slowness.shape
-    column, row = costs.cells(np.array(x_m), np.array(y_m))
+    column, row = costs.in_cells(np.array(x_m), np.array(y_m))
     r, c = np.ogrid[:rows, :columns]
     return np.asarray((r + 0.5 - row) ** 2 + (c + 0.5 - column) ** 2 <= (radius_m / costs.resolution_m) ** 2)

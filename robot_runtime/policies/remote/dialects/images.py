@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from robot_runtime.actions.discrete import Action
 from robot_runtime.actions.timed import Decision, trajectory
 from robot_runtime.errors import PolicyError
+from robot_runtime.imaging.depth import observed_m
 from robot_runtime.tasks.task import TrainingCamera
 
 DEPTH_PER_M = 10_000
@@ -33,9 +34,7 @@ def depth_png(depth: NDArray[np.float32], camera: TrainingCamera) -> bytes:
 
     What the observation shows at the nearest depth is sent as 0, a hole: there, holes cannot be told from what is near.
     """
-    depth_m = depth[:, :, 0]
-    if camera.depth_normalized:
-        depth_m = depth_m * np.float32(camera.depth_max_m - camera.depth_min_m) + np.float32(camera.depth_min_m)
+    depth_m = observed_m(depth[:, :, 0], camera)
     units = np.minimum(depth_m * DEPTH_PER_M, 65535).astype(np.uint16)
     units[depth_m <= camera.depth_min_m] = 0
     return bytes(cv2.imencode(".png", units, [cv2.IMWRITE_PNG_STRATEGY, cv2.IMWRITE_PNG_STRATEGY_RLE])[1])

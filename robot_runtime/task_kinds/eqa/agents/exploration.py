@@ -8,7 +8,7 @@ import numpy as np
 
 from robot_runtime.actions.discrete import Action
 from robot_runtime.common.geometry import SE2, wrap_angle
-from robot_runtime.policies.baselines.classical.exploration import is_open, next_frontier
+from robot_runtime.policies.baselines.classical.exploration import FrontierDrive
 from robot_runtime.policies.baselines.classical.grid import Grid
 from robot_runtime.policies.baselines.classical.navigation import Navigator, Target
 from robot_runtime.policies.baselines.classical.planning import Bools
@@ -35,8 +35,6 @@ _WALL_M = 0.3
 """Distance from a room's border at which a wall is expected."""
 
 _AHEAD_M = 2.0
-_TRIED_M = 0.3
-_FRONTIERS_PER_STEP = 8
 _SAMPLE_M = 0.15
 _INSIDE_M = 0.3
 _SEEN_SHARE = 0.7
@@ -58,7 +56,7 @@ class Explorer:
         self._floor: dict[str, tuple[Floats, Floats]] = {}
         self._grid, self._navigator = grid, navigator
         self._moves = Moves.of(task.magnitudes)
-        self._frontier: Target | None = None
+        self._frontiers = FrontierDrive(self._moves, grid, navigator)
         self._object: tuple[int, Target] | None = None
         self._looked_at: set[int] = set()
         _expect_walls(grid, plan)
@@ -99,7 +97,7 @@ class Explorer:
         if room.id not in self._floor:
             self._floor[room.id] = _floor_points(room)
         x, y = self._floor[room.id]
-        columns, rows = (np.floor(value).astype(np.intp) for value in self._grid.cells(x, y))
+        columns, rows = (np.floor(value).astype(np.intp) for value in self._grid.in_cells(x, y))
         inside = (rows >= 0) & (rows < self._grid.shape[0]) & (columns >= 0) & (columns < self._grid.shape[1])
         known = np.zeros(len(x), np.bool_)
         known[inside] = self._grid.known[rows[inside], columns[inside]]
@@ -136,17 +134,10 @@ class Explorer:
                 self.doing = f"goes to the {room.name or 'next room'}"
                 return action
         self.doing = "explores"
-        for _ in range(_FRONTIERS_PER_STEP):
-            if self._frontier is None or not is_open(self._grid, self._frontier):
-                self._frontier = next_frontier(self._navigator.costs(), pose, penalty_m)
-            if self._frontier is None:
-                self.doing = "has nothing left to explore"
-                return Action.STOP
-            action = self._towards_frontier(self._frontier, pose)
-            if action is not None:
-                return action
-            self._discard(self._frontier)
-        return Action.TURN_LEFT
+        action = self._frontiers.next(pose, penalty_m)
+        if action is Action.STOP:
+            self.doing = "has nothing left to explore"
+        return action
 
     def _into(self, room: PlanRoom, pose: SE2) -> Action | None:
         """The next action towards the middle of a room of which little was seen, through what is not known yet.
@@ -158,19 +149,6 @@ class Explorer:
         entry = self._entries.setdefault(room.id, point_target(*room.center, NEAR_M))
         return self._navigator.towards(entry, pose)
 
-    def _towards_frontier(self, frontier: Target, pose: SE2) -> Action | None:
-        x_m, y_m = frontier.point
-        if not frontier.arrived(np.array(pose.x_m), np.array(pose.y_m)):
-            return self._navigator.towards(frontier, pose)
-        turns = self._moves.facing(pose.yaw_rad, math.atan2(y_m - pose.y_m, x_m - pose.x_m))
-        return turns[0] if turns else None
-
-    def _discard(self, frontier: Target) -> None:
-        """Mark an unreachable frontier's surroundings as known, so that it is not chosen again."""
-        x_m, y_m = frontier.point
-        self._grid.known[self._grid.window(x_m - _TRIED_M, y_m - _TRIED_M, x_m + _TRIED_M, y_m + _TRIED_M)] = True
-        self._frontier = None
-
 
 def _expect_walls(grid: Grid, plan: FloorPlan) -> None:
     """Mark the borders of rooms as suspect: a way through one that was not seen yet is probably none."""
@@ -179,7 +157,7 @@ def _expect_walls(grid: Grid, plan: FloorPlan) -> None:
             grid.include(x_m, y_m, _WALL_M)
     borders = np.zeros(grid.shape, np.uint8)
     for room in plan.rooms:
-        corners = np.stack(grid.cells(*room.polygon.T.astype(np.float64)), axis=1)
+        corners = np.stack(grid.in_cells(*room.polygon.T.astype(np.float64)), axis=1)
         cv2.polylines(borders, [corners.astype(np.int32)], True, 1, round(2 * _WALL_M / grid.resolution_m))
     grid.suspect |= (borders > 0) & ~grid.known
 

@@ -61,11 +61,7 @@ class FloorPlan:
 
     @classmethod
     def read(cls, text: str) -> "FloorPlan":
-        """The plan of an observation.
-
-        Raises:
-            PolicyError: it is not what the sensor ``floor_plan`` shows.
-        """
+        """The plan of an observation. Raises ``PolicyError``: it is not what the sensor ``floor_plan`` shows."""
         try:
             rooms = [
                 PlanRoom(f"room_{i}", category_name(str(room["name"]), {}), np.array(room["polygon"], np.float32))

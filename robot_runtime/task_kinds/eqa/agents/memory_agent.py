@@ -11,13 +11,9 @@ from typing_extensions import override
 
 from robot_runtime.actions.discrete import Action
 from robot_runtime.actions.timed import Decision
-from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import PolicyError
-from robot_runtime.policies.baselines.classical.agent import RESOLUTION_M, pose_in_start_frame
-from robot_runtime.policies.baselines.classical.grid import Grid
-from robot_runtime.policies.baselines.classical.mapping import Mapper
 from robot_runtime.policies.baselines.classical.navigation import Navigator
-from robot_runtime.policies.planning.contact_memory import ContactMemory
+from robot_runtime.policies.baselines.classical.survey import Survey
 from robot_runtime.policy import Answer, Observation, Policy, World
 from robot_runtime.records import EVIDENCE
 from robot_runtime.task_kinds.eqa.agents.exploration import Explorer
@@ -25,8 +21,6 @@ from robot_runtime.task_kinds.eqa.agents.floor_plan import FloorPlan
 from robot_runtime.task_kinds.eqa.agents.object_memory import ObjectMemory
 from robot_runtime.task_kinds.eqa.agents.reasoning import Conclusion, Reasoner
 from robot_runtime.tasks.task import Task
-
-_HALF_M = 8.0
 
 
 class EqaMemory(Policy):
@@ -53,39 +47,29 @@ class EqaMemory(Policy):
     def reset(self, task: Task, seed: int, world: World | None = None) -> None:
         """Start an episode with an empty memory."""
         self._task, self._step = task, 0
-        self._grid = Grid(RESOLUTION_M, _HALF_M)
-        self._mapper = Mapper(task.camera, self._grid)
-        self._contacts = ContactMemory(task.magnitudes.forward_m)
-        self._memory = ObjectMemory(task.camera)
-        self._tilt_rad = self._tilt_before_rad = task.camera.tilt_rad
-        self._pose, self._last = SE2(), False
+        self._survey, self._memory = Survey(task), ObjectMemory(task.camera)
+        self._last = False
         self._reasoner: Reasoner | None = None
         self._conclusion = Conclusion(reason="nothing was seen")
 
     @override
     def act(self, observation: Observation) -> Decision:
-        pose = pose_in_start_frame(observation)
+        survey = self._survey
         if self._reasoner is None:
             plan = FloorPlan.read(str(observation["floor_plan"]))
             self._reasoner = Reasoner(str(observation["question"]), self._task, plan)
-            navigator = Navigator(self._task, self._grid, self._contacts)
-            self._explorer = Explorer(self._task, self._grid, navigator, plan)
-            self._pose = pose
-        blocked = self._contacts.observe(pose)
-        self._mapper.integrate(pose, self._tilt_rad, observation["depth"])
-        self._grid.sweep(self._pose, pose, self._task.robot_radius_m)
-        self._pose = pose
-        if blocked:
-            self._grid.touch(pose, self._task.robot_radius_m)
+            navigator = Navigator(self._task, survey.grid, survey.contacts)
+            self._explorer = Explorer(self._task, survey.grid, navigator, plan)
+        survey.observe(observation)
         images = (observation["rgb"], observation["depth"], observation["semantic"])
         before = self._memory.version
-        self._memory.update(self._step, pose, self._tilt_rad, *images)
+        self._memory.update(self._step, survey.pose, survey.tilt_rad, *images)
         explored = self._explorer.explored(self._reasoner.rooms)
         if self._memory.version != before or self._step % 5 == 0:
             self._conclusion = self._reasoner.conclude(self._memory, explored)
         action = self._decide()
         self._last = action is Action.STOP or self._step + 1 >= self._task.max_steps
-        self._record_action(action)
+        survey.acted(action)
         self._step += 1
         return action
 
@@ -95,7 +79,7 @@ class EqaMemory(Policy):
         if reasoner.problem or self._conclusion.confidence >= self._stop_confidence:
             self._explorer.doing = "stops"
             return Action.STOP
-        return self._explorer.next(self._pose, reasoner.rooms, reasoner.expected, self._conclusion.about)
+        return self._explorer.next(self._survey.pose, reasoner.rooms, reasoner.expected, self._conclusion.about)
 
     @override
     def answer(self, observation: Observation) -> Answer | None:
@@ -126,11 +110,4 @@ class EqaMemory(Policy):
 
     @override
     def overruled(self, decision: Decision) -> None:
-        self._tilt_rad = self._tilt_before_rad
-        self._record_action(decision)
-
-    def _record_action(self, decision: Decision) -> None:
-        moves = self._task.magnitudes.displacement(decision) if isinstance(decision, Action) else decision.displacement
-        self._contacts.acted(decision)
-        self._tilt_before_rad = self._tilt_rad
-        self._tilt_rad += moves.tilt_rad
+        self._survey.overruled(decision)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy import ndimage
 
 from robot_runtime.common.geometry import SE2
+from robot_runtime.imaging.depth import observed_m
 from robot_runtime.task_kinds.eqa.questions.boxes import Box
 from robot_runtime.tasks.task import TrainingCamera
 
@@ -212,9 +213,7 @@ class ObjectMemory:
             semantic: (H, W, 1), category ids, negative for none.
         """
         camera = self._camera
-        depth_m = depth[..., 0]
-        if camera.depth_normalized:
-            depth_m = depth_m * np.float32(camera.depth_max_m - camera.depth_min_m) + np.float32(camera.depth_min_m)
+        depth_m = observed_m(depth[..., 0], camera)
         edge_m = 1e-3 * camera.depth_max_m
         measured = (depth_m > camera.depth_min_m + edge_m) & (depth_m < camera.depth_max_m - edge_m)
         ids = np.where(measured, semantic[..., 0], -1)

@@ -81,10 +81,10 @@ class Relations:
     def only(self, preposition: str, anchor: Box, others: Sequence[tuple[T, Box]]) -> T | None:
         """The only thing that is ``preposition`` the anchor; None if there is none, several, or it is unclear."""
         find: dict[str, Callable[[Box, Sequence[tuple[T, Box]]], list[T] | None]] = {
-            "on": self._on,
+            "on": lambda anchor, others: _certain([(item, self.on(box, anchor)) for item, box in others]),
             "above": self._above,
             "below": self._below,
-            "next to": self._next_to,
+            "next to": lambda anchor, others: _certain([(item, self.next_to(box, anchor)) for item, box in others]),
         }
         found = find[preposition](anchor, others)
         if found is not None and len(found) == 1:
@@ -97,17 +97,11 @@ class Relations:
         least_m, number = min(missed, default=(math.inf, 0))
         return others[number][0] if least_m <= _MISSED_M else None
 
-    def _on(self, anchor: Box, others: Sequence[tuple[T, Box]]) -> list[T] | None:
-        return _certain([(item, self.on(box, anchor)) for item, box in others])
-
     def _above(self, anchor: Box, others: Sequence[tuple[T, Box]]) -> list[T] | None:
         # For some people, things on a table are above it too.
         if any(self.on(box, anchor) for _, box in others):
             return None
         return _certain([(item, self.above(box, anchor)) for item, box in others])
-
-    def _next_to(self, anchor: Box, others: Sequence[tuple[T, Box]]) -> list[T] | None:
-        return _certain([(item, self.next_to(box, anchor)) for item, box in others])
 
     def _below(self, anchor: Box, others: Sequence[tuple[T, Box]]) -> list[T] | None:
         carriers = _certain([(item, self.on(anchor, box)) for item, box in others])

@@ -83,7 +83,7 @@ class PathFinder:
         places = [self._place(rng) for _ in range(_PLACES if len(self._cells) else 0)]
         reachable = [(field.at(pose.x_m, pose.y_m), pose) for pose in places]
         farthest = sorted((item for item in reachable if math.isfinite(item[0])), key=lambda item: -item[0])
-        terrain = Terrain(self._slowness, lambda x, y: bilinear(field.values, *self._grid(x, y)))
+        terrain = Terrain(self._slowness, lambda x, y: bilinear(field.values, *self._scene.map.in_cells(x, y)))
         best: ActionPath | None = None
         for _, start in farthest[:_PATHS]:
             plan = search(start, self._moves, terrain, ARRIVE_M, _WIDTH, _MAX_FORWARDS)
@@ -116,10 +116,6 @@ class PathFinder:
         return steps
 
     def _slowness(self, x: Floats, y: Floats) -> Floats:
-        clearance_m = bilinear(self._clearance_m, *self._grid(x, y))
+        clearance_m = bilinear(self._clearance_m, *self._scene.map.in_cells(x, y))
         clearance_m = np.where(np.isfinite(clearance_m), clearance_m, 0.0)
         return np.where(clearance_m < self._radius_m, np.inf, 1.0)
-
-    def _grid(self, x: Floats, y: Floats) -> tuple[Floats, Floats]:
-        grid = self._scene.map
-        return (x - grid.origin_x_m) / grid.resolution_m, (y - grid.origin_y_m) / grid.resolution_m

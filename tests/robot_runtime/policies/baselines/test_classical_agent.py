@@ -15,7 +15,8 @@ from raising import raises_naming
 from robot_runtime.actions.discrete import Action
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import PolicyError
-from robot_runtime.policies.baselines.classical.agent import Classical, pose_in_start_frame
+from robot_runtime.policies.baselines.classical.agent import Classical
+from robot_runtime.policies.baselines.classical.survey import pose_in_start_frame
 from robot_runtime.tasks.episode import Episode, Goal
 
 TASK = make_task(success_m=0.36)

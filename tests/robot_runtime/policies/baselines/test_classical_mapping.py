@@ -45,7 +45,7 @@ def depth_image(world: BoxWorld, camera: TrainingCamera, pose: SE2, tilt_rad: fl
 
 
 def occupied_points(grid: Grid) -> tuple[np.ndarray, np.ndarray]:
-    return grid.points(*np.nonzero(grid.occupied()))
+    return grid.centers(*np.nonzero(grid.occupied()))
 
 
 def layer_at(grid: Grid, layer: np.ndarray, x_m: float, y_m: float) -> int:
@@ -171,7 +171,7 @@ def test_growth_keeps_the_content(x: float, y: float) -> None:
     grid = Grid(CELL_M, 2.0)
     grid.known.ravel()[grid.flat(np.array([0.52]), np.array([-1.03]))] = True
     grid.include(x, y, 1.0)
-    column, row = grid.cells(x, y)
+    column, row = grid.in_cells(x, y)
     assert 19.9 <= row <= grid.shape[0] - 19.9
     assert 19.9 <= column <= grid.shape[1] - 19.9
     assert layer_at(grid, grid.known, 0.52, -1.03)
@@ -184,7 +184,7 @@ def test_the_goal_object_is_counted_at_its_place() -> None:
     pose = SE2(1.0, 3.0, 0.1)
     _, index = world.render(CAMERA, pose, 0.0)
     Mapper(CAMERA, grid).integrate(pose, 0.0, depth_image(world, CAMERA, pose, 0.0), index == 0)
-    px, py = grid.points(*np.nonzero(grid.goal_counts))
+    px, py = grid.centers(*np.nonzero(grid.goal_counts))
     assert px.size
     assert px.min() >= 4.0 - CELL_M
     assert px.max() <= 4.3 + CELL_M

@@ -120,7 +120,7 @@ def test_frontiers_lie_between_the_known_and_the_unknown_but_not_at_walls() -> N
     grid.known[grid.window(-1.0, -1.0, 1.0, 1.0)] = True
     block(grid, -1.05, -1.05, 1.05, -1.0)
     rows, columns = np.nonzero(frontier_cells(costs_of(grid)))
-    x, y = grid.points(rows, columns)
+    x, y = grid.centers(rows, columns)
     assert (np.maximum(np.abs(x), y) > 0.9).all()
     assert y.min() > -1.0 + RADIUS_M - CELL_M / 2
 

@@ -11,9 +11,9 @@ from remembered_flat import eqa_task, floor_plan
 
 from robot_runtime.actions.discrete import Action
 from robot_runtime.common.geometry import SE2
-from robot_runtime.policies.baselines.classical.agent import RESOLUTION_M
 from robot_runtime.policies.baselines.classical.grid import CAP, Grid
 from robot_runtime.policies.baselines.classical.navigation import Navigator
+from robot_runtime.policies.baselines.classical.survey import RESOLUTION_M
 from robot_runtime.policies.planning.contact_memory import ContactMemory
 from robot_runtime.task_kinds.eqa.agents.exploration import Explorer
 from robot_runtime.task_kinds.eqa.agents.floor_plan import FloorPlan
