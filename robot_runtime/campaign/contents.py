@@ -79,15 +79,7 @@ def parse_contents(document: Any, where: str) -> Contents:
 
 
 def contents_of(plan: Plan, names: Iterable[EpisodeName]) -> Contents:
-    """Contents of a plan's files as they are now.
-
-    Args:
-        plan: the plan.
-        names: episodes of the plan's file.
-
-    Raises:
-        RuntimeFault: a file is missing or malformed.
-    """
+    """Contents of a plan's files as they are now. Raises ``RuntimeFault``: a file is missing or malformed."""
     listed = [[name.id, name.scene, name.key] for name in names]
     scenes = {str(scene): plan.scene(str(scene)) for _, scene, _ in listed}
     loaded = {folder: scene_sha256(load_scene(find_scene(folder))) for folder in set(scenes.values())}

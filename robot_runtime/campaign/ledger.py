@@ -18,9 +18,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import IO, Any
 
-from typing_extensions import Self
-
 from robot_runtime.common.clock import SystemClock, utc_now_iso, wait_for
+from robot_runtime.common.closing import Closing
 from robot_runtime.common.config import no_constant, unique_keys
 from robot_runtime.errors import ConfigError, RecordingError, writing
 from robot_runtime.recording.durable_file import sync_folder
@@ -81,7 +80,7 @@ class Entry:
         return datetime.fromisoformat(self.content["at"])
 
 
-class Ledger:
+class Ledger(Closing):
     """The ledger, open for appending; a context, for one process at a time.
 
     A last line that a power failure cut off is removed, and the next line, of kind ``recovered``, says so, unless the
@@ -114,12 +113,6 @@ class Ledger:
         except BaseException:
             self.close()
             raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def append(self, kind: str, **content: Any) -> Entry:
         """Add a line and return it once it is on the disk.

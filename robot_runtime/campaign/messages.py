@@ -41,23 +41,13 @@ TIMEOUT_S = 5.0
 
 
 class Notifier:
-    """Sender of messages; none of them delays the campaign.
-
-    Args:
-        settings: message settings of the plan.
-        tell: gets each message's line, and each failure to send.
-    """
+    """Sender of messages; none of them delays the campaign."""
 
     def __init__(self, settings: Help, tell: Callable[[str], None]) -> None:
         self._settings, self._tell = settings, tell
 
     def ask(self, text: str, facts: Mapping[str, Any]) -> None:
-        """Ask for a person.
-
-        Args:
-            text: text of the request: what to do.
-            facts: machine-readable details of the request, for programs.
-        """
+        """Ask for a person."""
         self._tell(text)
         if self._settings.desktop:
             self._start(self._notify, text)
@@ -205,12 +195,6 @@ def take_messages(ledger: Ledger, state: State, append: Append, tell: Callable[[
 
     A message that does not fit is written down as ``refused_message``, with the reason. A verdict on a run that has not
     ended waits.
-
-    Args:
-        ledger: open.
-        state: state after the ledger.
-        append: adds a line to ledger and state.
-        tell: gets the reasons of refused messages.
     """
     waiting = messages(ledger.folder)
     if not waiting:
@@ -319,10 +303,6 @@ def run_of(log: Path) -> tuple[Path, str] | None:
 
 def submit(folder: Path, document: Mapping[str, Any]) -> str:
     """Enter a message in a campaign's ledger, through the process that runs the campaign if there is one.
-
-    Args:
-        folder: folder of the campaign.
-        document: message as JSON, see :func:`parse_message`.
 
     Returns:
         What became of it, in one line.

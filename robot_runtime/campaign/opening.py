@@ -76,13 +76,6 @@ def open_campaign(
 ) -> Ledger:
     """Open the ledger of a plan's campaign: a new one begins with the plan, an old one must have the same.
 
-    Args:
-        plan: checked only where the campaign is new or its episodes have to be read.
-        folder: folder of the campaign.
-        sign: function that signs lines; required where the plan names a signer.
-        tell: gets a line about a campaign that is resumed.
-        now: the time.
-
     Raises:
         ConfigError: the plan differs from the ledger's, or another process runs the campaign.
         RuntimeFault: as :func:`check_plan` and :class:`Ledger`.

@@ -95,11 +95,7 @@ class Answer:
 
 
 class RunningAnswer:
-    """The answer of the plan's test after each finished start.
-
-    Args:
-        plan: plan of the campaign.
-    """
+    """The answer of the plan's test after each finished start."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
@@ -159,10 +155,6 @@ def answer(plan: Plan, starts: Sequence[Mapping[str, float]]) -> Answer:
 def closing(state: State, result: Answer) -> tuple[str | None, Answer]:
     """How a campaign ended, by its runs, and its last answer, whatever the ledger states of them.
 
-    Args:
-        state: state after the ledger.
-        result: answer of the finished starts.
-
     Returns:
         ``decided``, ``undecided``, ``all_run``, or None for a campaign that has not ended or has runs left; and the
         answer, ``undecided`` where all has been run without one.
@@ -212,12 +204,7 @@ def sentence(plan: Plan, result: Answer) -> str:
 
 
 def closing_lines(state: State, result: Answer) -> list[str]:
-    """What the end of a campaign says, in words: the answer, the other count where it differs, what people did.
-
-    Args:
-        state: state of the campaign.
-        result: its answer.
-    """
+    """What the end of a campaign says, in words: the answer, the other count where it differs, what people did."""
     plan, counts = state.plan, state.plan.test.counts
     lines = [f"{sentence(plan, result)} ({counts} count)"]
     other: View = "lenient" if counts == "strict" else "strict"

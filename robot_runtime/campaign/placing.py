@@ -89,15 +89,6 @@ def placer_of(
 
     In simulation a person cannot push the robot: it is set down at the start instead, unless the person can steer it. A
     simulated robot that drives or is driven begins where the scene has most room.
-
-    Args:
-        planned: the robot.
-        robot: connected.
-        scene: scene of the episodes.
-        tolerance: tolerance of a placement.
-        guide: output for the person.
-        say: function that shows a line, as in :class:`AskingPlacer`.
-        steered: whether the person has a page from which the robot can be driven.
     """
     if planned.placing == "own":
         return robot.placer

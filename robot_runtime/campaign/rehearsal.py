@@ -29,13 +29,6 @@ def rehearse(plan: Plan, out: Path, robot: str, first_port: int, tell: Callable[
     The plan is sealed, its policies run in a process of their own, the campaign's process is killed in the first run
     after its first start and started again, a copy is verified, and the policies are unblinded.
 
-    Args:
-        plan: plan with the policies' sources.
-        out: folder for key, plan, campaign and copy; must not exist.
-        robot: preset that takes the place of the plan's robots.
-        first_port: port of the first policy's server.
-        tell: gets a line about each step.
-
     Returns:
         The campaign's folder.
 

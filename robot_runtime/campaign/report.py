@@ -43,10 +43,6 @@ RULES = Rules(policy_faults="failure")
 def write_report(folder: Path, out: Path) -> list[str]:
     """Write ``index.html``, ``result.json``, ``runs.csv`` and, for each policy, its scores and submissions.
 
-    Args:
-        folder: folder of the campaign.
-        out: created if it is missing.
-
     Returns:
         A line about each file that was not written, and why.
 

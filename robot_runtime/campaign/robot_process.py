@@ -195,16 +195,7 @@ Operate = Callable[[Robot, Recorder, int, Callable[[str], None]], AbstractContex
 
 
 class RobotSession:
-    """A connected robot in one scene with its environment; a context.
-
-    Args:
-        plan: plan of the campaign.
-        planned: the robot.
-        scene: folder or name.
-        episodes: all of the plan's file.
-        channel: connection for answers.
-        operate: context of the operator's devices; None for none.
-    """
+    """A connected robot in one scene with its environment and the operator's devices; a context."""
 
     def __init__(
         self,

@@ -26,13 +26,6 @@ _BACKOFF_S = (0.0, 1.0, 2.0, 5.0, 10.0, 30.0)
 class RobotProcess:
     """The process of a robot, started when it is needed and again after it died.
 
-    Args:
-        plan: plan of the campaign.
-        number: number of the robot in the plan.
-        folder: folder of the campaign.
-        command: command line that starts the process.
-        environment: variables in addition to this process's own.
-
     Attributes:
         attempt: the run that it carries out; empty for none.
         ready: whether it takes requests.

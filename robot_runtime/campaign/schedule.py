@@ -47,10 +47,6 @@ def schedule(plan: Plan, episodes: Sequence[EpisodeName]) -> tuple[Start, ...]:
 
     Each repetition is a random order of all episodes, cut into blocks of ``order.block``; of two policies, each goes
     first in half of the starts of a block (one more or less in a block of odd length).
-
-    Args:
-        plan: the plan.
-        episodes: episodes of the plan's file.
     """
     starts: list[Start] = []
     names = tuple(sorted(plan.policies))

@@ -56,10 +56,6 @@ def create_key(path: Path) -> str:
 def signer(path: Path, public: str) -> Sign:
     """The signing function of a private key.
 
-    Args:
-        path: path of the key.
-        public: key that the plan names.
-
     Raises:
         ConfigError: the file is not a key, or another than the plan's.
     """
@@ -139,16 +135,10 @@ class Key(config.Strict):
 
 
 def seal(plan: Plan, key_path: Path, host: str = "127.0.0.1", first_port: int = FIRST_PORT) -> Plan:
-    """Write the key of a plan with open policies, and return the sealed plan.
+    """Write the key of a plan with open policies, for its owner's eyes only, and return the sealed plan.
 
     Sealed names are dealt at random. Each policy is loaded once, so that one that is missing, does not fit the task or
     cannot be served is named now.
-
-    Args:
-        plan: plan with the policies' sources.
-        key_path: created, for its owner's eyes only; must not exist.
-        host: host at which robots reach the servers of :func:`served`.
-        first_port: port of the first server; the others follow.
 
     Raises:
         ConfigError: a policy is sealed already.
@@ -181,12 +171,7 @@ def read_key(path: Path) -> Key:
 
 
 class PacedPolicy(PolicyWrapper):
-    """A policy whose answers take a multiple of :data:`PACE_S`: small differences in speed do not tell who it is.
-
-    Args:
-        inner: the policy.
-        clock: clock of the waits.
-    """
+    """A policy whose answers take a multiple of :data:`PACE_S`: small differences in speed do not tell who it is."""
 
     def __init__(self, inner: Policy, clock: Clock) -> None:
         super().__init__(inner, inner.name)

@@ -27,12 +27,6 @@ class RunLedger:
 
     It is read when it is made, and written from the first episode on.
 
-    Args:
-        folder: folder of the logs.
-        settings: settings by name; they must be the same whenever the run is resumed.
-        episodes: keys of all episodes, in order.
-        tell: gets lines for people.
-
     Attributes:
         logs: names of the logs that count, by the episode's number.
 

@@ -157,15 +157,7 @@ class Progress:
 
 
 class State:
-    """State after the lines of a ledger.
-
-    Args:
-        plan: plan of the campaign.
-        entries: entries of its ledger; the first is the plan's.
-
-    Raises:
-        ConfigError: a line has not the fields of its kind.
-    """
+    """State after the lines of a ledger. Raises ``ConfigError``: a line has not the fields of its kind."""
 
     def __init__(self, plan: Plan, entries: Iterable[Entry]) -> None:
         self.plan = plan

@@ -23,12 +23,7 @@ PORTS = 2
 
 
 def command(options: ConsoleOptions, robots: Sequence[str]) -> tuple[tuple[str, ...], Mapping[str, str]]:
-    """Command line and environment of the processes; the token is in the environment, which other users cannot read.
-
-    Args:
-        options: options of the console, with a token.
-        robots: name of each robot of the plan.
-    """
+    """Command line and environment of the processes; the token is in the environment, which other users cannot read."""
     host, port = options.address
     document = {
         "console": [host, port],

@@ -20,14 +20,7 @@ if TYPE_CHECKING:
 def recorded_robot(
     robot: RobotOptions, context: RobotContext, folder: Path, on_key: Callable[[str], object] | None = None
 ) -> Iterator[tuple[Robot, Recorder]]:
-    """Connect a robot and record to a folder, whose name is printed at the end if a log is in it.
-
-    Args:
-        robot: robot to connect.
-        context: context of the robot.
-        folder: folder of the logs.
-        on_key: callback of :func:`~robot_runtime.estop.cli.stop_keys`.
-    """
+    """Connect a robot and record to a folder, whose name is printed at the end if a log is in it."""
     from robot_runtime.common.console import tell
     from robot_runtime.recording.writer import Recorder
 

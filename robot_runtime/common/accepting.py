@@ -80,16 +80,7 @@ class _Visitor:
 
 
 class Acceptor:
-    """A thread that accepts connections, from construction until :meth:`close`.
-
-    Args:
-        listening: listening socket; closed by :meth:`close`.
-        handle: server of a connection.
-        limits: limits of the connections.
-        tell: callback that gets a line when connections cannot be accepted.
-        name: name of the server, for threads and messages.
-        encryption: TLS settings, whose handshake takes place in the connection's thread; None without.
-    """
+    """A thread that accepts connections from construction until :meth:`close`, which closes its socket, too."""
 
     def __init__(
         self,
@@ -130,9 +121,6 @@ class Acceptor:
 
     def admit(self, address: Any) -> bool:
         """Note that a stranger has shown the token; for any thread.
-
-        Args:
-            address: address of the connection's peer: host, port.
 
         Returns:
             Whether there is a place among ``AcceptLimits.known``; the caller closes a connection without one.

@@ -16,11 +16,6 @@ def creating(path: Path, remedy: str = "give another file", fresh: bool = False)
 
     Folders around it are made; a folder, device or pipe that is there already is written in place.
 
-    Args:
-        path: path of the file or folder.
-        remedy: remedy of the error.
-        fresh: whether the path must not exist.
-
     Raises:
         RecordingError: the path cannot be written, or exists although ``fresh``.
     """

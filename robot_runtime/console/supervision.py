@@ -157,12 +157,7 @@ class Supervision(Subscriber):
 
 
 class Supervised(PolicyWrapper):
-    """A policy under an operator, who may pause it, end its episode, and decide in its place.
-
-    Args:
-        policy: policy that decides otherwise.
-        supervision: supervision of the operator.
-    """
+    """A policy under an operator, who may pause it, end its episode, and decide in its place."""
 
     def __init__(self, policy: Policy, supervision: Supervision) -> None:
         super().__init__(policy, policy.name)

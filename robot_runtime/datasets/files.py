@@ -65,10 +65,6 @@ def iter_readable(path: Path) -> Iterator[Episode | EpisodeError]:
 def companion_problems(path: Path, ids: Set[str]) -> Iterator[str]:
     """Yield what is wrong with the files next to those of a dataset, as sentences.
 
-    Args:
-        path: file or folder, as for :func:`load_episodes`.
-        ids: ids of its episodes.
-
     Raises:
         EpisodeError: a companion file cannot be read.
     """

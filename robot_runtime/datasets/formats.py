@@ -64,10 +64,6 @@ def usable_formats() -> list[EpisodeFormat]:
 def format_of(document: Any, path: Path) -> EpisodeFormat:
     """The format of a JSON document.
 
-    Args:
-        document: document of the file, or its outline.
-        path: path of the file, for messages.
-
     Raises:
         EpisodeError: the list of episodes is empty, or no format matches; names the formats that cannot be used, whose
             files these may be.

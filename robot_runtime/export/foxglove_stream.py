@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mcap.records import Channel, Message, Schema
-from typing_extensions import Self
 
 from robot_runtime.common.clock import NS_PER_S, Clock, SystemClock, seconds_to_ns
+from robot_runtime.common.closing import Closing
 from robot_runtime.errors import ConfigError, DriverMissing
 from robot_runtime.recording.mcap_scan import ChunkSpan, LogFile
 
@@ -98,7 +98,7 @@ class Playback:
         return replace(self, time_ns=min(time_ns, end_ns), playing=time_ns < end_ns)
 
 
-class FoxgloveServer:
+class FoxgloveServer(Closing):
     """Server of a log for any number of viewers. :meth:`update` sends what is due.
 
     Args:
@@ -155,12 +155,6 @@ class FoxgloveServer:
             raise ConfigError(f"cannot listen on {host}:{port}: {error}", "choose another --port") from error
         self.port = int(self._server.port)
         self.url = str(self._server.app_url() or "")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Disconnect the viewers and stop listening."""

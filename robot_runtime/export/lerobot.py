@@ -250,16 +250,13 @@ class _Writer:
 def write_dataset(
     logs: Sequence[Path], folder: Path, depth: bool = True, on_log: Callable[[], None] = lambda: None
 ) -> int:
-    """Write a data set.
+    """Write a data set, and return the number of frames.
 
     Args:
         logs: logs whose images have the same size.
         folder: folder of the data set; must not exist.
         depth: whether to include depth, float32 meters.
         on_log: called after every log.
-
-    Returns:
-        The number of frames.
 
     Raises:
         ConfigError: pyarrow is not installed; the folder exists; an action is continuous; images of two sizes.

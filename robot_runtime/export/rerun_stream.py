@@ -160,14 +160,11 @@ class RerunEpisode:
         self._log_static()
 
     def add_new(self, log: LogReader, on_step: Callable[[], None] = lambda: None) -> bool:
-        """Add what the log has gained since the last call.
+        """Add what the log has gained since the last call, and return whether the log has its end.
 
         Args:
             log: the episode's log, opened again since it was written.
             on_step: called after every new step.
-
-        Returns:
-            Whether the log has its end.
 
         Raises:
             RecordingError: the log is damaged.

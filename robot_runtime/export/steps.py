@@ -80,14 +80,11 @@ def _row(record: StepRecord, start_ns: int) -> dict[str, Any]:
 
 
 def write_csv(path: Path, tables: Iterable[Iterable[dict[str, Any]]]) -> int:
-    """Write the rows of several logs below a line of names.
+    """Write the rows of several logs below a line of names, and return their number.
 
     Args:
         path: path of the file.
         tables: one per log, of :func:`rows`.
-
-    Returns:
-        The number of rows.
 
     Raises:
         RecordingError: the file cannot be written.

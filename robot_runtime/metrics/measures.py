@@ -152,11 +152,6 @@ class GoalSearch:
 class Measures:
     """Measures of an episode.
 
-    Args:
-        header: header of the episode, with its scene and goals.
-        rules: choices that change scores.
-        geodesic: map of the header's scene and the task's robot radius.
-
     Attributes:
         defines: metrics besides the common ones, in the order of tables; none changes the meaning of a common one.
         has_targets: whether the robot itself must go somewhere; otherwise reports show no targets and no distances to

@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Generic
 
-from typing_extensions import Self
-
 from robot_runtime.common.clock import Stopwatch
+from robot_runtime.common.closing import Closing
 from robot_runtime.errors import ConfigError, RecordingError, writing
 from robot_runtime.parallel.workers import R, T, WorkerLoss
 
@@ -25,7 +24,7 @@ SYNC_S = 1.0
 _PREFIX = b'{"ledger":'
 
 
-class ResultJournal(Generic[T, R]):
+class ResultJournal(Closing, Generic[T, R]):
     """A file of finished results; a context, for one command at a time.
 
     Args:
@@ -61,12 +60,6 @@ class ResultJournal(Generic[T, R]):
         except BaseException:
             os.close(self._file)
             raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def has(self, item: T) -> bool:
         """Whether the journal has the item's result."""

@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic, Literal, TypeAlias, TypeVar
 
-from typing_extensions import Self
-
+from robot_runtime.common.closing import Closing
 from robot_runtime.errors import RuntimeFault
 
 T = TypeVar("T")
@@ -73,7 +72,7 @@ class Worker(ABC, Generic[T, R]):
         """End the process without its cooperation; unfinished items are repeated elsewhere."""
 
 
-class WorkerPool(ABC, Generic[T, R]):
+class WorkerPool(Closing, Generic[T, R]):
     """Starts workers and waits for them; a context that releases its resources.
 
     Attributes:
@@ -81,12 +80,6 @@ class WorkerPool(ABC, Generic[T, R]):
     """
 
     size: int
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     @abstractmethod
     def start_worker(self) -> Worker[T, R]:

@@ -21,12 +21,6 @@ ANSWERERS: Registry[Callable[[Policy, str, str, float], Policy]] = Registry(
 def answered(policy: Policy, url: str, model: str, timeout_s: float) -> Policy:
     """A policy whose answers come from a service.
 
-    Args:
-        policy: policy that navigates.
-        url: address of the service, with its scheme.
-        model: name of the model there.
-        timeout_s: time limit of an answer.
-
     Raises:
         ConfigError: the address has no scheme that is known, or the service does not take these arguments.
     """

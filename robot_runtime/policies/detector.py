@@ -190,12 +190,7 @@ class Detector:
 
 
 class Detecting(PolicyWrapper):
-    """A policy whose sensor ``semantic`` comes from a detector.
-
-    Args:
-        inner: the policy.
-        detector: detector of the objects that it sees.
-    """
+    """A policy whose sensor ``semantic`` comes from a detector."""
 
     def __init__(self, inner: Policy, detector: Detector) -> None:
         super().__init__(inner, f"{inner.name}+detector")

@@ -28,11 +28,7 @@ _DRAFT = ("task", "rgb", "about")
 
 
 class FileOpener(PolicyOpener):
-    """Opener of packages, and of networks as the packages that would be made of them.
-
-    Args:
-        agents: names of the agents on offer, for what is neither.
-    """
+    """Opener of packages, and of networks as the packages that would be made of them."""
 
     def __init__(self, agents: Sequence[str]) -> None:
         self._agents = agents

@@ -70,11 +70,6 @@ class HabitatAgent(InterfacePolicy):
 def make_agent(name: str, imported: Callable[[], Any], arguments: Mapping[str, Any]) -> Policy:
     """Construct an agent. A directory that its import or constructor changes to is its own (:attr:`Policy.directory`).
 
-    Args:
-        name: name of the agent, for messages.
-        imported: function that imports and returns its class or factory.
-        arguments: arguments of its constructor.
-
     Raises:
         PolicyError: the agent cannot be found, imported, constructed or used; an argument is not a number, but its
             annotation is ``int`` or ``float``.

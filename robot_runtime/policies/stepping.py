@@ -46,12 +46,6 @@ def reset_policy(policy: Policy, task: Task, seed: int, world: World | None = No
 def decide(policy: Policy, observation: Observation, step: int, task: Task) -> tuple[Decision, dict[str, Any]]:
     """Ask a policy for its action.
 
-    Args:
-        policy: policy to ask, after its reset.
-        observation: observation of the present step.
-        step: index of the step that the action leads to.
-        task: task of the episode.
-
     Returns:
         The action and the policy's information for the log; at the last step of a question also the answer (Das et al.
         2018, section 4.2).

@@ -10,12 +10,7 @@ from robot_runtime.tasks.task import Task
 
 
 class PolicyWrapper(Policy):
-    """Passes every call on to the wrapped policy.
-
-    Args:
-        inner: the wrapped policy.
-        name: name in logs.
-    """
+    """Passes every call on to the wrapped policy."""
 
     def __init__(self, inner: Policy, name: str) -> None:
         self.inner = inner

@@ -21,14 +21,7 @@ _STYLE = (
 
 
 def deployment(needs: Sequence[str], trained: Task, task: Task, robot: Robot) -> Iterator[Finding]:
-    """What no check refuses and a deployment changes: rates, latency, the rule of success, sensors.
-
-    Args:
-        needs: the policy's sensors.
-        trained: the task of the training.
-        task: the task to run.
-        robot: connected.
-    """
+    """What no check refuses and a deployment changes: rates, latency, the rule of success, sensors."""
     camera, motion = robot.camera.info, task.control.trajectory if task.control else None
     period = f"one per {motion.period_s:g} s" if motion else "one per step, at rest"
     slow = motion is not None and camera.rate_hz * motion.period_s < 1

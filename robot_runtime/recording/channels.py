@@ -105,11 +105,7 @@ def poses_channel(topic: str) -> Channel:
 
 @functools.cache
 def channels(state: StateFormat) -> tuple[Channel, ...]:
-    """The channels of a log but those of poses between steps.
-
-    Args:
-        state: place of the states of the task's kind.
-    """
+    """The channels of a log but those of poses between steps."""
     form = step_form(state)
     objects = "Where all movable objects are, in map, by id; written with a step at which one is elsewhere than before."
     host = "Host seconds by phase. Not deterministic: two runs with one seed differ here and in the provenance only."

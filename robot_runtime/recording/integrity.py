@@ -36,12 +36,7 @@ class Chain:
         self.digest = ""
 
     def append(self, record: bytes, others: Sequence[bytes] = ()) -> bytes:
-        """Return the next record, a JSON object that is not empty, with its field ``chain``.
-
-        Args:
-            record: JSON of the record.
-            others: data of other messages that belong to it.
-        """
+        """Return the next record, a JSON object that is not empty, with its field ``chain``."""
         self.digest = self._next(record, others)
         return record[:-1] + f',"chain":"{self.digest}"}}'.encode()
 
@@ -76,11 +71,6 @@ POSE_STREAMS = ("pose", "referee")
 class Integrity:
     """Check of a log, message by message.
 
-    Args:
-        path: path of the log, for messages.
-        header: JSON of the header.
-        attachments: attachments of the log.
-
     Attributes:
         chained: whether the records are chained.
 
@@ -108,12 +98,7 @@ class Integrity:
         self._poses[stream] = data
 
     def on_step(self, data: bytes, record: StepRecord) -> None:
-        """Check the next step.
-
-        Args:
-            data: JSON of the record.
-            record: the same, decoded.
-        """
+        """Check the next step."""
         if record.index != self._index + 1 or self._ended:
             before = "the end" if self._ended else "the header" if self._index < 0 else f"step {self._index}"
             raise self._altered(f"step {record.index} follows {before}: steps are missing, repeated or moved")

@@ -69,9 +69,6 @@ class ChunkSpan(NamedTuple):
 class LogFile:
     """A log that is open for reading.
 
-    Args:
-        path: path of the file.
-
     Attributes:
         spans: spans of all complete records in file order, without the message indexes and an intact summary.
         chunks: the chunks among them.
@@ -132,12 +129,7 @@ class LogFile:
             raise Damaged(f"{self.path}: the record at byte {span.offset} is damaged: {error!r}", _REMEDY) from error
 
     def chunk(self, span: Span, skipped: Collection[int] = (), schemas: bool = False) -> list[McapRecord]:
-        """The channels and messages in a chunk.
-
-        Args:
-            span: location of the record.
-            skipped: channels whose messages are left out.
-            schemas: whether to include the schemas.
+        """The channels, the messages of those that are not ``skipped``, and if wanted the schemas in a chunk.
 
         Raises:
             Damaged: its checksum is wrong, it cannot be decompressed, or it unpacks to more than ``MAX_CHUNK_BYTES``

@@ -52,10 +52,7 @@ class Sink(Protocol):
 
 
 class McapWriter:
-    """Writer of a file. Not thread-safe.
-
-    Args:
-        sink: sink of the file, empty.
+    """Writer of a file to an empty sink. Not thread-safe.
 
     Raises:
         OSError: from every method that writes, as from ``sink``.
@@ -134,12 +131,7 @@ class McapWriter:
         self._append(_MESSAGE.pack(Opcode.MESSAGE, length, channel, sequence, log_ns, publish_ns), *data)
 
     def end_chunk(self, compress: bool = True, check: bool = True) -> None:
-        """Write the chunk, if there are messages in it.
-
-        Args:
-            compress: whether it is compressed.
-            check: whether it has a checksum.
-        """
+        """Write the chunk, compressed and with a checksum where wanted, if there are messages in it."""
         if not self._indexes:
             return
         checksum = 0

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 from google.protobuf.message import DecodeError
 from mcap.opcode import Opcode
 from mcap.records import Attachment, Channel, McapRecord, Message, Metadata
-from typing_extensions import Self
 
+from robot_runtime.common.closing import Closing
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import ConfigError, RecordingError, SceneError
 from robot_runtime.hal import BaseState, PoseEstimate, RgbdFrame
@@ -44,7 +44,7 @@ T = TypeVar("T")
 _BLOCK = 1 << 20
 
 
-class LogReader:
+class LogReader(Closing):
     """One log, complete or truncated.
 
     Args:
@@ -74,12 +74,6 @@ class LogReader:
         except BaseException:
             self._file.close()
             raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close the file."""
@@ -365,13 +359,6 @@ def _with_images(
     header: EpisodeHeader, record: StepRecord, frame: RgbdFrame, digests: Mapping[str, Any], where: str
 ) -> StepRecord:
     """A step with its frame, and with the observation's images computed from the frame.
-
-    Args:
-        header: header of the episode.
-        record: step without images.
-        frame: images of the camera.
-        digests: digests of the observation's images, by sensor.
-        where: file and step, for messages.
 
     Raises:
         RecordingError: an image is not the one that the policy was given.

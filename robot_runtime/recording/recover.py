@@ -14,14 +14,11 @@ from robot_runtime.recording.mcap_writer import McapWriter, Sink
 
 
 def recover(source: Path, destination: Path) -> int:
-    """Copy all intact chunks in order; chunks with a wrong checksum are left out.
+    """Copy all intact chunks in order, without those of a wrong checksum; return the number of messages in the copy.
 
     Args:
         source: the truncated log.
         destination: path of the new file, which must not exist.
-
-    Returns:
-        The number of messages in ``destination``.
 
     Raises:
         RecordingError: ``source`` is not a log; ``destination`` exists or cannot be written.

@@ -23,9 +23,6 @@ class StepForm:
     A step has neither its images nor ``phase_s``, which depends on the host's speed (:data:`HOST`). The shared field of
     its state, if any, is in the channel ``objects``, written with the step that the field ``since`` names.
 
-    Args:
-        state: place of the kind's states in the log.
-
     Attributes:
         step: JSON schemas of a step's fields by name.
         objects: JSON schemas of the fields in the channel ``objects`` by name.

@@ -66,17 +66,7 @@ def add_verdict(
     intervention: bool | None = None,
     judge: Judge | None = None,
 ) -> Verdicts:
-    """Add a verdict, given now, to the file of a log.
-
-    Args:
-        log: path of the log.
-        who: name of the author.
-        visible: see :class:`~robot_runtime.verdicts.Verdict`.
-        objects: see :class:`~robot_runtime.verdicts.Verdict`.
-        note: see :class:`~robot_runtime.verdicts.Verdict`.
-        judgment: see :class:`~robot_runtime.verdicts.Verdict`.
-        intervention: see :class:`~robot_runtime.verdicts.Verdict`.
-        judge: see :class:`~robot_runtime.verdicts.Verdict`.
+    """Add a verdict, given now, to the file of a log; the fields are those of :class:`~robot_runtime.verdicts.Verdict`.
 
     Raises:
         ConfigError: the verdict is empty, has no author, or does not fit the task.

@@ -14,9 +14,10 @@ import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from typing_extensions import Self, override
+from typing_extensions import override
 
 from robot_runtime.common.clock import NS_PER_S
+from robot_runtime.common.closing import Closing
 from robot_runtime.errors import RecordingError
 from robot_runtime.hal import BaseState, PoseEstimate
 from robot_runtime.hal.events import Event
@@ -33,7 +34,7 @@ _POLL_S = 0.1
 Job = Callable[[LogWriter], None]
 
 
-class Recorder(Subscriber):
+class Recorder(Subscriber, Closing):
     """Recorder of all episodes of a loop, for use in one thread.
 
     Args:
@@ -57,12 +58,6 @@ class Recorder(Subscriber):
         self._open_log = open_log
         self._episode: _EpisodeThread | None = None
         self._path: Path | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     @property
     def path(self) -> Path | None:

@@ -139,9 +139,6 @@ class WallCheck:
     """Comparison of the referee's poses with walls: cells that the scene's map shows as occupied, and no others.
 
     Robots of :data:`WITHOUT_WALLS` are not compared, nor are logs that do not name their robot's driver.
-
-    Args:
-        header: header of the episode.
     """
 
     def __init__(self, header: EpisodeHeader) -> None:
@@ -164,11 +161,7 @@ class WallCheck:
         self._errors_m.append(POSE_ERROR_M + _error_m(record))
 
     def notes(self, field: DistanceField) -> tuple[str, ...]:
-        """The contradictions, after the last step.
-
-        Args:
-            field: distances to the episode's goals on the scene's map.
-        """
+        """The contradictions, after the last step."""
         if not self._poses:
             return ()
         shown = field.space.map

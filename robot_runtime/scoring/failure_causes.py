@@ -114,11 +114,7 @@ def cause_of_abort(log: LogReader, end: EpisodeEnd) -> FailureCause:
 
 
 class CauseFinder:
-    """Search for the cause of an episode that was scored as failed.
-
-    Args:
-        header: header of the log.
-    """
+    """Search for the cause of an episode that was scored as failed."""
 
     def __init__(self, header: EpisodeHeader) -> None:
         self._header = header
@@ -130,17 +126,7 @@ class CauseFinder:
             self._records.append(record)
 
     def cause(self, log: LogReader, end: EpisodeEnd, scorer: EpisodeScorer, helped_by: str = "") -> FailureCause:
-        """The cause of the failure.
-
-        Args:
-            log: log from which images are read.
-            end: end of the episode.
-            scorer: scorer that has processed the log.
-            helped_by: person who helped the robot; empty without help.
-
-        Raises:
-            RuntimeFault: the log is damaged.
-        """
+        """The cause of the failure. Raises ``RuntimeFault``: the log is damaged."""
         if helped_by:
             return FailureCause("operator", f"{helped_by} helped the robot")
         if end.reason.aborted:

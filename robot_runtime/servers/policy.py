@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
-from typing_extensions import Self
 from websockets.exceptions import ConnectionClosed
 from websockets.frames import CloseCode
 from websockets.http11 import Request, Response
@@ -26,6 +25,7 @@ from websockets.sync.server import ServerConnection
 from robot_runtime.common import config
 from robot_runtime.common.accepting import AcceptLimits
 from robot_runtime.common.clock import Stopwatch
+from robot_runtime.common.closing import Closing
 from robot_runtime.common.websocket_server import WebSocketServer
 from robot_runtime.errors import ConfigError, LinkLost, PolicyError, RuntimeFault
 from robot_runtime.policies.remote.protocol import (
@@ -99,7 +99,7 @@ def check_servable(policy: Policy, task: Task) -> None:
     check_policy(policy, task)
 
 
-class PolicyServer:
+class PolicyServer(Closing):
     """A server that runs from construction until :meth:`close`.
 
     Args:
@@ -157,12 +157,6 @@ class PolicyServer:
             ping_interval=_PING_S,
             ping_timeout=_PING_S,
         )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     @property
     def port(self) -> int:

@@ -24,13 +24,7 @@ _POLL_S = 0.05
 
 
 class Refused(RuntimeFault):
-    """A request that is refused without any effect.
-
-    Args:
-        message: the reason.
-        remedy: fix for the client.
-        status: status of the HTTP answer.
-    """
+    """A request that is refused without any effect."""
 
     def __init__(self, message: str, remedy: str, status: HTTPStatus = HTTPStatus.BAD_REQUEST) -> None:
         super().__init__(message, remedy)
@@ -92,10 +86,6 @@ class RequestQueue:
 
     def ask(self, call: Call, is_gone: Callable[[], bool]) -> Answer | None:
         """Wait for the answer; None if the client is gone.
-
-        Args:
-            call: the request.
-            is_gone: whether the client has disconnected.
 
         Raises:
             Refused: by the rules of the module, or after :meth:`stop`.

@@ -38,6 +38,7 @@ from typing import Any
 from typing_extensions import override
 
 from robot_runtime.actions.discrete import ALLENACT_ROBOTHOR, ROBOTHOR, Action
+from robot_runtime.common.closing import Closing
 from robot_runtime.common.geometry import (
     SE2,
     thor_horizon_to_tilt,
@@ -80,7 +81,7 @@ class ClientGone(RuntimeFault):
     """The client disconnected during an action, and the robot was stopped."""
 
 
-class RobothorServer(Subscriber):
+class RobothorServer(Subscriber, Closing):
     """Server of episodes to one client after the other; a context.
 
     Args:
@@ -141,12 +142,6 @@ class RobothorServer(Subscriber):
         self._call: Call | None = None
         self._queue = RequestQueue(takeover)
         self._server = RequestServer(address, token, self._handle, self._refusal)
-
-    def __enter__(self) -> "RobothorServer":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     @property
     def port(self) -> int:

@@ -61,25 +61,19 @@ class TaskSession:
         return episode
 
     def begin_phase(self, place: Callable[[], T]) -> T:
-        """Bring scene and robot to the start of the next phase.
+        """Bring scene and robot to the start of the next phase, and return what ``place`` returned.
 
         Args:
             place: brings the robot there.
-
-        Returns:
-            What ``place`` returned.
         """
         return place()
 
     def after_action(self, action: Action, index: int) -> bool:
-        """Carry out what an action does besides moving the robot.
+        """Carry out what an action does besides moving the robot; return whether the next phase is due.
 
         Args:
             action: the one that was carried out.
             index: index of its step.
-
-        Returns:
-            Whether the running phase is over and another one follows.
         """
         return False
 

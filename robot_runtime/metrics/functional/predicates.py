@@ -103,11 +103,6 @@ def distance_m(a: Box, b: Box) -> float:
 def holds(expression: Expression, arrangement: Arrangement, where: str = "program") -> bool:
     """Whether a target is met.
 
-    Args:
-        expression: the target.
-        arrangement: poses of all objects.
-        where: name of the program, for errors.
-
     Raises:
         EpisodeError: the target names an object, a category or a room that does not exist.
         RecordingError: the pose of an object that it names is unknown.

@@ -86,11 +86,7 @@ class Interface(ABC):
 
 
 class InterfacePolicy(ChunkedPolicy):
-    """Base of the policies of agents with an interface.
-
-    Args:
-        interface: interface of the agent.
-    """
+    """Base of the policies of agents with an interface."""
 
     def __init__(self, interface: Interface) -> None:
         self.name = interface.name  # type: ignore[misc]  # one class stands for many agents

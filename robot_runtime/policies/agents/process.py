@@ -39,12 +39,7 @@ _BUFFER_BYTES = 1 << 20
 
 
 class AgentProcess:
-    """The process of an agent. For use by one thread.
-
-    Args:
-        name: name of the agent, for messages.
-        isolation: interpreter and time limit.
-    """
+    """The process of an agent. For use by one thread."""
 
     def __init__(self, name: str, isolation: Isolation) -> None:
         self._name = name

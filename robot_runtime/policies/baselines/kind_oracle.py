@@ -26,12 +26,7 @@ class KindOracle:
     faces_goal: ClassVar[bool] = False
 
     def places(self, task: Task, episode: Episode, scene: Scene) -> list[tuple[float, float]]:
-        """The points (x, y in map, meters) of which it goes to the nearest.
-
-        Args:
-            task: the task of the episode.
-            episode: the episode, with resolved goals.
-            scene: the scene of the episode.
+        """The points (x, y in map, meters) of which it goes to the nearest, in an episode with resolved goals.
 
         Raises:
             PolicyError: the episode lacks what only the oracle needs.

@@ -103,11 +103,6 @@ def family_of(checkpoint: Checkpoint) -> Family:
 def tensors_in(path: Path, found: Any, where: str) -> dict[str, Array]:
     """The arrays of a ``state_dict``.
 
-    Args:
-        path: path of the checkpoint, for messages.
-        found: the mapping of names to :class:`StoredTensor`.
-        where: its place in the checkpoint, for messages.
-
     Raises:
         CheckpointError: it is no such mapping, or a tensor contradicts its storage or holds NaN or infinity.
     """

@@ -67,11 +67,6 @@ class HabitatFacts:
 def read_facts(path: Path, config: Any, images: tuple[str, ...]) -> HabitatFacts:
     """Read the facts of a checkpoint's ``config``.
 
-    Args:
-        path: path of the checkpoint, for messages.
-        config: configuration as read from the pickle.
-        images: that the network takes; transformers act on these.
-
     Raises:
         CheckpointError: it is of no habitat version, or has an unsupported transformer.
     """

@@ -32,12 +32,6 @@ Array = NDArray[Any]
 def run_original(python: Path, original: Original, manifest: Manifest, golden: Golden) -> Golden:
     """The framework's rollout.
 
-    Args:
-        python: interpreter that can import torch and the framework.
-        original: the network in the framework.
-        manifest: manifest of the package.
-        golden: rollout of the runtime's own network.
-
     Raises:
         ConfigError: there is no such interpreter.
         PolicyError: it failed, or took longer than ``TIMEOUT_S``.

@@ -21,10 +21,6 @@ class Settings:
 
     Keys are in lower case; yacs has upper case.
 
-    Args:
-        path: path of the checkpoint, for messages.
-        data: content as read from the pickle.
-
     Raises:
         CheckpointError: it is too large or too deep.
     """

@@ -96,13 +96,7 @@ class Human(Policy):
 
 
 def decision_of(choice: Choice, task: Task, continuous: bool) -> Decision | None:
-    """The decision that a choice is in a task; None if the task has no such action.
-
-    Args:
-        choice: choice of a person.
-        task: task of the episode.
-        continuous: whether keys and sticks become velocities.
-    """
+    """The decision that a choice is in a task, with ``continuous`` a velocity; None if the task has no such action."""
     if choice.stick is None and not (continuous and choice.action in _SHARES):
         return choice.action if choice.action in task.actions else None
     ranges = None if task.control is None else task.control.velocity

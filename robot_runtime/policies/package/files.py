@@ -10,7 +10,7 @@ import hashlib
 import stat
 import zipfile
 import zlib
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from robot_runtime.common import bounded, config
+from robot_runtime.common.closing import Closing
 from robot_runtime.errors import PackageError
 from robot_runtime.policies.package.manifest import MANIFEST_FILE, PREVIOUS_ACTION, SCHEMA, Manifest
 
@@ -104,17 +105,11 @@ def read_package(path: Path) -> PackageFiles:
         )
 
 
-class _Container(ABC):
+class _Container(Closing):
     """The folder or zip that holds a package's files."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-
-    def __enter__(self) -> _Container:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     @abstractmethod
     def read(self, name: str, limit: int) -> bytes:

@@ -82,12 +82,7 @@ def chosen(manifest: Manifest, answer: Array) -> int:
 
 
 class Rollout:
-    """One network with what it remembers of an episode.
-
-    Args:
-        manifest: manifest of the package.
-        network: network of the package.
-    """
+    """One network with what it remembers of an episode."""
 
     def __init__(self, manifest: Manifest, network: Network) -> None:
         self._manifest = manifest
@@ -112,9 +107,6 @@ class Rollout:
 
     def step(self, prepared: Mapping[str, Array]) -> tuple[NDArray[np.float32], float | None]:
         """The answer, and the value where the network has one; the state moves on.
-
-        Args:
-            prepared: see :func:`prepare`.
 
         Returns:
             Logits (actions,), velocity (2,), rows of either, waypoint (3,), trajectory (points, columns); float32.

@@ -32,7 +32,7 @@ _EARLIEST = (1980, 1, 1, 0, 0, 0)
 def write_package(
     path: Path, manifest: Manifest, model: bytes, golden: Golden, weights: Mapping[str, bytes] | None = None
 ) -> Manifest:
-    """Check a network against its golden rollout, write both as a package, and read it back.
+    """Check a network against its golden rollout, write both as a package, read it back, and return its manifest.
 
     The same arguments give the same bytes. A network that does not repeat the rollout is not written.
 
@@ -42,9 +42,6 @@ def write_package(
         model: content of the network's file.
         golden: the original network's rollout.
         weights: content of the files with weights that the network's file names.
-
-    Returns:
-        The manifest as written.
 
     Raises:
         PackageError: the network does not repeat the rollout within the manifest's tolerances, files of the package

@@ -29,9 +29,6 @@ class ContactMemory:
     """Tells blocked forward moves from others, and which headings are worth trying next.
 
     Call :meth:`observe` with each new pose and :meth:`acted` with each action decided on.
-
-    Args:
-        forward_m: length of an unhindered move.
     """
 
     def __init__(self, forward_m: float) -> None:

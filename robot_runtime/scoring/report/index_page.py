@@ -120,13 +120,7 @@ LEAST_PLOTTED = 2
 def index_context(
     scores: Sequence[EpisodeScore], categories: Sequence[str], cluster: Cluster, by: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """The variables of the template ``index.html``.
-
-    Args:
-        scores: one score per log.
-        categories: categories of the episodes' goals; empty without a category.
-        cluster: unit of the intervals.
-        by: facets by which groups are divided.
+    """The variables of the template ``index.html``; the category of an episode without one is empty.
 
     Raises:
         ConfigError: no episode has one of the facets.

@@ -63,9 +63,6 @@ class Criterion:
 class ReportPanels:
     """Panels of an episode's page.
 
-    Args:
-        data: data of the episode.
-
     Attributes:
         submissions: files of results that challenges of this kind take, by name of the challenge.
     """

@@ -27,13 +27,7 @@ def run_folders(logs: Sequence[Path]) -> dict[Path, list[Path]]:
 def write_runs(
     root: Path, logs: Sequence[Path], out: Path, write_one: Callable[[Sequence[Path], Path], list[EpisodeScore]]
 ) -> list[EpisodeScore]:
-    """Write ``index.html`` with a row per run and policy, and a report of each run.
-
-    Args:
-        root: folder of the runs.
-        logs: logs below it.
-        out: folder to write.
-        write_one: function that writes a run's report into a folder, and returns the scores.
+    """Write ``index.html`` with a row per run and policy, and, by ``write_one``, each run's report in a folder.
 
     Raises:
         RecordingError: a page cannot be written.

@@ -53,13 +53,7 @@ def columns(names: Iterable[str], summary: bool = True) -> list[MetricDefinition
 
 
 def table(scores: Sequence[EpisodeScore], cluster: Cluster = "none", by: Sequence[str] = ()) -> Group:
-    """A block per group (metric, mean, interval), and below the logs that could not be scored, with the reason.
-
-    Args:
-        scores: scores of the logs.
-        cluster: unit of the intervals.
-        by: facets by which groups are divided.
-    """
+    """A block per group (metric, mean, interval), and below the logs that could not be scored, with the reason."""
     groups = summarize_groups(scores, cluster, by)
     blocks = [part for group in groups for part in (_block(group), Text())]
     intervals = Text(intervals_text(groups), style="dim")

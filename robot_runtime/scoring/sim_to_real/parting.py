@@ -58,14 +58,7 @@ def find_parting(
     within_m: float = WITHIN_M,
     within_deg: float = WITHIN_DEG,
 ) -> Parting | None:
-    """The first difference of two runs of an episode; None if there is none.
-
-    Args:
-        reference: steps of the run to compare with, the start first, read without images.
-        run: steps of the other run.
-        within_m: distance beyond which positions differ.
-        within_deg: difference beyond which headings and tilts differ.
-    """
+    """The first difference of two runs, in positions or in headings and tilts; None if there is none."""
     for ours, theirs in zip(run, reference, strict=False):
         found = _difference(ours, theirs, within_m, within_deg)
         if found is not None:

@@ -116,12 +116,6 @@ def compare(
     A pair needs equal choices (success rule, map, scorer), without which scores are not comparable. With clusters,
     the clusters are drawn for the interval and change sign in the test.
 
-    Args:
-        a: scores of a policy.
-        b: scores of the other.
-        cluster: unit of interval and test.
-        by: facets by which groups are divided.
-
     Raises:
         ConfigError: no episode has one of the facets, a side holds several agents, or the pairs of a group are a
             single cluster.

@@ -44,14 +44,7 @@ def search_goal(
     records: Sequence[StepRecord],
     frame: Callable[[StepRecord], RgbdFrame],
 ) -> GoalSearch:
-    """Search for objects in the images nearest to them.
-
-    Args:
-        header: header of the episode.
-        instances: boxes of the goal objects.
-        records: scored steps, without images.
-        frame: function that reads the images of a step.
-    """
+    """Search for objects in the images nearest to them."""
     camera, success = header.intrinsics, header.task.success
     decides = success.rule == "visible"
     if not instances:

@@ -46,10 +46,6 @@ class RearrangementSession(TaskSession):
     grabbed; then robot and objects are brought to the start of ``unshuffle``, in which the objects are moved. Every
     other task has ``unshuffle`` alone.
 
-    Args:
-        robot: robot with a manipulator and a tracker.
-        task: task of the kind rearrangement.
-
     Raises:
         ConfigError: the robot has no manipulator or no tracker.
     """

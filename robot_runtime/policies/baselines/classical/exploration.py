@@ -67,14 +67,7 @@ def next_frontier(costs: CostMap, pose: SE2, penalty_m: Callable[[float, float],
 
 
 class FrontierDrive:
-    """Drive from frontier to frontier until there are no more.
-
-    Args:
-        moves: moves of the task.
-        grid: map in the start frame.
-        navigator: way to each frontier.
-        boldest: highest boldness on the way, see :meth:`.Navigator.towards`.
-    """
+    """Drive from frontier to frontier until there are no more."""
 
     def __init__(self, moves: Moves, grid: Grid, navigator: Navigator, boldest: int = BOLDEST) -> None:
         self._moves, self._grid, self._navigator, self._boldest = moves, grid, navigator, boldest

@@ -149,16 +149,7 @@ class RunningMeanAndVar(nn.Module):
 
 
 class ResNetEncoder(nn.Module):
-    """An image halved, encoded and compressed to some 2,048 numbers (habitat-baselines ``ResNetEncoder``).
-
-    Args:
-        backbone: its architecture.
-        channels: number of channels of the image.
-        height: height of the image, before it is halved.
-        width: width of the image, before it is halved.
-        base_planes: base number of planes of the backbone.
-        normalize: whether it has a running mean and variance.
-    """
+    """An image halved, encoded and compressed to some 2,048 numbers (habitat-baselines ``ResNetEncoder``)."""
 
     def __init__(
         self, backbone: Backbone, channels: int, height: int, width: int, base_planes: int = 32, normalize: bool = False

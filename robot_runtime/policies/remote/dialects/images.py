@@ -63,12 +63,7 @@ def points_of(answer: Any, server: str) -> NDArray[np.float64]:
 
 
 def followed(points: NDArray[np.float64], speed_m_s: float) -> Decision:
-    """The decision to follow a trajectory at one speed from the robot's place at the image; stop if it leads nowhere.
-
-    Args:
-        points: the points of :func:`points_of`.
-        speed_m_s: speed along the trajectory.
-    """
+    """The decision to follow :func:`points_of` at one speed from the robot's place at the image, or to stop there."""
     if np.hypot(*points.T).max() <= STILL_M:
         return Action.STOP
     chain = np.vstack([np.zeros(2), points])

@@ -117,13 +117,7 @@ def _read(body: bytes, latency_s: float) -> Reply:
 
 
 class Answered(PolicyWrapper):
-    """A policy that navigates, while a service answers from its last image.
-
-    Args:
-        inner: policy that navigates.
-        service: service that answers.
-        answer_probability: probability below which the agent abstains.
-    """
+    """A policy that navigates, while a service answers from its last image, or abstains below a probability."""
 
     kinds: ClassVar[tuple[str, ...]] = ("eqa",)
 

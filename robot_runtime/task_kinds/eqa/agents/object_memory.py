@@ -177,9 +177,6 @@ class RememberedObject:
 class ObjectMemory:
     """The objects of an episode.
 
-    Args:
-        camera: camera of the images.
-
     Attributes:
         objects: objects by number.
         version: changes with the content.

@@ -54,11 +54,6 @@ class Conclusion:
 class Reasoner:
     """The program of a question.
 
-    Args:
-        question: text.
-        task: names the categories of objects.
-        plan: names the rooms.
-
     Attributes:
         asked: what the question is about; None if it is of no known template.
         problem: why the question can never be answered; empty if it can.

@@ -114,13 +114,7 @@ class QuestionSet(config.Strict):
 
 
 def sample_questions(questions: QuestionSet, count: int, seed: int) -> QuestionSet:
-    """The dataset with ``count`` of its questions that have targets, of each template as many as of the others.
-
-    Args:
-        questions: questions to draw from.
-        count: how many, if there are as many.
-        seed: seed of the draw.
-    """
+    """The dataset with ``count`` of its questions that have targets, of each template as many as of the others."""
     order = np.random.default_rng(seed).permutation(len(questions.questions)).tolist()
     queues: dict[str, list[SceneQuestion]] = {}
     for question in (questions.questions[index] for index in order):

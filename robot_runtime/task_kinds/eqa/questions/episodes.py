@@ -62,15 +62,6 @@ def question_episodes(
     Questions without targets (absence, several to count, rooms, distances), targets without view points and paths that
     are too short for a start are skipped, with the reason.
 
-    Args:
-        questions: the dataset.
-        scenes: all scenes of the dataset.
-        seed: seed of the paths.
-        actions_before_target: distances of the starts in actions.
-        magnitudes: magnitudes of the actions.
-        radius_m: the robot's.
-        on_question: called after each question.
-
     Raises:
         EpisodeError: a scene of the questions is missing, or was changed after they were generated.
     """

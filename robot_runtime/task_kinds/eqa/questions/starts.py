@@ -50,14 +50,7 @@ class ActionPath:
 
 
 class PathFinder:
-    """Search for action paths in one scene.
-
-    Args:
-        scene: the scene.
-        magnitudes: magnitudes of the forward move and the turn.
-        radius_m: the robot's.
-        seed: seed of the places.
-    """
+    """Search for action paths in one scene."""
 
     def __init__(self, scene: Scene, magnitudes: Magnitudes, radius_m: float, seed: int) -> None:
         self.space = GeodesicMap(scene.map, radius_m)
