@@ -20,6 +20,14 @@ if TYPE_CHECKING:
     from robot_runtime.campaign.robots import RobotProcess
     from robot_runtime.campaign.state import State
 
+_ENDINGS = {
+    "decided": "answered",
+    "undecided": "ended",
+    "all_run": "everything has been run",
+    "to_judge": "runs wait for a judge: robot-runtime campaign status, then judge, then run again",
+    "stopped": "stopped; run again to go on",
+}
+
 
 def register(groups: dict[str, typer.Typer]) -> None:
     """Add the commands."""
@@ -72,14 +80,7 @@ def run(
             ending = runner.run()
         finally:
             tell(f"head of the ledger, for others to keep: {len(ledger.entries) - 1}:{ledger.head}")
-    words = {
-        "decided": "answered",
-        "undecided": "ended",
-        "all_run": "everything has been run",
-        "to_judge": "runs wait for a judge: robot-runtime campaign status, then judge, then run again",
-        "stopped": "stopped; run again to go on",
-    }
-    say(f"{folder}: {words[ending.reason]}")
+    say(f"{folder}: {_ENDINGS[ending.reason]}")
     status = read_status(folder)
     for line in status.closing or ((sentence(read, ending.answer),) if read.show_scores else ()):
         say(line)
