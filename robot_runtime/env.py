@@ -29,8 +29,7 @@ from robot_runtime.actions.timed import Decision, TimedAction, stamped
 from robot_runtime.common.clock import NS_PER_S, Stopwatch, ns_to_seconds, seconds_to_ns, utc_now_iso
 from robot_runtime.common.provenance import provenance
 from robot_runtime.errors import DeviceFault, EpisodeError, LocalizationLost, RuntimeFault, UnknownAction, interruption
-from robot_runtime.hal import Halt, PoseEstimate, RgbdFrame, Robot
-from robot_runtime.hal.streams import STREAMS
+from robot_runtime.hal import STREAMS, Halt, PoseEstimate, RgbdFrame, Robot
 from robot_runtime.localization.pose_monitor import PATIENCE_S, PoseMonitor, check_frames
 from robot_runtime.metrics.episode_metrics import EpisodeScorer
 from robot_runtime.metrics.settings import Metrics

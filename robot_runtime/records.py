@@ -13,8 +13,7 @@ from robot_runtime.actions.discrete import Action, Displacement
 from robot_runtime.actions.timed import TimedAction
 from robot_runtime.common.clock import Stopwatch
 from robot_runtime.common.geometry import SE2
-from robot_runtime.hal import BaseState, HeadState, Intrinsics, PoseEstimate, RgbdFrame, Zone
-from robot_runtime.hal.events import Event
+from robot_runtime.hal import BaseState, Event, HeadState, Intrinsics, PoseEstimate, RgbdFrame, Zone
 from robot_runtime.policy import Observation, PolicySource
 from robot_runtime.scenes.objects import ObjectSource
 from robot_runtime.scenes.scene import Scene

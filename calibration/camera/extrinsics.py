@@ -20,8 +20,7 @@ from calibration.operator_guide import Guide
 from calibration.procedure import Fit, Procedure
 from robot_runtime.common import config
 from robot_runtime.errors import CalibrationFailed
-from robot_runtime.hal import Robot
-from robot_runtime.hal.lens import Lens
+from robot_runtime.hal import Lens, Robot
 from robot_runtime.robots.camera_mount import EXTRINSICS, CameraMount
 
 Array = NDArray[np.float64]

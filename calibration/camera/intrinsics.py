@@ -27,8 +27,7 @@ from calibration.procedure import Fit, Procedure
 from robot_runtime.common.clock import seconds_to_ns
 from robot_runtime.common.transforms import rotation_rpy
 from robot_runtime.errors import CalibrationFailed
-from robot_runtime.hal import Robot
-from robot_runtime.hal.lens import Lens
+from robot_runtime.hal import Lens, Robot
 from robot_runtime.hal.printed_targets import Sheet
 from robot_runtime.hal.simulation import Simulation
 from robot_runtime.imaging.rig import RgbdCalibration

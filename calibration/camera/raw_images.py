@@ -7,8 +7,7 @@ from numpy.typing import NDArray
 
 from robot_runtime.common.clock import NS_PER_S, wait_for
 from robot_runtime.errors import CalibrationFailed, DeviceFault
-from robot_runtime.hal import Camera, HeadState, Robot
-from robot_runtime.hal.lens import Lens
+from robot_runtime.hal import Camera, HeadState, Lens, Robot
 from robot_runtime.imaging.camera import SourceCamera
 from robot_runtime.imaging.rig import RgbdCalibration
 

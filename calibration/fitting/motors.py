@@ -5,8 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from calibration.fitting.log_samples import LoggedEpisode, evenly
-from robot_runtime.hal import PoseEstimate, Velocity, Zone
-from robot_runtime.hal.motors import MotorModel
+from robot_runtime.hal import MotorModel, PoseEstimate, Velocity, Zone
 from robot_runtime.motion.identification import MotorFit, fit_motors
 from robot_runtime.motion.wheel_record import WheelRecord, WheelRecorder
 

@@ -22,8 +22,7 @@ from robot_runtime.common.clock import ns_to_seconds, seconds_to_ns
 from robot_runtime.common.geometry import SE2
 from robot_runtime.common.quantities import MapCoordinate
 from robot_runtime.errors import CalibrationFailed
-from robot_runtime.hal import Localizer, PoseEstimate, PoseStatus, Robot
-from robot_runtime.hal.pose_history import PoseHistory
+from robot_runtime.hal import Localizer, PoseEstimate, PoseHistory, PoseStatus, Robot
 from robot_runtime.localization.alignment import INLIER_M, KIND, MAX_RMS_M, Alignment, AlignmentSample, solve_alignment
 from robot_runtime.motion.controller import MotionController
 

@@ -13,8 +13,7 @@ from calibration import start_poses
 from calibration.operator_guide import Guide
 from calibration.procedure import Fit, Procedure
 from robot_runtime.common import config
-from robot_runtime.hal import Robot
-from robot_runtime.hal.motors import MotorModel
+from robot_runtime.hal import MotorModel, Robot
 from robot_runtime.motion.identification import LEAST_SLOWNESS_S2_M, PARAMETERS, MotorFit
 from robot_runtime.motion.identification_drive import (
     HELD_OUT_LIMITS,

@@ -16,8 +16,7 @@ from robot_runtime.common.geometry import SE2, optical_axes
 from robot_runtime.common.quantities import Rate
 from robot_runtime.common.transforms import OPTICAL_RPY_RAD, Matrix, rotation_rpy, transform
 from robot_runtime.errors import ConfigError, DeviceFault
-from robot_runtime.hal import Localizer, LocalizerInfo, Robot
-from robot_runtime.hal.streams import STREAMS
+from robot_runtime.hal import STREAMS, Localizer, LocalizerInfo, Robot
 from robot_runtime.imaging.tag_detector import DetectorOptions, TagDetector
 from robot_runtime.robots.camera_mount import CameraMount, load_mount
 from robot_runtime.robots.loader import RobotContext

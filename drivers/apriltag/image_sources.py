@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from drivers.opencv_camera.feed import Feed
 from robot_runtime.common.clock import Clock, seconds_to_ns, wait_for
 from robot_runtime.errors import DeviceFault, RuntimeFault, StaleData
-from robot_runtime.hal import Camera
-from robot_runtime.hal.lens import Lens
+from robot_runtime.hal import Camera, Lens
 
 Image = NDArray[np.uint8]
 

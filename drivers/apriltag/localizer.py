@@ -15,12 +15,9 @@ from robot_runtime.common.clock import Clock
 from robot_runtime.common.geometry import SE2
 from robot_runtime.common.quantities import Latency, Spread
 from robot_runtime.errors import NotConnected, StaleData
-from robot_runtime.hal import LocalizerInfo, PoseEstimate, Velocity
-from robot_runtime.hal.events import Event
-from robot_runtime.hal.lens import Lens
+from robot_runtime.hal import STREAMS, Event, Lens, LocalizerInfo, PoseEstimate, Velocity
 from robot_runtime.hal.pose_history import BufferedLocalizer, PoseHistory
 from robot_runtime.hal.simulation import Simulation, Subscription
-from robot_runtime.hal.streams import STREAMS
 from robot_runtime.imaging.tag_detector import Detection, TagDetector
 from robot_runtime.scenes.tag_map import Tag
 

@@ -56,8 +56,7 @@ class FloorPrior(config.Strict):
     height_sd_m: Spread = 0.01
 
     def __post_init__(self) -> None:
-        if not (self.tilt_sd_deg > 0 and self.height_sd_m > 0):
-            raise ValueError("tilt_sd_deg and height_sd_m must be positive")
+        config.check_positive(self)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -19,8 +19,7 @@ from drivers.opencv_camera.options import OpenCvOptions
 from robot_runtime.common import config
 from robot_runtime.common.quantities import Latency, MapCoordinate, Rate
 from robot_runtime.common.transforms import OPTICAL_RPY_RAD, Matrix, Offset, Point3, rotation_rpy, transform
-from robot_runtime.hal import Localizer, LocalizerInfo, Robot
-from robot_runtime.hal.lens import Lens
+from robot_runtime.hal import Lens, Localizer, LocalizerInfo, Robot
 from robot_runtime.hal.simulation import CameraMotion
 from robot_runtime.imaging.tag_detector import DetectorOptions, TagDetector
 from robot_runtime.robots.loader import RobotContext

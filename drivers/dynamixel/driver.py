@@ -17,9 +17,8 @@ from robot_runtime.common import config
 from robot_runtime.common.clock import Clock, wait_for
 from robot_runtime.common.host_checks import Finding, Status
 from robot_runtime.errors import DeviceFault, NotConnected, StaleData
-from robot_runtime.hal import Head, HeadLimits, HeadState, Robot
+from robot_runtime.hal import Head, HeadLimits, HeadState, Robot, fresh
 from robot_runtime.hal.head import Stillness
-from robot_runtime.hal.streams import fresh
 from robot_runtime.robots.loader import RobotContext
 
 _LOG = logging.getLogger(__name__)

@@ -4,10 +4,9 @@ from drivers.fake.device import FakeDevice
 from drivers.fake.faults import Cliff, SilentBase, StuckBumper, WheelDrop, zones
 from drivers.fake.ground_truth import GroundTruth
 from robot_runtime.common.clock import SimulatedClock, ns_to_seconds
-from robot_runtime.hal import BaseInfo, BaseState, Velocity
+from robot_runtime.hal import BaseInfo, BaseState, Velocity, fresh
 from robot_runtime.hal.fault_schedule import Script
 from robot_runtime.hal.simulated_motors import LateReports, MotorOptions, SimulatedMotors
-from robot_runtime.hal.streams import fresh
 from robot_runtime.safety.guard import STILL, Feedback
 from robot_runtime.safety.guarded_base import GuardedBase
 

@@ -6,9 +6,8 @@ from drivers.fake.device import FakeDevice
 from drivers.fake.faults import StuckHead
 from drivers.fake.ground_truth import GroundTruth
 from robot_runtime.common.clock import SimulatedClock, ns_to_seconds, seconds_to_ns
-from robot_runtime.hal import Head, HeadLimits, HeadState
+from robot_runtime.hal import Head, HeadLimits, HeadState, fresh
 from robot_runtime.hal.fault_schedule import Script
-from robot_runtime.hal.streams import fresh
 
 
 class FakeHead(FakeDevice, Head):

@@ -10,9 +10,8 @@ from drivers.fake.ground_truth import GroundTruth
 from robot_runtime.common.clock import SimulatedClock
 from robot_runtime.common.geometry import optical_axes
 from robot_runtime.errors import EpisodeError, InvalidCommand
-from robot_runtime.hal import CameraInfo, Manipulator, ObjectTracker, TrackerInfo
+from robot_runtime.hal import CameraInfo, Manipulator, ObjectTracker, TrackerInfo, fresh
 from robot_runtime.hal.fault_schedule import Script
-from robot_runtime.hal.streams import fresh
 from robot_runtime.scenes.objects import Grab, GrabOutcome, ObjectPose, ObjectSource, TrackedObjects
 
 OBJECT_RADIUS_M = 0.1

@@ -10,8 +10,7 @@ from typing import Any, Literal
 
 from robot_runtime.common import config
 from robot_runtime.common.clock import SystemClock
-from robot_runtime.hal import LocalizerInfo, Placer, Robot
-from robot_runtime.hal.pose_history import PoseHistory
+from robot_runtime.hal import LocalizerInfo, Placer, PoseHistory, Robot
 from robot_runtime.hal.stand_ins import FixedHead, HistoryLocalizer, MissingBase, MissingCamera
 from robot_runtime.placement.driving import DrivingPlacer
 from robot_runtime.placement.offset import Tolerance

@@ -20,9 +20,7 @@ from drivers.serial_wire.reader import Link, ThreadLink
 from robot_runtime.common import config
 from robot_runtime.common.clock import Clock, seconds_to_ns
 from robot_runtime.errors import DeviceFault, NotConnected, StaleData
-from robot_runtime.hal import Localizer, LocalizerInfo, PoseEstimate, Robot
-from robot_runtime.hal.events import Event
-from robot_runtime.hal.pose_history import BufferedLocalizer, PoseHistory
+from robot_runtime.hal import BufferedLocalizer, Event, Localizer, LocalizerInfo, PoseEstimate, PoseHistory, Robot
 from robot_runtime.hal.simulation import Simulation, Subscription
 from robot_runtime.robots.loader import RobotContext
 

@@ -13,8 +13,7 @@ from drivers.opencv_camera.options import OpenCvOptions
 from robot_runtime.common import config
 from robot_runtime.common.clock import Clock, seconds_to_ns, wait_for
 from robot_runtime.errors import DeviceFault, NotConnected, StaleData
-from robot_runtime.hal import Intrinsics, Robot
-from robot_runtime.hal.lens import Lens
+from robot_runtime.hal import Intrinsics, Lens, Robot
 from robot_runtime.hal.simulation import Simulation, Subscription
 from robot_runtime.imaging.camera import SourceCamera, source_camera
 from robot_runtime.imaging.rig import RgbdCalibration

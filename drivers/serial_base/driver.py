@@ -10,14 +10,12 @@ from drivers.serial_base.emulator import EmulatedBase, EmulatorOptions
 from drivers.serial_base.lockstep import LockstepEmulation
 from drivers.serial_base.settings import GuardSettings
 from drivers.serial_base.wire import BaseWire
-from robot_runtime.common import config
-from robot_runtime.common.config import Positive
-from robot_runtime.hal import BaseInfo, Robot
-from robot_runtime.hal.motors import KnownMotors, MotorModel
+from robot_runtime.common.config import Positive, Strict
+from robot_runtime.hal import BaseInfo, KnownMotors, MotorModel, Robot
 
 
 @dataclass(frozen=True)
-class BaseOptions(config.Strict):
+class BaseOptions(Strict):
     """The ``options`` of a base; each kind of base has its own defaults.
 
     Attributes:

@@ -16,7 +16,7 @@ from robot_runtime.common.config import Strict
 from robot_runtime.common.quantities import Response
 from robot_runtime.hal import Velocity, Zone
 from robot_runtime.hal.fault_schedule import Script, Window
-from robot_runtime.hal.simulation import WheelSensors
+from robot_runtime.hal.simulation import SimulatedChassis
 from robot_runtime.safety.guard import STILL
 
 
@@ -156,7 +156,7 @@ class EmulatedBase(EmulatedDevice):
 
     def __init__(
         self,
-        body: WheelSensors,
+        body: SimulatedChassis,
         random: np.random.Generator,
         options: EmulatorOptions,
         advance: Callable[[Velocity, int], None] | None = None,
@@ -277,7 +277,7 @@ class EmulatedBase(EmulatedDevice):
         return data
 
     def _sensed(self, own_ns: int) -> Sensed:
-        body, options, script = self._body, self._options, self._script
+        body, options, script = self._body.sensors(), self._options, self._script
         left_m, right_m = body.wheels_m
         seconds = ns_to_seconds(own_ns)
         gyro_rad = options.gyro_scale * body.heading_rad + math.radians(

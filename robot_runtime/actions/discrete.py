@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from numbers import Integral
 
+from robot_runtime.common import config
 from robot_runtime.common.quantities import StepLength, TurnAngle
 from robot_runtime.errors import UnknownAction
 
@@ -68,10 +69,7 @@ class Magnitudes:
     tilt_deg: TurnAngle
 
     def __post_init__(self) -> None:
-        for name in ("forward_m", "turn_deg", "tilt_deg"):
-            value = getattr(self, name)
-            if not (math.isfinite(value) and value > 0):
-                raise ValueError(f"{name} must be a positive number, got {value}")
+        config.check_positive(self, "forward_m", "turn_deg", "tilt_deg")
 
     def displacement(self, action: Action) -> Displacement:
         """The motion that ``action`` asks for; zero for ``stop``, ``grab_release`` and the continuous actions."""

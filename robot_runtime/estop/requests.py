@@ -8,8 +8,7 @@ from typing import Literal
 
 from robot_runtime.common.clock import Stopwatch, SystemClock, wait_for
 from robot_runtime.errors import DeviceFault, RuntimeFault
-from robot_runtime.hal import BaseState, Halt, Robot
-from robot_runtime.hal.streams import STREAMS
+from robot_runtime.hal import STREAMS, BaseState, Halt, Robot
 
 Request = Literal["stop", "release"]
 

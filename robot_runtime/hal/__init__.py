@@ -22,49 +22,67 @@ if TYPE_CHECKING:
     from robot_runtime.hal.base import Base, BaseState
     from robot_runtime.hal.camera import Camera, CameraInfo, Intrinsics, Mount, RgbdFrame
     from robot_runtime.hal.device import Device
+    from robot_runtime.hal.events import Event
     from robot_runtime.hal.head import Head, HeadLimits, HeadState
+    from robot_runtime.hal.lens import Lens
     from robot_runtime.hal.localizer import Arrivals, Localizer, LocalizerInfo, PoseEstimate, PoseStatus
     from robot_runtime.hal.manipulation import Manipulator, ObjectTracker, TrackerInfo
+    from robot_runtime.hal.motors import KnownMotors, MotorModel
+    from robot_runtime.hal.pose_history import BufferedLocalizer, PoseHistory
     from robot_runtime.hal.robot import Placer, Robot
+    from robot_runtime.hal.streams import STREAMS, fresh
     from robot_runtime.hal.wheels import BaseInfo, Halt, Velocity, Zone
 
 __all__ = [
+    "STREAMS",
     "Arrivals",
     "Base",
     "BaseInfo",
     "BaseState",
+    "BufferedLocalizer",
     "Camera",
     "CameraInfo",
     "Device",
+    "Event",
     "Halt",
     "Head",
     "HeadLimits",
     "HeadState",
     "Intrinsics",
+    "KnownMotors",
+    "Lens",
     "Localizer",
     "LocalizerInfo",
     "Manipulator",
+    "MotorModel",
     "Mount",
     "ObjectTracker",
     "Placer",
     "PoseEstimate",
+    "PoseHistory",
     "PoseStatus",
     "RgbdFrame",
     "Robot",
     "TrackerInfo",
     "Velocity",
     "Zone",
+    "fresh",
 ]
 
 _EXPORTS = {
-    "localizer": ("Arrivals", "Localizer", "LocalizerInfo", "PoseEstimate", "PoseStatus"),
     "base": ("Base", "BaseState"),
-    "wheels": ("BaseInfo", "Halt", "Velocity", "Zone"),
     "camera": ("Camera", "CameraInfo", "Intrinsics", "Mount", "RgbdFrame"),
     "device": ("Device",),
+    "events": ("Event",),
     "head": ("Head", "HeadLimits", "HeadState"),
+    "lens": ("Lens",),
+    "localizer": ("Arrivals", "Localizer", "LocalizerInfo", "PoseEstimate", "PoseStatus"),
     "manipulation": ("Manipulator", "ObjectTracker", "TrackerInfo"),
+    "motors": ("KnownMotors", "MotorModel"),
+    "pose_history": ("BufferedLocalizer", "PoseHistory"),
     "robot": ("Placer", "Robot"),
+    "streams": ("STREAMS", "fresh"),
+    "wheels": ("BaseInfo", "Halt", "Velocity", "Zone"),
 }
 _MODULES = {name: module for module, names in _EXPORTS.items() for name in names}
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from robot_runtime.common import config
-from robot_runtime.hal import Intrinsics
+from robot_runtime.hal.camera import Intrinsics
 
 Model = Literal["pinhole", "brown_conrady", "inverse_brown_conrady", "rational"]
 Array = NDArray[np.float64]

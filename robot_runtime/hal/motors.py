@@ -7,8 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from robot_runtime.common import config
-from robot_runtime.common.config import Positive
+from robot_runtime.common.config import Positive, Strict
 from robot_runtime.hal.wheel_motor import CREATE_2_DEAD_TIME_S, CREATE_2_LAG_S, CREATE_2_QUANTUM_M_S, WheelMotor
 
 MAX_DEAD_TIME_S = 0.5
@@ -23,7 +22,7 @@ Threshold = Annotated[float, Field(ge=0, le=MAX_THRESHOLD_M_S)]
 
 
 @dataclass(frozen=True)
-class MotorModel(config.Strict):
+class MotorModel(Strict):
     """The response of both wheels to commands; the default is an ideal base.
 
     A wheel takes up a command ``dead_time_s`` later, rounded to ``speed_quantum_m_s`` and times ``gain``, with at most

@@ -13,8 +13,8 @@ from typing_extensions import override
 
 from robot_runtime.common.clock import Clock, ns_to_seconds, seconds_to_ns, wait_for
 from robot_runtime.errors import StaleData
-from robot_runtime.hal import Arrivals, Localizer, LocalizerInfo, PoseEstimate, PoseStatus
 from robot_runtime.hal.events import Event
+from robot_runtime.hal.localizer import Arrivals, Localizer, LocalizerInfo, PoseEstimate, PoseStatus
 from robot_runtime.hal.streams import STREAMS, fresh
 
 

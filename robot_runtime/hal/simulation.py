@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,42 +100,32 @@ class Subscription:
             end()
 
 
-class WheelSensors(ABC):
-    """Sensors that the firmware of a simulated base can read, at the present instant."""
+class WheelSensors(NamedTuple):
+    """Readings of the sensors of a simulated base at one instant.
 
-    @property
-    @abstractmethod
-    def wheels_m(self) -> tuple[float, float]:
-        """Ways that the left and the right wheel have turned so far; no placement resets them."""
+    Attributes:
+        wheels_m: ways that the left and the right wheel have turned so far; no placement resets them.
+        heading_rad: true heading, not wrapped; only its changes mean anything.
+        battery_v: volts.
+        bumper: zones that are pressed.
+        cliff: zones without a floor below them.
+        wheel_drop: wheels that hang.
+    """
 
-    @property
-    @abstractmethod
-    def heading_rad(self) -> float:
-        """True heading, not wrapped; only its changes mean anything."""
-
-    @property
-    @abstractmethod
-    def bumper(self) -> Zone:
-        """Zones that are pressed."""
-
-    @property
-    @abstractmethod
-    def cliff(self) -> Zone:
-        """Zones without a floor below them."""
-
-    @property
-    @abstractmethod
-    def wheel_drop(self) -> Zone:
-        """Wheels that hang."""
-
-    @property
-    @abstractmethod
-    def battery_v(self) -> float:
-        """Volts."""
+    wheels_m: tuple[float, float]
+    heading_rad: float
+    battery_v: float
+    bumper: Zone = Zone.NONE
+    cliff: Zone = Zone.NONE
+    wheel_drop: Zone = Zone.NONE
 
 
-class SimulatedChassis(WheelSensors):
+class SimulatedChassis(ABC):
     """Wheels and sensors of a simulated robot, for the emulated firmware of a base."""
+
+    @abstractmethod
+    def sensors(self) -> WheelSensors:
+        """Read all sensors now."""
 
     @abstractmethod
     def attach(self, firmware: Callable[[int], Velocity]) -> Subscription:

@@ -4,18 +4,19 @@ A head that does not move, a base and a camera to be named by the robot's file, 
 that another device fills.
 """
 
+from typing import NoReturn
+
 from typing_extensions import override
 
 from robot_runtime.common.clock import Clock
 from robot_runtime.errors import DeviceFault, NotConnected
-from robot_runtime.hal.base import Base, BaseState
-from robot_runtime.hal.camera import Camera, CameraInfo, RgbdFrame
+from robot_runtime.hal.base import Base
+from robot_runtime.hal.camera import Camera
 from robot_runtime.hal.device import Device
 from robot_runtime.hal.head import Head, HeadLimits, HeadState
 from robot_runtime.hal.localizer import LocalizerInfo
 from robot_runtime.hal.pose_history import BufferedLocalizer, PoseHistory
 from robot_runtime.hal.streams import fresh
-from robot_runtime.hal.wheels import BaseInfo, Velocity
 
 
 class _ConnectedFlag(Device):
@@ -67,61 +68,29 @@ class FixedHead(_ConnectedFlag, Head):
 class MissingBase(Base):
     """The base of a driver that has none: the robot's file must name one."""
 
-    def _missing(self) -> DeviceFault:
-        return DeviceFault("the robot has no base", "name one in the robot's file under 'base'")
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
+        raise DeviceFault("the robot has no base", "name one in the robot's file under 'base'")
 
-    @property
-    @override
-    def info(self) -> BaseInfo:
-        raise self._missing()
-
-    @override
-    def connect(self) -> None:
-        raise self._missing()
+    info = property(_refuse)
+    connect = state = command = stop = emergency_stop = release_emergency_stop = _refuse
 
     @override
     def close(self) -> None:
         pass
 
-    @override
-    def state(self, max_age_s: float) -> BaseState:
-        raise self._missing()
-
-    @override
-    def command(self, velocity: Velocity) -> Velocity:
-        raise self._missing()
-
-    @override
-    def stop(self) -> None:
-        raise self._missing()
-
-    @override
-    def emergency_stop(self) -> None:
-        raise self._missing()
-
-    @override
-    def release_emergency_stop(self) -> None:
-        raise self._missing()
-
 
 class MissingCamera(_ConnectedFlag, Camera):
     """The camera of a driver that has none: the robot's file or the command line must name one."""
 
-    def _missing(self) -> DeviceFault:
-        return DeviceFault("the robot has no camera", "name one in the robot's file under 'camera', or with --camera")
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
+        raise DeviceFault("the robot has no camera", "name one in the robot's file under 'camera', or with --camera")
 
-    @property
-    @override
-    def info(self) -> CameraInfo:
-        raise self._missing()
+    info = property(_refuse)
+    capture = _refuse
 
     @override
     def connect(self) -> None:
-        raise self._missing()
-
-    @override
-    def capture(self, exposed_after_ns: int, timeout_s: float, semantic: bool = False) -> RgbdFrame:
-        raise self._missing()
+        self._refuse()
 
 
 class UnusedCamera(MissingCamera):

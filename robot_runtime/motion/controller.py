@@ -35,10 +35,8 @@ from robot_runtime.actions.discrete import Displacement
 from robot_runtime.common.clock import Clock, Stopwatch, ns_to_seconds, seconds_to_ns
 from robot_runtime.common.geometry import wrap_angle
 from robot_runtime.errors import DeviceFault
-from robot_runtime.hal import Base, BaseState, Head, HeadLimits, HeadState, Zone
-from robot_runtime.hal.events import Event
+from robot_runtime.hal import STREAMS, Base, BaseState, Event, Head, HeadLimits, HeadState, Zone
 from robot_runtime.hal.motion_profile import MotionProfile
-from robot_runtime.hal.streams import STREAMS
 from robot_runtime.motion.follower import LegFollower
 from robot_runtime.motion.leg import Leg
 from robot_runtime.records import ActionResult, Outcome, SentCommand

@@ -16,10 +16,8 @@ from robot_runtime.actions.discrete import Displacement
 from robot_runtime.common.clock import NS_PER_S, Clock, ns_to_seconds, seconds_to_ns
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import DeviceFault, StaleData
-from robot_runtime.hal import Base, BaseState, Halt, Velocity, Zone
-from robot_runtime.hal.events import Event
+from robot_runtime.hal import Base, BaseState, Event, Halt, MotorModel, Velocity, Zone
 from robot_runtime.hal.motion_profile import MotionProfile
-from robot_runtime.hal.motors import MotorModel
 from robot_runtime.motion.adaptation import LEAST_M, adapted, described
 from robot_runtime.motion.drive import LARGEST_THRESHOLD_M_S, OPEN_LOOP_M, TAIL_S, Drive
 from robot_runtime.motion.leg import Leg

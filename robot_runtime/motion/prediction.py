@@ -12,8 +12,7 @@ from typing import NamedTuple
 from robot_runtime.common.clock import NS_PER_S, seconds_to_ns
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import DeviceFault
-from robot_runtime.hal import BaseState, Velocity
-from robot_runtime.hal.motors import MotorModel
+from robot_runtime.hal import BaseState, MotorModel, Velocity
 from robot_runtime.motion.wheel_record import WheelRecorder
 
 HISTORY_NS = seconds_to_ns(1.5)

@@ -22,8 +22,7 @@ from robot_runtime.actions.timed import APART_M, Control, TimedAction, TimedPoin
 from robot_runtime.common.clock import SimulatedClock, ns_to_seconds, seconds_to_ns
 from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.errors import DeviceFault, PolicyError, UnknownAction
-from robot_runtime.hal import BaseState, Robot, Velocity, Zone
-from robot_runtime.hal.streams import STREAMS
+from robot_runtime.hal import STREAMS, BaseState, Robot, Velocity, Zone
 from robot_runtime.motion.controller import MotionController
 from robot_runtime.motion.drive import CROSS_GAIN_1_M2, clip
 from robot_runtime.motion.follower import Ended, LegFollower, ending

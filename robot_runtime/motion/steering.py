@@ -17,8 +17,7 @@ from robot_runtime.actions.timed import Control, Range, TimedAction, WaypointCon
 from robot_runtime.common.clock import Clock, Stopwatch, ns_to_seconds, seconds_to_ns
 from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.errors import DeviceFault
-from robot_runtime.hal import Base, BaseState, Head, HeadState, Zone
-from robot_runtime.hal.streams import STREAMS
+from robot_runtime.hal import STREAMS, Base, BaseState, Head, HeadState, Zone
 from robot_runtime.motion.controller import MotionController
 from robot_runtime.motion.follower import OVER_TIME, Ended
 from robot_runtime.motion.leg import Leg

@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 
 from robot_runtime.common.clock import NS_PER_S
 from robot_runtime.common.geometry import SE2, wrap_angle
-from robot_runtime.hal import Velocity
-from robot_runtime.hal.motors import MotorModel
+from robot_runtime.hal import MotorModel, Velocity
 
 Array = NDArray[np.float64]
 

@@ -12,8 +12,7 @@ from typing_extensions import Self, override
 from robot_runtime.common.clock import NS_PER_S, Clock, wait_for
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import DeviceFault, PlacementFailed, StaleData
-from robot_runtime.hal import Base, Head, HeadState, Localizer, Placer, PoseEstimate, PoseStatus, Robot
-from robot_runtime.hal.streams import STREAMS
+from robot_runtime.hal import STREAMS, Base, Head, HeadState, Localizer, Placer, PoseEstimate, PoseStatus, Robot
 from robot_runtime.placement.guide import Guide
 from robot_runtime.placement.offset import Offset, Tolerance
 

@@ -10,10 +10,9 @@ from typing_extensions import override
 
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import StaleData
-from robot_runtime.hal import Arrivals, Localizer, LocalizerInfo, PoseEstimate, Robot
+from robot_runtime.hal import Arrivals, Localizer, LocalizerInfo, PoseEstimate, PoseHistory, Robot
 from robot_runtime.hal.pose_checks import PoseChecks
 from robot_runtime.hal.pose_health import Bounds
-from robot_runtime.hal.pose_history import PoseHistory
 from robot_runtime.scenes.scene import Scene
 
 SPAN_S = 60.0

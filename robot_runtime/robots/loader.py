@@ -35,9 +35,8 @@ from robot_runtime.actions.discrete import Action
 from robot_runtime.common import config
 from robot_runtime.common.quantities import Fraction
 from robot_runtime.errors import ConfigError, RecordingError
-from robot_runtime.hal import Base, Camera, Device, Head, Localizer, ObjectTracker, Robot
+from robot_runtime.hal import Base, Camera, Device, Head, KnownMotors, Localizer, ObjectTracker, Robot
 from robot_runtime.hal.motion_profile import DEFAULT_PROFILE, MotionProfile
-from robot_runtime.hal.motors import KnownMotors
 from robot_runtime.hal.stop_inputs import NO_STOP_INPUTS, StopInputs
 from robot_runtime.robots.calibration_file import MOTORS, MotorCalibration, load_content
 from robot_runtime.robots.corrected_head import KIND as TILT_SERVO

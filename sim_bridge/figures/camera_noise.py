@@ -8,8 +8,7 @@ import numpy as np
 
 from robot_runtime.common.creating import creating
 from robot_runtime.common.geometry import SE2
-from robot_runtime.hal import Intrinsics
-from robot_runtime.hal.lens import Lens
+from robot_runtime.hal import Intrinsics, Lens
 from robot_runtime.hal.simulation import CameraMotion, DepthNoise, Simulation
 from robot_runtime.robots.loader import RobotContext
 from robot_runtime.scenes.scene import Scene

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from robot_runtime.actions.discrete import Action
-from robot_runtime.common import config
-from robot_runtime.common.config import NonNegative
+from robot_runtime.common.config import NonNegative, Strict
 from robot_runtime.common.quantities import Spread, StepLength, TurnAngle
 from robot_runtime.robots.action_errors import MOVES, ActuationModel, Triple, load_actuation
 from robot_runtime.robots.published_action_errors import PYROBOT, ROBOTHOR_MOVE_M, ROBOTHOR_TURN_DEG, pyrobot_components
@@ -44,7 +43,7 @@ class ActionErrors(ABC):
 
 
 @dataclass(frozen=True)
-class PyRobotOptions(config.Strict):
+class PyRobotOptions(Strict):
     """PyRobot's tables.
 
     Attributes:
@@ -62,7 +61,7 @@ class PyRobotOptions(config.Strict):
 
 
 @dataclass(frozen=True)
-class RobothorOptions(config.Strict):
+class RobothorOptions(Strict):
     """AI2-THOR's stochastic agent."""
 
     model: Literal["robothor"]
@@ -74,7 +73,7 @@ class RobothorOptions(config.Strict):
 
 
 @dataclass(frozen=True)
-class FittedOptions(config.Strict):
+class FittedOptions(Strict):
     """The result of ``robot-runtime calibrate actuation`` in ``file``."""
 
     model: Literal["fitted"]
@@ -83,7 +82,7 @@ class FittedOptions(config.Strict):
 
 
 @dataclass(frozen=True)
-class GaussianOptions(ActuationModel, config.Strict):
+class GaussianOptions(ActuationModel, Strict):
     """The content of such a file, written out: ``forward_m``, ``turn_deg``, ``actions``."""
 
     model: Literal["gaussian"] = "gaussian"

@@ -27,8 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from robot_runtime.common import config
-from robot_runtime.common.config import NonNegative, Positive
+from robot_runtime.common.config import NonNegative, Positive, Strict
 from robot_runtime.common.quantities import DepthError, Spread
 from robot_runtime.hal.lens import Lens
 from robot_runtime.hal.simulation import DepthNoise
@@ -53,7 +52,7 @@ Share = Annotated[float, Field(ge=0, le=1)]
 
 
 @dataclass(frozen=True)
-class AzureKinectOptions(config.Strict):
+class AzureKinectOptions(Strict):
     """Its options, with the model's name.
 
     Attributes:

@@ -18,8 +18,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from robot_runtime.common import config
-from robot_runtime.common.config import NonNegative
+from robot_runtime.common.config import NonNegative, Strict
 from robot_runtime.common.quantities import Exposure
 from robot_runtime.hal.lens import Lens
 from robot_runtime.hal.simulation import CameraMotion, ColorNoise
@@ -36,7 +35,7 @@ _SPARE = 1 << 16
 
 
 @dataclass(frozen=True)
-class SensorOptions(config.Strict):
+class SensorOptions(Strict):
     """Options of ``sensor``; the defaults are an indoor exposure's.
 
     Attributes:
@@ -54,7 +53,7 @@ class SensorOptions(config.Strict):
 
 
 @dataclass(frozen=True)
-class GaussianOptions(config.Strict):
+class GaussianOptions(Strict):
     """Options of ``gaussian``: its standard deviation as a share of the range of gray levels."""
 
     model: Literal["gaussian"] = "gaussian"

@@ -5,13 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from robot_runtime.common import config
-from robot_runtime.common.config import Positive
+from robot_runtime.common.config import Positive, Strict
 from robot_runtime.common.quantities import SmallAngle, Spread
 
 
 @dataclass(frozen=True)
-class DriftOptions(config.Strict):
+class DriftOptions(Strict):
     """Errors that grow with the distance; the defaults mean none. Standard deviations grow with its square root.
 
     Attributes:

@@ -14,8 +14,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from robot_runtime.common import config
-from robot_runtime.common.config import NonNegative
+from robot_runtime.common.config import NonNegative, Strict
 from robot_runtime.errors import ConfigError
 from robot_runtime.hal.lens import Lens
 from robot_runtime.hal.simulation import DepthNoise
@@ -37,7 +36,7 @@ FACTORS = (0.5, 2.0)
 
 
 @dataclass(frozen=True)
-class RedwoodOptions(config.Strict):
+class RedwoodOptions(Strict):
     """Options of the Redwood model.
 
     Attributes:

@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from robot_runtime.common import config
-from robot_runtime.common.config import NonNegative, Positive
+from robot_runtime.common.config import NonNegative, Positive, Strict
 from robot_runtime.common.quantities import Baseline
 from robot_runtime.hal.lens import Lens
 from robot_runtime.hal.simulation import DepthNoise
@@ -27,7 +26,7 @@ MOST_DISPARITY_PX = 126
 
 
 @dataclass(frozen=True)
-class D435Options(config.Strict):
+class D435Options(Strict):
     """Options of the D435.
 
     Attributes:

@@ -20,8 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from robot_runtime.common import config
-from robot_runtime.common.config import NonNegative, Positive
+from robot_runtime.common.config import NonNegative, Positive, Strict
 from robot_runtime.common.quantities import BodyRadius, Response
 from robot_runtime.errors import SceneError
 from robot_runtime.scenes.occupancy_map import Cell, OccupancyMap
@@ -96,7 +95,7 @@ SKY_M = FAR_M / 2
 
 
 @dataclass(frozen=True)
-class Body(config.Strict):
+class Body(Strict):
     """The robot's shape and mass, as physics sees them.
 
     The shape is a rigid cylinder of ``radius_m - bumper_travel_m``, as in the simulators that policies are trained in,

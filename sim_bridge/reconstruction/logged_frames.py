@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.errors import RecordingError, SceneError
-from robot_runtime.hal import Intrinsics, PoseStatus, RgbdFrame
-from robot_runtime.hal.lens import Lens
+from robot_runtime.hal import Intrinsics, Lens, PoseStatus, RgbdFrame
 from robot_runtime.hal.simulation import Pose3
 from robot_runtime.metrics.settings import RefereeRule
 from robot_runtime.recording.reader import LogReader

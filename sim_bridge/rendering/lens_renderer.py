@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robot_runtime.common.jit import compiled
-from robot_runtime.hal import Intrinsics
-from robot_runtime.hal.lens import Lens
+from robot_runtime.hal import Intrinsics, Lens
 from robot_runtime.hal.simulation import Pose3
 from sim_bridge.physics.scene_model import SKY_M
 from sim_bridge.rendering.renderer import SceneRenderer

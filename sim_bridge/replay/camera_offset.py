@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robot_runtime.common.geometry import optical_axes
-from robot_runtime.hal import Intrinsics
-from robot_runtime.hal.lens import Lens
+from robot_runtime.hal import Intrinsics, Lens
 
 Floats = NDArray[np.float64]
 

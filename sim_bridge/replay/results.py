@@ -134,9 +134,7 @@ class Thresholds(config.Strict):
     action_deg: float = 3.0
 
     def __post_init__(self) -> None:
-        for name in self.__dataclass_fields__:
-            if getattr(self, name) <= 0:
-                raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
+        config.check_positive(self)
 
 
 DivergedBy = Literal["position", "heading", "contact", "outcome", "grab"]

@@ -8,15 +8,13 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from robot_runtime.common import config
 from robot_runtime.common.clock import Clock, seconds_to_ns
-from robot_runtime.common.config import Positive
+from robot_runtime.common.config import Positive, Strict
 from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.errors import DeviceFault
-from robot_runtime.hal import BaseInfo, BaseState, Velocity, Zone
+from robot_runtime.hal import BaseInfo, BaseState, Velocity, Zone, fresh
 from robot_runtime.hal.simulated_motors import LateReports, MotorOptions, SimulatedMotors
-from robot_runtime.hal.simulation import SimulatedChassis, Subscription
-from robot_runtime.hal.streams import fresh
+from robot_runtime.hal.simulation import SimulatedChassis, Subscription, WheelSensors
 from robot_runtime.safety.guard import STILL, Feedback
 from robot_runtime.safety.guarded_base import GuardedBase
 from sim_bridge.noise.drift import Drift
@@ -42,29 +40,10 @@ class FirmwareChassis(SimulatedChassis):
         self._firmware, self._command = firmware, STILL
         return Subscription(self._detach)
 
-    @property
-    def wheels_m(self) -> tuple[float, float]:
-        return self._encoders.left_m, self._encoders.right_m
-
-    @property
-    def heading_rad(self) -> float:
-        return self._heading_rad
-
-    @property
-    def bumper(self) -> Zone:
-        return ZONES[self._chassis.bumper_bits]
-
-    @property
-    def cliff(self) -> Zone:
-        return ZONES[self._chassis.cliff_bits]
-
-    @property
-    def wheel_drop(self) -> Zone:
-        return ZONES[self._chassis.wheel_drop_bits]
-
-    @property
-    def battery_v(self) -> float:
-        return self._chassis.battery.voltage_v
+    def sensors(self) -> WheelSensors:
+        chassis, wheels_m = self._chassis, (self._encoders.left_m, self._encoders.right_m)
+        zones = (ZONES[bits] for bits in (chassis.bumper_bits, chassis.cliff_bits, chassis.wheel_drop_bits))
+        return WheelSensors(wheels_m, self._heading_rad, chassis.battery.voltage_v, *zones)
 
     def restart(self) -> None:
         """The robot was placed: its odometry is at zero, wheels and gyro have not turned."""
@@ -94,7 +73,7 @@ MIN_RATE_HZ = 20.0
 
 
 @dataclass(frozen=True)
-class BaseOptions(config.Strict):
+class BaseOptions(Strict):
     """Limits of the wheels (Kobuki) and the rate of the base's control loop."""
 
     rate_hz: Annotated[float, Field(ge=MIN_RATE_HZ, allow_inf_nan=False)] = 100.0

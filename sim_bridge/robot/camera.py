@@ -16,8 +16,7 @@ from robot_runtime.common.geometry import SE2
 from robot_runtime.common.quantities import DepthUnit, FarDepth, Latency, Misalignment, NearDepth, PartOffset, Rate
 from robot_runtime.common.transforms import Offset, opengl_rotation, rotation_rpy, rpy_of, transform
 from robot_runtime.errors import DeviceFault, StaleData
-from robot_runtime.hal import Camera, CameraInfo, Intrinsics, Mount, RgbdFrame
-from robot_runtime.hal.lens import Lens
+from robot_runtime.hal import Camera, CameraInfo, Intrinsics, Lens, Mount, RgbdFrame
 from robot_runtime.hal.printed_targets import draw_sheets
 from robot_runtime.hal.simulation import CameraMotion, Pose3
 from robot_runtime.robots.camera_mount import CameraMount, load_mount

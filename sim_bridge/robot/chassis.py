@@ -11,9 +11,8 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
-from robot_runtime.common import config
 from robot_runtime.common.clock import NS_PER_S
-from robot_runtime.common.config import NonNegative, Positive
+from robot_runtime.common.config import NonNegative, Positive, Strict
 from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.hal import Velocity, Zone
 from robot_runtime.hal.simulated_motors import SimulatedMotors
@@ -26,7 +25,7 @@ SECONDS_PER_HOUR = 3600.0
 
 
 @dataclass(frozen=True)
-class BatteryOptions(config.Strict):
+class BatteryOptions(Strict):
     """Kobuki's small battery (4S1P, 2200 mAh at 14.8 V) and the approximate power of a LoCoBot with its computer.
 
     Attributes:
@@ -88,7 +87,7 @@ FLOOR_CHECK_M = 0.005
 
 
 @dataclass(frozen=True)
-class ContactOptions(config.Strict):
+class ContactOptions(Strict):
     """Effect of walls on the robot.
 
     Attributes:

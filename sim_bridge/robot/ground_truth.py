@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from robot_runtime.common.clock import SimulatedClock, seconds_to_ns
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import DeviceFault
-from robot_runtime.hal import Intrinsics, Velocity
-from robot_runtime.hal.lens import Lens
+from robot_runtime.hal import Intrinsics, Lens, Velocity
 from robot_runtime.hal.printed_targets import Sheet, draw_sheets
 from robot_runtime.hal.simulation import (
     CameraMotion,

@@ -3,18 +3,16 @@
 import math
 from dataclasses import dataclass
 
-from robot_runtime.common import config
 from robot_runtime.common.clock import NS_PER_S, Clock, seconds_to_ns
-from robot_runtime.common.config import NonNegative, Positive
+from robot_runtime.common.config import NonNegative, Positive, Strict
 from robot_runtime.common.quantities import ShortTime
 from robot_runtime.errors import InvalidStart
-from robot_runtime.hal import Head, HeadLimits, HeadState
-from robot_runtime.hal.streams import fresh
+from robot_runtime.hal import Head, HeadLimits, HeadState, fresh
 from sim_bridge.robot.device import SimDevice
 
 
 @dataclass(frozen=True)
-class HeadOptions(config.Strict):
+class HeadOptions(Strict):
     """LoCoBot's reach, pan left and tilt **up** positive; Interbotix states tilt as -90..+75 degrees, down positive.
 
     Attributes:

@@ -13,8 +13,7 @@ from robot_runtime.common import config
 from robot_runtime.common.clock import NS_PER_S, Clock, seconds_to_ns
 from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.common.quantities import AngleSpread, Latency, Rate, ShortTime, Spread
-from robot_runtime.hal import LocalizerInfo, PoseEstimate
-from robot_runtime.hal.pose_history import BufferedLocalizer, PoseHistory
+from robot_runtime.hal import BufferedLocalizer, LocalizerInfo, PoseEstimate, PoseHistory
 from sim_bridge.robot.device import SimDevice
 
 

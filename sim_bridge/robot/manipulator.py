@@ -17,8 +17,7 @@ from robot_runtime.common import config
 from robot_runtime.common.clock import Clock, wait_for
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import InvalidCommand
-from robot_runtime.hal import Manipulator, ObjectTracker, TrackerInfo
-from robot_runtime.hal.streams import fresh
+from robot_runtime.hal import Manipulator, ObjectTracker, TrackerInfo, fresh
 from robot_runtime.scenes.objects import Grab, GrabOutcome, ObjectPose, ObjectSource, TrackedObjects
 from robot_runtime.scenes.occupancy_map import Cell
 from sim_bridge.physics.scene_model import Group

@@ -11,8 +11,7 @@ from functools import partial
 
 from drivers.ros.protocol import Frames
 from drivers.ros.topics import CONTROL_NODES, kinds_of, topic_names
-from robot_runtime.common import config
-from robot_runtime.common.config import NonNegative, Positive
+from robot_runtime.common.config import NonNegative, Positive, Strict
 from robot_runtime.errors import ConfigError
 from robot_runtime.hal.motors import MotorType
 
@@ -39,7 +38,7 @@ CREATE_WHEELS = Wheels(0.036, 0.235, 1000 / 0.4446, ("left_wheel_joint", "right_
 
 
 @dataclass(frozen=True)
-class DriverTiming(config.Strict):
+class DriverTiming(Strict):
     """Timing of the base and its ROS driver; ``--manner NAME=VALUE`` changes one value.
 
     Attributes:

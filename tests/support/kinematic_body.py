@@ -10,7 +10,7 @@ from robot_runtime.common.clock import ns_to_seconds
 from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.hal import Velocity, Zone
 from robot_runtime.hal.simulated_motors import MotorOptions, SimulatedMotors
-from robot_runtime.hal.simulation import SimulatedChassis, Subscription
+from robot_runtime.hal.simulation import SimulatedChassis, Subscription, WheelSensors
 from robot_runtime.safety.guard import STILL
 
 
@@ -26,6 +26,8 @@ class KinematicBody(SimulatedChassis):
         pose: true pose, from the origin.
         wall_x_m: position of the wall, which may be moved.
         motors: options of the motors.
+        wheels_m: ways of the left and the right wheel.
+        heading_rad: true heading, not wrapped.
     """
 
     def __init__(self, motors: MotorOptions, radius_m: float = 0.18, wall_x_m: float = math.inf) -> None:
@@ -33,8 +35,8 @@ class KinematicBody(SimulatedChassis):
         self._radius_m = radius_m
         self._motors = SimulatedMotors(motors)
         self._separation_m = motors.true.separation_m
-        self._wheels_m = (0.0, 0.0)
-        self._heading_rad = 0.0
+        self.wheels_m = (0.0, 0.0)
+        self.heading_rad = 0.0
         self._now_ns: int | None = None
         self._touching = False
         self._firmware: Callable[[int], Velocity] | None = None
@@ -53,29 +55,8 @@ class KinematicBody(SimulatedChassis):
     def _detach(self) -> None:
         self._firmware, self._command = None, STILL
 
-    @property
-    def wheels_m(self) -> tuple[float, float]:
-        return self._wheels_m
-
-    @property
-    def heading_rad(self) -> float:
-        return self._heading_rad
-
-    @property
-    def bumper(self) -> Zone:
-        return Zone.CENTER if self._touching else Zone.NONE
-
-    @property
-    def cliff(self) -> Zone:
-        return Zone.NONE
-
-    @property
-    def wheel_drop(self) -> Zone:
-        return Zone.NONE
-
-    @property
-    def battery_v(self) -> float:
-        return 16.0
+    def sensors(self) -> WheelSensors:
+        return WheelSensors(self.wheels_m, self.heading_rad, 16.0, Zone.CENTER if self._touching else Zone.NONE)
 
     def advance(self, command: Velocity, now_ns: int) -> None:
         """Move on to ``now_ns``, the command having been in force since the call before."""
@@ -95,5 +76,5 @@ class KinematicBody(SimulatedChassis):
             forward_m, moved = 0.0, replace(moved, x_m=max(self.pose.x_m, min(limit_m, moved.x_m)))
         self.pose = SE2(moved.x_m, moved.y_m, wrap_angle(moved.yaw_rad))
         half_m = turn_rad * self._separation_m / 2
-        self._wheels_m = self._wheels_m[0] + forward_m - half_m, self._wheels_m[1] + forward_m + half_m
-        self._heading_rad += turn_rad
+        self.wheels_m = self.wheels_m[0] + forward_m - half_m, self.wheels_m[1] + forward_m + half_m
+        self.heading_rad += turn_rad

@@ -12,8 +12,7 @@ from typing_extensions import Self
 from robot_runtime.actions.timed import Decision
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import RuntimeFault
-from robot_runtime.hal import RgbdFrame
-from robot_runtime.hal.lens import Lens
+from robot_runtime.hal import Lens, RgbdFrame
 from robot_runtime.hal.simulation import Pose3
 from robot_runtime.records import EpisodeHeader, Outcome, StepRecord
 from robot_runtime.scenes.objects import GrabOutcome, ObjectPose

@@ -17,8 +17,7 @@ from robot_runtime.actions.discrete import Action
 from robot_runtime.actions.timed import Decision, TimedAction
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import DriverMissing, InvalidStart
-from robot_runtime.hal import RgbdFrame
-from robot_runtime.hal.lens import Lens
+from robot_runtime.hal import Lens, RgbdFrame
 from robot_runtime.hal.simulation import Pose3
 from robot_runtime.records import EpisodeHeader, Outcome, StepRecord
 from robot_runtime.scenes.scene import Scene

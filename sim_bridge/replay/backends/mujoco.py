@@ -19,8 +19,7 @@ from robot_runtime.common import config
 from robot_runtime.common.geometry import SE2
 from robot_runtime.env import Env
 from robot_runtime.errors import ConfigError, DeviceFault, InvalidStart, SceneError
-from robot_runtime.hal import Placer, Robot
-from robot_runtime.hal.lens import Lens
+from robot_runtime.hal import Lens, Placer, Robot
 from robot_runtime.hal.simulation import Pose3
 from robot_runtime.motion.controller import MotionController
 from robot_runtime.motion.steering import Steering
