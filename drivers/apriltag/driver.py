@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic import Field
 
 from drivers.apriltag.emulator import EmulatedImageSource
 from drivers.apriltag.image_sources import CameraImageSource, ImageSource
@@ -37,15 +38,11 @@ class AprilTagOptions(config.Strict):
     """
 
     tags: str = "scene"
-    rate_hz: Rate = 5.0
+    rate_hz: Annotated[Rate, Field(le=60)] = 5.0
     mount: str | None = None
     detector: DetectorOptions = field(default_factory=DetectorOptions)
     accuracy: Accuracy = field(default_factory=Accuracy)
     noise: dict[str, Any] = field(default_factory=lambda: {"model": "sensor"})
-
-    def __post_init__(self) -> None:
-        if not 0 < self.rate_hz <= 60:
-            raise ValueError(f"rate_hz must lie above 0 and not above 60, got {self.rate_hz}")
 
 
 def make_localizer(robot: Robot, context: RobotContext, options: Mapping[str, Any], where: str) -> Localizer:

@@ -22,15 +22,11 @@ class EmulatedImageSource(ImageSource):
         pose: Callable[[], Pose3],
         motion: Callable[[], CameraMotion],
     ) -> None:
-        self._name, self._simulation, self._lens = name, simulation, lens
+        self._name, self._simulation, self.lens = name, simulation, lens
         self._rate_hz, self._noise, self._pose, self._motion = rate_hz, noise, pose, motion
         self._random = simulation.random(name)
         self._receiver: Receiver | None = None
         self._subscriptions: list[Subscription] = []
-
-    @property
-    def lens(self) -> Lens:
-        return self._lens
 
     def open(self, receiver: Receiver) -> None:
         self.close()
@@ -58,8 +54,8 @@ class EmulatedImageSource(ImageSource):
     def _expose(self, now_ns: int) -> None:
         motion, depth_m = self._motion(), None
         if motion.still:
-            image = self._simulation.render_color(self._lens, self._pose())
+            image = self._simulation.render_color(self.lens, self._pose())
         else:
-            image, depth_m = self._simulation.render(self._lens, self._pose())
+            image, depth_m = self._simulation.render(self.lens, self._pose())
         if self._receiver is not None:
-            self._receiver(now_ns, self._noise.expose(image, depth_m, self._lens, motion, self._random))
+            self._receiver(now_ns, self._noise.expose(image, depth_m, self.lens, motion, self._random))

@@ -29,12 +29,13 @@ POLL_S = 0.005
 
 
 class ImageSource(ABC):
-    """A source of images."""
+    """A source of images.
 
-    @property
-    @abstractmethod
-    def lens(self) -> Lens:
-        """The lens of the images."""
+    Attributes:
+        lens: lens of the images.
+    """
+
+    lens: Lens
 
     @abstractmethod
     def open(self, receiver: Receiver) -> None:
@@ -68,14 +69,10 @@ class CameraImageSource(ImageSource):
     def __init__(self, camera: Camera, clock: Clock, rate_hz: float) -> None:
         self._camera, self._clock, self._rate_hz = camera, clock, rate_hz
         k = camera.info.intrinsics
-        self._lens = Lens(k.width, k.height, k.fx, k.fy, k.cx, k.cy)
+        self.lens = Lens(k.width, k.height, k.fx, k.fy, k.cx, k.cy)
         self._receiver: Receiver | None = None
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
-
-    @property
-    def lens(self) -> Lens:
-        return self._lens
 
     def open(self, receiver: Receiver) -> None:
         self.close()
@@ -115,7 +112,7 @@ class WebcamImageSource(ImageSource):
     """
 
     def __init__(self, name: str, feed: Feed, lens: Lens, clock: Clock, rate_hz: float, latency_s: float) -> None:
-        self._name, self._feed, self._lens, self._clock = name, feed, lens, clock
+        self._name, self._feed, self.lens, self._clock = name, feed, lens, clock
         self._period_ns, self._latency_ns = seconds_to_ns(1 / rate_hz), seconds_to_ns(latency_s)
         self._receiver: Receiver | None = None
         self._reset()
@@ -125,10 +122,6 @@ class WebcamImageSource(ImageSource):
         """Stamp of the last image passed to the receiver."""
         self._requested_ns: int | None = None
         self._fault: DeviceFault | None = None
-
-    @property
-    def lens(self) -> Lens:
-        return self._lens
 
     def open(self, receiver: Receiver) -> None:
         self.close()
@@ -159,10 +152,10 @@ class WebcamImageSource(ImageSource):
         image = decode()
         if image is None or self._receiver is None:
             return
-        if image.shape[:2] != (self._lens.height, self._lens.width):
+        if image.shape[:2] != (self.lens.height, self.lens.width):
             self._fault = DeviceFault(
                 f"{self._name}: delivers {image.shape[1]}x{image.shape[0]}, and its calibration is of "
-                f"{self._lens.width}x{self._lens.height}",
+                f"{self.lens.width}x{self.lens.height}",
                 "calibrate it in the mode that it delivers",
             )
             return

@@ -10,8 +10,8 @@ import numpy as np
 from drivers.apriltag.consistency import TagConsistencyMonitor, common_size
 from drivers.apriltag.image_sources import Image, ImageSource
 from drivers.apriltag.pose import FloorPrior, Geometry, Sighting, Solution, solve
-from robot_runtime.common import config
 from robot_runtime.common.clock import Clock
+from robot_runtime.common.config import Positive, Strict
 from robot_runtime.common.geometry import SE2
 from robot_runtime.common.quantities import Latency, Spread
 from robot_runtime.errors import NotConnected, StaleData
@@ -29,7 +29,7 @@ CAPTURE_S = 0.3
 
 
 @dataclass(frozen=True)
-class Accuracy(config.Strict):
+class Accuracy(Strict):
     """Standard deviations of the inputs of a pose.
 
     Attributes:
@@ -39,14 +39,10 @@ class Accuracy(config.Strict):
         stance: standard deviations of the robot's tilt and height on the floor.
     """
 
-    corner_sd_px: float = 0.12
+    corner_sd_px: Positive = 0.12
     map_sd_m: Spread = 0.002
     stamp_sd_s: Latency = 0.005
     stance: FloorPrior = field(default_factory=FloorPrior)
-
-    def __post_init__(self) -> None:
-        if not (self.corner_sd_px > 0 and self.map_sd_m >= 0 and self.stamp_sd_s >= 0):
-            raise ValueError("corner_sd_px must be positive, and map_sd_m and stamp_sd_s not negative")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,10 @@ A referee independent of the policy's sensors: it uses neither the robot's camer
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic import Field
 
 from drivers.apriltag.emulator import EmulatedImageSource
 from drivers.apriltag.image_sources import ImageSource, WebcamImageSource
@@ -50,17 +51,11 @@ class StaticCameraOptions(config.Strict):
     tag: Tag
     device: str = "/dev/video0"
     format: str = "MJPG"
-    rate_hz: Rate = 5.0
+    rate_hz: Annotated[Rate, Field(le=60)] = 5.0
     latency_s: Latency = 0.0
     detector: DetectorOptions = field(default_factory=DetectorOptions)
     accuracy: Accuracy = field(default_factory=lambda: Accuracy(stance=FloorPrior(tilt_sd_deg=1.0)))
     noise: dict[str, Any] = field(default_factory=lambda: {"model": "sensor"})
-
-    def __post_init__(self) -> None:
-        if not 0 < self.rate_hz <= 60:
-            raise ValueError(f"rate_hz must lie above 0 and not above 60, got {self.rate_hz}")
-        if not 0 <= self.latency_s <= 2:
-            raise ValueError(f"latency_s must lie between 0 and 2, got {self.latency_s}")
 
     @property
     def map_from_camera(self) -> Matrix:

@@ -134,7 +134,6 @@ class Recorded:
 
     configuration: Configuration
     calibration: bytes
-    length_us: int
 
 
 class MkvReader:
@@ -208,4 +207,4 @@ class MkvReader:
             what=f"{path}: contains no calibration",
             remedy="record it from the device itself; it stores the calibration of its lenses",
         )
-        return Recorded(configuration, calibration, record.k4a_playback_get_recording_length_usec(self._handle))
+        return Recorded(configuration, calibration)

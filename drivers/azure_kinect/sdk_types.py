@@ -227,6 +227,5 @@ RECORD_FUNCTIONS: dict[str, tuple[object, tuple[object, ...]]] = {
     "k4a_playback_get_record_configuration": (c_int, (Handle, POINTER(RecordConfiguration))),
     "k4a_playback_get_next_capture": (c_int, (Handle, HandleOut)),
     "k4a_playback_get_next_imu_sample": (c_int, (Handle, POINTER(ImuSample))),
-    "k4a_playback_get_recording_length_usec": (c_uint64, (Handle,)),
 }
 """The same of libk4arecord."""

@@ -26,10 +26,13 @@ class KinectSource(RgbdSource):
         clock: clock of the robot.
         stream: stream of captures.
         record_to: new file for a recording of all captures, in the SDK's format; None for none.
+
+    Attributes:
+        stream: stream of captures.
     """
 
     def __init__(self, sdk: Sdk, clock: Clock, stream: CaptureStream, record_to: Path | None = None) -> None:
-        self._sdk, self._clock, self._stream, self._record_to = sdk, clock, stream, record_to
+        self._sdk, self._clock, self.stream, self._record_to = sdk, clock, stream, record_to
         self._factory = FactoryCalibration(sdk, factory_document(), "nominal calibration", "nominal")
         self._connected = False
         self._writer: MkvWriter | None = None
@@ -38,12 +41,7 @@ class KinectSource(RgbdSource):
 
     @property
     def name(self) -> str:
-        return self._stream.name
-
-    @property
-    def stream(self) -> CaptureStream:
-        """The stream of captures."""
-        return self._stream
+        return self.stream.name
 
     @property
     def calibration(self) -> RgbdCalibration:
@@ -51,11 +49,11 @@ class KinectSource(RgbdSource):
 
     @property
     def color_mode(self) -> SensorMode:
-        return self._factory.color_mode(self._stream.configuration.color)
+        return self._factory.color_mode(self.stream.configuration.color)
 
     @property
     def depth_mode(self) -> SensorMode:
-        return self._factory.depth_mode(self._stream.configuration.depth)
+        return self._factory.depth_mode(self.stream.configuration.depth)
 
     @property
     def modes(self) -> tuple[SensorMode, ...]:
@@ -63,24 +61,24 @@ class KinectSource(RgbdSource):
 
     @property
     def rate_hz(self) -> float:
-        return float(self._stream.configuration.rate_hz)
+        return float(self.stream.configuration.rate_hz)
 
     def connect(self) -> None:
         if self._connected:
             return
-        self._factory = self._stream.open()
+        self._factory = self.stream.open()
         self._connected = True
         try:
             self._calibration = self._for_modes()
             if self._record_to is not None:
-                self._writer = MkvWriter(self._sdk, self._record_to, self._stream.configuration, self._factory.raw)
+                self._writer = MkvWriter(self._sdk, self._record_to, self.stream.configuration, self._factory.raw)
         except BaseException:
             self.close()
             raise
 
     def close(self) -> None:
         self._connected = False
-        self._stream.close()
+        self.stream.close()
         if self._writer is not None:
             self._writer.close()
             self._writer = None
@@ -92,7 +90,7 @@ class KinectSource(RgbdSource):
         unpaired = stale = 0
         while True:
             left_s = max(0.0, ns_to_seconds(deadline_ns - self._clock.now_ns()))
-            stamped = self._stream.next(exposed_after_ns, left_s)
+            stamped = self.stream.next(exposed_after_ns, left_s)
             if stamped is None:
                 raise self._no_pair_error(exposed_after_ns, timeout_s, unpaired, stale)
             self._record(stamped)
@@ -107,7 +105,7 @@ class KinectSource(RgbdSource):
         return RawRgbd(
             stamped.color_ns,
             stamped.depth_ns,
-            self._stream.color_of(stamped),
+            self.stream.color_of(stamped),
             capture.depth.data,
             None if capture.infrared is None else capture.infrared.data,
             None if math.isnan(capture.temperature_c) else capture.temperature_c,
@@ -126,14 +124,14 @@ class KinectSource(RgbdSource):
         """Store the inertial samples of a capture, and write both to the recording, if there is one."""
         if self._writer is not None:
             self._writer.write(stamped.capture)
-        while self._stream.imu:
-            sample = self._stream.imu.popleft()
+        while self.stream.imu:
+            sample = self.stream.imu.popleft()
             self._imu.append(sample)
             if self._writer is not None:
                 self._writer.write_imu(sample)
 
     def _for_modes(self) -> RgbdCalibration:
-        return self._factory.of(self._stream.configuration.color, self._stream.configuration.depth)
+        return self._factory.of(self.stream.configuration.color, self.stream.configuration.depth)
 
     def _no_pair_error(self, after_ns: int, timeout_s: float, unpaired: int, stale: int) -> StaleData:
         asked = f"exposed at or after {ns_to_seconds(after_ns):.3f} s within {timeout_s:.2f} s"
@@ -143,4 +141,4 @@ class KinectSource(RgbdSource):
                 "use another USB controller for other devices, or a slower rate_hz",
             )
         came = f"; {stale} older ones came" if stale else ""
-        return StaleData(f"{self.name}: no pair {asked}{came}", self._stream.late_remedy)
+        return StaleData(f"{self.name}: no pair {asked}{came}", self.stream.late_remedy)

@@ -51,9 +51,11 @@ class CaptureStream(ABC):
     Attributes:
         imu: inertial samples of the last captures; the caller of :meth:`next` removes them.
         late_remedy: remedy of the error for a late capture.
+        configuration: the configuration; the requested one until the stream is open.
     """
 
     late_remedy: str
+    configuration: Configuration
 
     def __init__(self) -> None:
         self.imu: deque[ImuSample] = deque()
@@ -62,11 +64,6 @@ class CaptureStream(ABC):
     @abstractmethod
     def name(self) -> str:
         """The device or file, for messages."""
-
-    @property
-    @abstractmethod
-    def configuration(self) -> Configuration:
-        """The configuration; the requested one until the stream is open."""
 
     @abstractmethod
     def open(self) -> FactoryCalibration:
@@ -126,17 +123,13 @@ class LiveStream(CaptureStream):
     ) -> None:
         super().__init__()
         self._sdk, self._clock, self._open_device = sdk, clock, open_device
-        self._configuration, self._controls = configuration, controls
+        self.configuration, self._controls = configuration, controls
         self._device: KinectDevice | None = None
         self._sync = ClockSync(controls.latency_s)
 
     @property
     def name(self) -> str:
         return "Azure Kinect" if self._device is None else f"Azure Kinect {self._device.serial}"
-
-    @property
-    def configuration(self) -> Configuration:
-        return self._configuration
 
     @property
     def drift_ppm(self) -> float:
@@ -150,7 +143,7 @@ class LiveStream(CaptureStream):
             calibration = FactoryCalibration(self._sdk, device.raw_calibration, f"{self.name}: factory calibration")
             device.set_control(ColorControl.EXPOSURE_TIME_ABSOLUTE, self._controls.exposure_us)
             device.set_control(ColorControl.WHITEBALANCE, self._controls.white_balance_k)
-            device.start(self._configuration)
+            device.start(self.configuration)
             for _ in range(self._controls.warm_up):
                 if self.next(0, STARTING_S) is None:
                     raise DeviceFault(
@@ -165,7 +158,7 @@ class LiveStream(CaptureStream):
         device = self._device
         assert device is not None, "next() of a stream that is not open"
         capture = device.next_capture(timeout_s)
-        while self._configuration.imu and (sample := device.next_imu()) is not None:
+        while self.configuration.imu and (sample := device.next_imu()) is not None:
             self.imu.append(sample)
         if capture is None:
             return None
@@ -216,7 +209,7 @@ class RecordedStream(CaptureStream):
         self._decoder: ThreadPoolExecutor | None = None
         self._prefetched: Future[tuple[Capture, NDArray[np.uint8] | None] | None] | None = None
         self._color: NDArray[np.uint8] | None = None
-        self._configuration = Configuration("720p", "nfov", 30, imu=False)
+        self.configuration = Configuration("720p", "nfov", 30, imu=False)
         self._start_instants: tuple[int, int] | None = None
         self._sample: ImuSample | None = None
 
@@ -224,14 +217,10 @@ class RecordedStream(CaptureStream):
     def name(self) -> str:
         return f"Azure Kinect recording {self._path}"
 
-    @property
-    def configuration(self) -> Configuration:
-        return self._configuration
-
     def open(self) -> FactoryCalibration:
         reader = self._reader = MkvReader(self._sdk, self._path)
         try:
-            self._configuration = reader.recorded.configuration
+            self.configuration = reader.recorded.configuration
             calibration = FactoryCalibration(self._sdk, reader.recorded.calibration, f"{self._path}: its calibration")
         except BaseException:
             self.close()

@@ -250,20 +250,11 @@ def encode_stream(values: Mapping[int, int]) -> bytes:
     return body + bytes([-sum(body) % 256])
 
 
-class Decoder:
-    """Decoder of the stream of sensors."""
+class Decoder(FrameScanner[dict[int, int]]):
+    """Decoder of the stream of sensors: the values by packet of each frame."""
 
     def __init__(self) -> None:
-        self._scanner = FrameScanner(bytes([STREAM_HEADER]), _end)
-
-    @property
-    def skipped(self) -> int:
-        """Number of bytes so far that belonged to no frame."""
-        return self._scanner.skipped
-
-    def feed(self, data: bytes) -> list[dict[int, int]]:
-        """Return the values by packet of each frame completed by these bytes."""
-        return [_values(frame) for frame in self._scanner.feed(data)]
+        super().__init__(bytes([STREAM_HEADER]), _end, _values)
 
 
 def _values(frame: bytes) -> dict[int, int]:

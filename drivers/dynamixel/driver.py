@@ -75,6 +75,9 @@ class DynamixelHead(Head):
     """A pan-tilt of two servos. It is at rest once it has been at its goal for ``settle_s``.
 
     After a silence of ``watchdog_s`` the servos have stopped: they stay where they are until the next command.
+
+    Attributes:
+        servo_states: both servos as of the newest poll; empty before it.
     """
 
     def __init__(self, clock: Clock, options: DynamixelOptions, link: ServoLink) -> None:
@@ -93,22 +96,17 @@ class DynamixelHead(Head):
         self._goal: dict[int, int] | None = None
         self._unsent = False
         self._refusals = 0
-        self._servo_states: tuple[ServoState, ...] = ()
+        self.servo_states: tuple[ServoState, ...] = ()
         self._stillness.reset()
 
     @property
     def limits(self) -> HeadLimits:
         return self._variant.limits
 
-    @property
-    def servo_states(self) -> tuple[ServoState, ...]:
-        """Both servos as of the newest poll; empty before it."""
-        return self._servo_states
-
     def diagnose(self) -> Sequence[Finding]:
         self._require_working()
         limit_c, found = self._options.max_temperature_c, []
-        for state in self._servo_states:
+        for state in self.servo_states:
             what, detail = f"servo {state.id}", f"{state.temperature_c} °C, {state.voltage_v:.1f} V"
             if state.errors:
                 found.append(Finding(what, Status.WARN, f"{detail}, reports {state.errors!r}", VOLTAGE_REMEDY))
@@ -159,7 +157,7 @@ class DynamixelHead(Head):
     def command(self, pan_rad: float, tilt_rad: float) -> tuple[float, float]:
         self._require_working()
         angles = self.limits.clip(pan_rad, tilt_rad)
-        for servo in self._servo_states:
+        for servo in self.servo_states:
             if servo.temperature_c > self._options.max_temperature_c:
                 raise DeviceFault(
                     f"servo {servo.id} on {self._options.port} is at {servo.temperature_c} °C, "
@@ -338,8 +336,8 @@ class DynamixelHead(Head):
             )
             for servo, block in blocks.items()
         )
-        before = {state.id: state.errors for state in self._servo_states}
-        self._servo_states = states
+        before = {state.id: state.errors for state in self.servo_states}
+        self.servo_states = states
         for state in states:
             if state.errors and state.errors != before.get(state.id):
                 _LOG.warning("servo %d reports %s and works on", state.id, state.errors)

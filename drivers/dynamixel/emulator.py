@@ -209,7 +209,7 @@ class ServoLine(EmulatedDevice):
         self.servos = {servo.id: servo for servo in servos}
         self._script = Script(options.faults)
         self._random, self._follow = random, follow
-        self._scanner = FrameScanner(protocol.SYNC, protocol.end_of)
+        self._scanner = FrameScanner(protocol.SYNC, protocol.end_of, protocol.decode)
         self.baud_rate = baud_rate
         self._line = PacedLine(baud_rate, options.latency_s)
         self._late = b""
@@ -235,8 +235,7 @@ class ServoLine(EmulatedDevice):
         self.advance(now_ns)
         before, self._late = self._late, b""
         replied = b""
-        for frame in self._scanner.feed(data):
-            packet = protocol.decode(frame)
+        for packet in self._scanner.feed(data):
             if packet.instruction == Instruction.STATUS:
                 continue
             for servo in self.servos.values():

@@ -306,8 +306,8 @@ def _encoded(part: Command | Feedback) -> bytes:
     return bytes([identifier, len(data)]) + data
 
 
-class Decoder:
-    """Decoder of frames from a stream of bytes that may start anywhere, be split, or contain noise.
+class Decoder(FrameScanner[list[Command | Feedback]]):
+    """Decoder of the known sub-payloads of each frame.
 
     Args:
         from_base: whether the frames are feedback of the base; if not, commands to it.
@@ -321,20 +321,11 @@ class Decoder:
     def __init__(self, from_base: bool = True) -> None:
         self._parse = _feedback if from_base else _command
         self._lengths = self.LENGTHS[from_base]
-        self._scanner = FrameScanner(SYNC, self._end)
+        super().__init__(SYNC, self._end, self._parts)
 
-    @property
-    def skipped(self) -> int:
-        """Number of bytes so far that belonged to no frame."""
-        return self._scanner.skipped
-
-    def feed(self, data: bytes) -> list[list[Command | Feedback]]:
-        """Return the known sub-payloads of each frame completed by these bytes."""
-        frames = []
-        for frame in self._scanner.feed(data):
-            parts = ((frame[at], frame[at + 2 : end]) for at, end in _sub_payloads(frame, 3, len(frame) - 1))
-            frames.append([part for identifier, raw in parts if (part := self._parse(identifier, raw)) is not None])
-        return frames
+    def _parts(self, frame: bytes) -> list[Command | Feedback]:
+        parts = ((frame[at], frame[at + 2 : end]) for at, end in _sub_payloads(frame, 3, len(frame) - 1))
+        return [part for identifier, raw in parts if (part := self._parse(identifier, raw)) is not None]
 
     def _end(self, buffer: bytearray, at: int) -> int | None:
         if len(buffer) < at + 3:

@@ -85,6 +85,7 @@ EPOCH_MS = 1_700_000_000_000
 
 CODES = {"cm": protocol.POSITION_CM, "mm": protocol.POSITION_MM, "mm_unix": protocol.POSITION_MM_UNIX}
 MIN_OUTLIER_M = 0.2
+Probability = Annotated[float, Field(ge=0, lt=1)]
 
 
 @dataclass(frozen=True)
@@ -108,24 +109,14 @@ class EmulatorOptions(Strict):
     packet: Literal["cm", "mm", "mm_unix"] = "mm_unix"
     latency_s: Latency = 0.08
     noise_m: Spread = 0.02
-    outlier_probability: float = 0.0
-    outlier_m: float = 1.5
-    dropout_probability: float = 0.0
+    outlier_probability: Probability = 0.0
+    outlier_m: Annotated[float, Field(ge=MIN_OUTLIER_M)] = 1.5
+    dropout_probability: Probability = 0.0
     dropout_s: ShortTime = 2.0
     height_m: CameraHeight = 0.45
     chatter: bool = True
     mounting: Mounting | None = None
     faults: tuple[Fault, ...] = ()
-
-    def __post_init__(self) -> None:
-        for name in ("latency_s", "noise_m", "dropout_s"):
-            if not getattr(self, name) >= 0:
-                raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")
-        for name in ("outlier_probability", "dropout_probability"):
-            if not 0 <= getattr(self, name) < 1:
-                raise ValueError(f"{name} must lie in 0..1, got {getattr(self, name)}")
-        if not self.outlier_m >= MIN_OUTLIER_M:
-            raise ValueError(f"outlier_m must be at least {MIN_OUTLIER_M}, got {self.outlier_m}")
 
 
 class Hedgehog:

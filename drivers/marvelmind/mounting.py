@@ -2,6 +2,9 @@
 
 import math
 from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
 
 from robot_runtime.common.config import Strict
 from robot_runtime.common.geometry import SE2, wrap_angle
@@ -20,13 +23,9 @@ class Pair(Strict):
         clockwise: whether the reported angle is clockwise positive.
     """
 
-    base_m: PartOffset = 0.25
+    base_m: Annotated[PartOffset, Field(gt=0)] = 0.25
     yaw_offset_deg: float = 0.0
     clockwise: bool = False
-
-    def __post_init__(self) -> None:
-        if not self.base_m > 0:
-            raise ValueError(f"base_m must be positive, got {self.base_m}")
 
     @property
     def sign(self) -> int:

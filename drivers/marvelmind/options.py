@@ -3,6 +3,9 @@
 import math
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
 
 from drivers.marvelmind.emulator import EmulatorOptions
 from drivers.marvelmind.mounting import Mounting, Pair
@@ -50,19 +53,15 @@ class MarvelmindOptions(config.Strict):
     beacons_in_map: Placement | None = None
     port: str = "/dev/marvelmind"
     baud_rate: int = 500_000
-    address: int | None = None
+    address: Annotated[int, Field(ge=1, le=254)] | None = None
     rate_hz: Rate = 8.0
-    noise_m: Spread = 0.02
+    noise_m: Annotated[Spread, Field(gt=0)] = 0.02
     latency_s: Latency = 0.0
     lever_m: tuple[PartOffset, PartOffset] = (0.0, 0.0)
     pair: Pair | None = None
     emulator: EmulatorOptions = field(default_factory=EmulatorOptions)
 
     def __post_init__(self) -> None:
-        if not (self.rate_hz > 0 and self.noise_m > 0 and self.latency_s >= 0):
-            raise ValueError("rate_hz and noise_m must be positive, latency_s not negative")
-        if self.address is not None and not 1 <= self.address <= 254:
-            raise ValueError(f"address must lie in 1..254, got {self.address}")
         offset_deg = 0.0 if self.pair is None else self.pair.yaw_offset_deg
         if self.alignment is not None and (self.beacons_in_map or any(self.lever_m) or offset_deg):
             raise ValueError(

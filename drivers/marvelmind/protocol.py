@@ -126,21 +126,11 @@ class Quality:
     percent: int
 
 
-class Decoder:
-    """Decoder of packets from a stream of bytes that may start anywhere, be split, or contain noise."""
+class Decoder(FrameScanner[Packet]):
+    """Decoder of packets."""
 
     def __init__(self) -> None:
-        self._scanner = FrameScanner(SYNC, _end)
-
-    @property
-    def skipped(self) -> int:
-        """Number of bytes so far that belonged to no packet."""
-        return self._scanner.skipped
-
-    def feed(self, data: bytes) -> list[Packet]:
-        """Return the packets completed by these bytes, in order."""
-        frames = self._scanner.feed(data)
-        return [Packet(HEAD.unpack_from(frame)[2], frame[HEAD.size : -CRC.size]) for frame in frames]
+        super().__init__(SYNC, _end, lambda data: Packet(HEAD.unpack_from(data)[2], data[HEAD.size : -CRC.size]))
 
 
 def _end(buffer: bytearray, at: int) -> int | None:

@@ -5,7 +5,9 @@ import socket
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from drivers.object_tracker.protocol import MAX_DATAGRAM, Sighting, decode
 from robot_runtime.common import config
@@ -33,15 +35,9 @@ class TrackerOptions(config.Strict):
     """
 
     host: str = "127.0.0.1"
-    port: int = 7420
+    port: Annotated[int, Field(ge=0, le=65535)] = 7420
     objects: tuple[str, ...] = ()
     rate_hz: Rate = 30.0
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.port <= 65535:
-            raise ValueError(f"port must lie in 0..65535, got {self.port}")
-        if not self.rate_hz > 0:
-            raise ValueError(f"rate_hz must be positive, got {self.rate_hz}")
 
 
 @dataclass(frozen=True, slots=True)

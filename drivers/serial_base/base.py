@@ -41,6 +41,9 @@ class GuardProcessBase(Base):
         settings: settings of the guard process.
         critical_fraction: charge at which no motion begins any more; one that is under way is finished.
         emulation: emulation of a simulated robot's base; None for a real base.
+
+    Attributes:
+        newest: newest message of the guard, for diagnosis; None before the first.
     """
 
     def __init__(
@@ -56,7 +59,7 @@ class GuardProcessBase(Base):
         self._lock = threading.Lock()
         self._guard: GuardLink | None = None
         self._state: BaseState | None = None
-        self._newest: State | None = None
+        self.newest: State | None = None
         self._touched = Zone.NONE
         self._trouble: Trouble | None = None
         self._e_stop = False
@@ -77,11 +80,6 @@ class GuardProcessBase(Base):
         """Process id of the guard process; 0 while disconnected."""
         return 0 if self._guard is None else self._guard.process_id
 
-    @property
-    def newest(self) -> State | None:
-        """The guard's newest message, for diagnosis; None before the first."""
-        return self._newest
-
     def diagnose(self) -> Sequence[Finding]:
         newest = self.newest
         if newest is None:
@@ -99,7 +97,7 @@ class GuardProcessBase(Base):
             return
         settings = replace(self._settings, e_stop=self._e_stop)
         with self._lock:
-            self._state = self._newest = self._trouble = None
+            self._state = self.newest = self._trouble = None
         if self._emulation is not None:
             settings = replace(settings, port=self._emulation.plug(), lockstep=True, e_stop_file="")
         guard = GuardLink(settings, self._on_state, self._on_trouble)
@@ -184,7 +182,7 @@ class GuardProcessBase(Base):
             battery_fraction=reading.battery_fraction,
         )
         with self._lock:
-            before, self._newest, self._state = self._newest, message, state
+            before, self.newest, self._state = self.newest, message, state
             self._touched |= state.bumper
             self._e_stop = self._e_stop or halt is Halt.E_STOP
         if before is None or before.reading.stamp_ns != reading.stamp_ns:
@@ -226,7 +224,7 @@ class GuardProcessBase(Base):
         return guard
 
     def _require_allowed(self, now_ns: int) -> None:
-        newest = self._newest
+        newest = self.newest
         if newest is None:
             return
         if newest.hold:
@@ -241,7 +239,7 @@ class GuardProcessBase(Base):
     def _await_first_state(self) -> None:
         def arrived() -> bool | None:
             self._working()
-            return True if self._newest is not None else None
+            return True if self.newest is not None else None
 
         if wait_for(self._clock, arrived, FIRST_STATE_S, POLL_S) is None:
             self.state(math.inf)  # raises with the reason

@@ -142,22 +142,16 @@ class Simulation(Device):
 
     Belongs to the thread in which the clock is slept on: time passes, callbacks are called and views are drawn there.
     Needs no connection; :meth:`close` releases what drawing needs.
+
+    Attributes:
+        clock: the robot's clock, whose steps move the world.
+        scene: the scene around the robot.
+        sheets: printed sheets that :meth:`render` shows besides the scene, by name: hang, move and remove them at will.
     """
 
-    @property
-    @abstractmethod
-    def clock(self) -> Clock:
-        """The robot's clock, whose steps move the world."""
-
-    @property
-    @abstractmethod
-    def scene(self) -> Scene:
-        """The scene around the robot."""
-
-    @property
-    @abstractmethod
-    def sheets(self) -> dict[str, Sheet]:
-        """Printed sheets that :meth:`render` shows besides the scene, by name: hang, move and remove them at will."""
+    clock: Clock
+    scene: Scene
+    sheets: dict[str, Sheet]
 
     @abstractmethod
     def pose(self) -> SE2:

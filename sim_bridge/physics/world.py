@@ -64,6 +64,7 @@ class World:
         touching: bits of :class:`Zone` pressed now, an index into :data:`ZONES`.
         blocked: whether the body is held by an obstacle above the bumper alone.
         objects: movable objects; empty unless the model was built for a task that moves objects.
+        data: MuJoCo's state, for reading only.
         sheets: printed sheets by name, visible to cameras and without contact; callers may change them at any time.
     """
 
@@ -75,17 +76,17 @@ class World:
         self.sheets: dict[str, Sheet] = {}
         self._geoms = frozenset((scene_model.robot_geom, scene_model.mast_geom))
         self._model = scene_model.model
-        self._data = mujoco.MjData(self._model)
-        self._position = self._data.qpos[:3]
-        self._velocity = self._data.qvel[:3]
-        self._control = self._data.ctrl
+        self.data = mujoco.MjData(self._model)
+        self._position = self.data.qpos[:3]
+        self._velocity = self.data.qvel[:3]
+        self._control = self.data.ctrl
         self.step_s: float = self._model.opt.timestep
         self.step_ns = seconds_to_ns(self.step_s)
         self._floor: dict[tuple[int, int], bool] = {}
         self._push_n = 0.0
         self._force, self._ends = np.zeros(6), np.zeros(6)
-        mujoco.mj_step1(self._model, self._data)
-        self.objects = MovableObjects(self._model, self._data, scene_model.movable)
+        mujoco.mj_step1(self._model, self.data)
+        self.objects = MovableObjects(self._model, self.data, scene_model.movable)
         if self.touches:  # furniture at the map's origin would fling a robot that was not placed yet
             with suppress(InvalidStart):
                 self.place(SE2(*scene_model.scene.map.most_open_point(), 0.0))
@@ -94,11 +95,6 @@ class World:
     def physics_s(self) -> float:
         """Host seconds spent inside MuJoCo's physics."""
         return self._physics_ns / NS_PER_S
-
-    @property
-    def data(self) -> mujoco.MjData:
-        """MuJoCo's state, for reading only."""
-        return self._data
 
     @property
     def pose(self) -> SE2:
@@ -116,7 +112,7 @@ class World:
     @property
     def touches(self) -> bool:
         """Whether the robot's body, its bumper included, touches anything now, at whatever bearing."""
-        return bool(self._data.ncon) and any(self._met(pair) >= 0 for pair in self._data.contact.geom.tolist())
+        return bool(self.data.ncon) and any(self._met(pair) >= 0 for pair in self.data.contact.geom.tolist())
 
     def advance(self, linear_m_s: float, angular_rad_s: float, lateral_m_s: float = 0.0) -> None:
         """Simulate one physics step with the robot driven at a velocity, and update :attr:`touching`.
@@ -128,7 +124,7 @@ class World:
         """
         # The heading in the middle of the step makes an arc exact to second order.
         yaw_rad = self._position.item(2) + angular_rad_s * self.step_s / 2
-        model, data, control = self._model, self._data, self._control
+        model, data, control = self._model, self.data, self._control
         cos, sin = math.cos(yaw_rad), math.sin(yaw_rad)
         control[0] = linear_m_s * cos - lateral_m_s * sin
         control[1] = linear_m_s * sin + lateral_m_s * cos
@@ -190,11 +186,11 @@ class World:
         where the body is 25 mm deep.
         """
         found = list[Wall]()
-        for own, other in {self._own_first(pair) for pair in self._data.contact.geom.tolist()}:
+        for own, other in {self._own_first(pair) for pair in self.data.contact.geom.tolist()}:
             if own < 0 or not self._is_fixed(other):
                 continue
             gap_m = mujoco.mj_geomDistance(
-                self._model, self._data, own, other, self.scene_model.body.radius_m, self._ends
+                self._model, self.data, own, other, self.scene_model.body.radius_m, self._ends
             )
             x0, y0, _, x1, y1, _ = self._ends.tolist()
             x, y = (x0 - x1, y0 - y1) if gap_m < 0 else (x1 - x0, y1 - y0)
@@ -210,7 +206,7 @@ class World:
 
     def _contacts(self) -> Iterator[tuple[int, float, float, float]]:
         """The body's contacts: the other geom, the gap in meters, and the normal towards that geom in the plane."""
-        contact = self._data.contact
+        contact = self.data.contact
         normals = contact.frame[:, :2].tolist()
         for pair, gap_m, (x, y) in zip(contact.geom.tolist(), contact.dist.tolist(), normals, strict=True):
             other = self._met(pair)
@@ -280,7 +276,7 @@ class World:
         if known is None:
             x_m, y_m = (cell[0] + 0.5) * SUPPORT_CELL_M, (cell[1] + 0.5) * SUPPORT_CELL_M
             begin_ns = host_now_ns()
-            known = has_floor(self._model, self._data, SOLID, x_m, y_m)
+            known = has_floor(self._model, self.data, SOLID, x_m, y_m)
             self._physics_ns += host_now_ns() - begin_ns
             self._floor[cell] = known
         return known
@@ -290,9 +286,9 @@ class World:
         self._position[:] = position
         self._velocity[:] = 0
         self._control[:] = 0
-        self._data.qacc_warmstart[:] = 0  # no warm start from an unrelated pose
-        mujoco.mj_step1(self._model, self._data)
-        met = (self._met(pair) for pair in self._data.contact.geom.tolist())
+        self.data.qacc_warmstart[:] = 0  # no warm start from an unrelated pose
+        mujoco.mj_step1(self._model, self.data)
+        met = (self._met(pair) for pair in self.data.contact.geom.tolist())
         return sorted({self.scene_model.geom_owner[geom] for geom in met if geom >= 0} - {""})
 
     def _met(self, pair: list[int]) -> int:
@@ -304,7 +300,7 @@ class World:
 
     def _feel(self) -> None:
         """Update :attr:`touching` and :attr:`blocked` from the contacts."""
-        contact = self._data.contact
+        contact = self.data.contact
         pairs = contact.geom.tolist()
         self.touching = self._zones(contact, pairs)
         mast = self.scene_model.mast_geom
@@ -340,9 +336,9 @@ class World:
     def _update_push_force(self) -> None:
         """Update the force in newtons with which the robot pushes objects, averaged over :data:`BUMPER_S`."""
         robot, now_n = self.scene_model.robot_geom, 0.0
-        for number, pair in enumerate(self._data.contact.geom.tolist()):
+        for number, pair in enumerate(self.data.contact.geom.tolist()):
             if robot in pair and self.objects.of_geom(self._met(pair)) is not None:
-                mujoco.mj_contactForce(self._model, self._data, number, self._force)
+                mujoco.mj_contactForce(self._model, self.data, number, self._force)
                 now_n += float(self._force[0])
         self._push_n += (now_n - self._push_n) * self.step_s / BUMPER_S
 

@@ -96,6 +96,10 @@ class SimBase(SimDevice, GuardedBase):
         slip: further motion that odometry does not measure.
         contact: effect of walls.
         motors: what the wheels do with their commands, and how late the base reports.
+
+    Attributes:
+        world: the world that it drives in.
+        chassis: wheels and sensors, for an emulated base in this one's place.
     """
 
     def __init__(
@@ -122,29 +126,19 @@ class SimBase(SimDevice, GuardedBase):
         )
         self._clock = clock
         GuardedBase.__init__(self, info, clock, interval_s=1 / options.rate_hz)
-        self._world = world
+        self.world = world
         self._chassis = Chassis(world, odometry, actuation, battery, slip, contact, SimulatedMotors(motors))
         self._period_ns = seconds_to_ns(1 / options.rate_hz)
         self._reported_ns = clock.now_ns()
         self._decision_pending = False
         self._reports = LateReports(motors.report_delay_s)
-        self._emulated = FirmwareChassis(self._chassis, motors.true.separation_m)
+        self.chassis = FirmwareChassis(self._chassis, motors.true.separation_m)
         self.motors = motors.nominal
-
-    @property
-    def world(self) -> World:
-        """The world that it drives in."""
-        return self._world
 
     @property
     def odom(self) -> SE2:
         """Wheel odometry as last measured."""
         return self._chassis.odom
-
-    @property
-    def chassis(self) -> SimulatedChassis:
-        """The wheels and sensors, for an emulated base in this one's place."""
-        return self._emulated
 
     def connect(self) -> None:
         if self._connected:
@@ -182,7 +176,7 @@ class SimBase(SimDevice, GuardedBase):
     def restart(self, random: np.random.Generator) -> None:
         """Start odometry at zero after the robot was placed, and draw errors from ``random``."""
         self._chassis.restart(random)
-        self._emulated.restart()
+        self.chassis.restart()
         with self._lock:
             self._guard.restart()
         self._reports.clear()
@@ -191,9 +185,9 @@ class SimBase(SimDevice, GuardedBase):
 
     def on_step(self, now_ns: int) -> None:
         """Move the world to ``now_ns``; measure at the base's own rate and whenever a contact begins or ends."""
-        world, chassis, guard = self._world, self._chassis, self._guard
+        world, chassis, guard = self.world, self._chassis, self._guard
         if not self._connected:
-            if not self._emulated.on_step(now_ns):
+            if not self.chassis.on_step(now_ns):
                 world.advance(0.0, 0.0)
             return
         with self._lock:

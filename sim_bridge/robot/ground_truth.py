@@ -13,7 +13,7 @@ from robot_runtime.common.clock import SimulatedClock, seconds_to_ns
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import DeviceFault
 from robot_runtime.hal import Intrinsics, Lens, Velocity
-from robot_runtime.hal.printed_targets import Sheet, draw_sheets
+from robot_runtime.hal.printed_targets import draw_sheets
 from robot_runtime.hal.simulation import (
     CameraMotion,
     ColorNoise,
@@ -23,7 +23,6 @@ from robot_runtime.hal.simulation import (
     Simulation,
     Subscription,
 )
-from robot_runtime.scenes.scene import Scene
 from sim_bridge.noise import models
 from sim_bridge.physics import tags
 from sim_bridge.physics.world import World
@@ -58,6 +57,8 @@ class MujocoGroundTruth(Simulation):
         seed: seed of the errors of all devices.
     """
 
+    clock: SimulatedClock
+
     def __init__(
         self,
         clock: SimulatedClock,
@@ -67,7 +68,8 @@ class MujocoGroundTruth(Simulation):
         chassis: SimulatedChassis,
         seed: int,
     ) -> None:
-        self._clock, self._world, self._head, self._camera = clock, world, head, camera
+        self.clock, self.scene, self.sheets = clock, world.scene_model.scene, world.sheets
+        self._world, self._head, self._camera = world, head, camera
         self._chassis = chassis
         self._seed, self._placements = seed, 0
         self._ticks: list[_Ticks] = []
@@ -75,18 +77,6 @@ class MujocoGroundTruth(Simulation):
         self._renderer: SceneRenderer | None = None
         self._thread = 0
         clock.add_listener(self._on_step)
-
-    @property
-    def clock(self) -> SimulatedClock:
-        return self._clock
-
-    @property
-    def scene(self) -> Scene:
-        return self._world.scene_model.scene
-
-    @property
-    def sheets(self) -> dict[str, Sheet]:
-        return self._world.sheets
 
     @property
     def chassis(self) -> SimulatedChassis:
@@ -115,7 +105,7 @@ class MujocoGroundTruth(Simulation):
         return Velocity(*self._world.velocity)
 
     def head_angles(self) -> tuple[float, float]:
-        return self._head.camera_angles(self._clock.now_ns())
+        return self._head.camera_angles(self.clock.now_ns())
 
     def camera_pose(self) -> Pose3:
         return self._camera.pose()
@@ -133,32 +123,32 @@ class MujocoGroundTruth(Simulation):
         rgb, depth_m = lens_renderer.render(self._drawing(), lens, map_from_camera)
         assert rgb is not None
         assert depth_m is not None
-        if self._world.sheets:
-            draw_sheets(self._world.sheets.values(), lens_renderer.pixel_rays(lens), map_from_camera, rgb, depth_m)
+        if self.sheets:
+            draw_sheets(self.sheets.values(), lens_renderer.pixel_rays(lens), map_from_camera, rgb, depth_m)
         return rgb, depth_m
 
     def render_color(self, lens: Lens, map_from_camera: Pose3) -> NDArray[np.uint8]:
-        if self._world.sheets:
+        if self.sheets:
             return self.render(lens, map_from_camera)[0]
         rgb, _ = lens_renderer.render(self._drawing(), lens, map_from_camera, depth=False)
         assert rgb is not None
         return rgb
 
     def render_depth(self, lens: Lens, map_from_camera: Pose3) -> NDArray[np.float32]:
-        if self._world.sheets:
+        if self.sheets:
             return self.render(lens, map_from_camera)[1]
         _, depth_m = lens_renderer.render(self._drawing(), lens, map_from_camera, color=False)
         assert depth_m is not None
         return depth_m
 
     def every(self, rate_hz: float, callback: Callable[[int], None]) -> Subscription:
-        fastest_hz = 1e9 / self._clock.step_ns
+        fastest_hz = 1e9 / self.clock.step_ns
         if not 0 < rate_hz <= fastest_hz:
             raise ValueError(
                 f"rate_hz must lie above 0 and not above the simulation's {fastest_hz:g} Hz, got {rate_hz}"
             )
         ticks = _Ticks(rate_hz, callback, 0, 0)
-        self._advance(ticks, self._clock.now_ns())
+        self._advance(ticks, self.clock.now_ns())
         self._ticks.append(ticks)
         return Subscription(lambda: self._ticks.remove(ticks))
 

@@ -28,6 +28,7 @@ class KinematicBody(SimulatedChassis):
         motors: options of the motors.
         wheels_m: ways of the left and the right wheel.
         heading_rad: true heading, not wrapped.
+        wheel_drop: wheels that hang.
     """
 
     def __init__(self, motors: MotorOptions, radius_m: float = 0.18, wall_x_m: float = math.inf) -> None:
@@ -39,6 +40,7 @@ class KinematicBody(SimulatedChassis):
         self.heading_rad = 0.0
         self._now_ns: int | None = None
         self._touching = False
+        self.wheel_drop = Zone.NONE
         self._firmware: Callable[[int], Velocity] | None = None
         self._command = STILL
 
@@ -56,7 +58,8 @@ class KinematicBody(SimulatedChassis):
         self._firmware, self._command = None, STILL
 
     def sensors(self) -> WheelSensors:
-        return WheelSensors(self.wheels_m, self.heading_rad, 16.0, Zone.CENTER if self._touching else Zone.NONE)
+        bumper = Zone.CENTER if self._touching else Zone.NONE
+        return WheelSensors(self.wheels_m, self.heading_rad, 16.0, bumper, wheel_drop=self.wheel_drop)
 
     def advance(self, command: Velocity, now_ns: int) -> None:
         """Move on to ``now_ns``, the command having been in force since the call before."""

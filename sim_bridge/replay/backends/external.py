@@ -21,7 +21,6 @@ from robot_runtime.hal import Lens, RgbdFrame
 from robot_runtime.hal.simulation import Pose3
 from robot_runtime.records import EpisodeHeader, Outcome, StepRecord
 from robot_runtime.scenes.scene import Scene
-from robot_runtime.tasks.task import Task
 from sim_bridge.replay.backends.base import SimulatedStep, SimulatorBackend, UnsupportedBySimulator
 from sim_bridge.replay.backends.pinhole_camera import PinholeCamera, pinhole_camera
 from sim_bridge.replay.camera_pose import logged_camera, measured_by
@@ -42,7 +41,7 @@ class ExternalBackend(SimulatorBackend):
 
     def __init__(self, header: EpisodeHeader, scene: Scene | None, images: bool) -> None:
         self.scene = scene
-        self._task = header.task
+        self.task = header.task
         self._images = images
         self._camera = logged_camera(header)
         self._lens = Lens.of(header.intrinsics)
@@ -82,7 +81,7 @@ class ExternalBackend(SimulatorBackend):
     # --- SimulatorBackend -------------------------------------------------------------------------------------------
 
     def begin(self, header: EpisodeHeader, start: SE2, tilt_rad: float) -> SimulatedStep:
-        self._task = header.task
+        self.task = header.task
         if Action.GRAB_RELEASE in header.task.actions:
             raise self.unsupported("cannot move objects; the task needs it")
         self.place(start, tilt_rad)
@@ -108,11 +107,6 @@ class ExternalBackend(SimulatorBackend):
         camera = pinhole_camera(lens, self.name)
         rgb, depth_m = self.draw(camera, map_from_camera)
         return camera.crop(rgb), camera.crop(depth_m)
-
-    @property
-    def task(self) -> Task:
-        """Task of the current episode."""
-        return self._task
 
     def unsupported(self, what: str) -> UnsupportedBySimulator:
         """The error for something that this simulator does not support and MuJoCo does."""

@@ -61,11 +61,9 @@ def test_a_foreign_client_drives_and_reads_all_sensors(client: tuple[Any, Kinema
     assert wait_for(SystemClock(), lambda: body.heading_rad > 0.2 or None, PATIENCE_S, 0.02)
 
 
-def test_pycreate2_swaps_the_sides_of_wheel_drops_which_the_driver_does_not(
-    client: tuple[Any, KinematicBody], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    robot, _ = client
-    monkeypatch.setattr(KinematicBody, "wheel_drop", Zone.LEFT)
+def test_pycreate2_swaps_the_sides_of_wheel_drops_which_the_driver_does_not(client: tuple[Any, KinematicBody]) -> None:
+    robot, body = client
+    body.wheel_drop = Zone.LEFT
     robot.start()
     assert wait_for(SystemClock(), lambda: any(robot.get_sensors().bumps_wheeldrops) or None, PATIENCE_S, 0.02)
     seen = robot.get_sensors().bumps_wheeldrops

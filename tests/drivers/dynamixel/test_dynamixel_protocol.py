@@ -78,7 +78,7 @@ def test_the_official_library_sends_the_same_bytes(packet: Packet) -> None:
 
 @given(st.lists(PACKETS, max_size=5), st.lists(st.integers(1, 40), min_size=1))
 def test_a_stream_may_be_cut_anywhere(packets: list[Packet], sizes: list[int]) -> None:
-    data, scanner, found = b"".join(map(encode, packets)), FrameScanner(SYNC, end_of), []
+    data, scanner, found = b"".join(map(encode, packets)), FrameScanner(SYNC, end_of, bytes), []
     while data:
         size = sizes[len(data) % len(sizes)]
         found += [decode(frame) for frame in scanner.feed(data[:size])]
@@ -89,7 +89,7 @@ def test_a_stream_may_be_cut_anywhere(packets: list[Packet], sizes: list[int]) -
 
 @given(st.binary(max_size=80), PACKETS, st.binary(max_size=80), PACKETS)
 def test_noise_costs_at_most_the_frame_behind_it(before: bytes, one: Packet, between: bytes, other: Packet) -> None:
-    frames = FrameScanner(SYNC, end_of).feed(before + encode(one) + between + encode(other))
+    frames = FrameScanner(SYNC, end_of, bytes).feed(before + encode(one) + between + encode(other))
     found = [decode(frame) for frame in frames]
     begun = SYNC in before + between or any((before + b"|" + between).endswith(SYNC[:n]) for n in range(1, 4))
     assert begun or (one in found and other in found)
@@ -100,12 +100,12 @@ def test_a_damaged_frame_is_never_believed(packet: Packet, data: st.DataObject) 
     whole = encode(packet)
     at = data.draw(st.integers(0, len(whole) - 1))
     damaged = whole[:at] + bytes([whole[at] ^ data.draw(st.integers(1, 255))]) + whole[at + 1 :]
-    assert packet not in [decode(frame) for frame in FrameScanner(SYNC, end_of).feed(damaged)]
+    assert packet not in [decode(frame) for frame in FrameScanner(SYNC, end_of, bytes).feed(damaged)]
 
 
 @given(st.binary(max_size=300))
 def test_no_bytes_raise(data: bytes) -> None:
-    for frame in FrameScanner(SYNC, end_of).feed(data):
+    for frame in FrameScanner(SYNC, end_of, bytes).feed(data):
         decode(frame)
 
 
