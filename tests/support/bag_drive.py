@@ -125,7 +125,7 @@ def _publish_base(put: Callable[[str, Any, int], None], where: Layout, robot: Ro
             put(topics.hazards, messages.create_hazards(state), at_ns)
     elif topics.core:
         put(topics.core, messages.kobuki_core(state), at_ns)
-    else:
+    elif topics.bumper:
         put(topics.bumper, messages.create_bumper(state), at_ns)
         put(topics.voltage, messages.make("std_msgs/Float32", data=15.8), at_ns)
     put("/tf", messages.tf(messages.planar_transform(now_ns, where.frames.odom, where.frames.base, odom)), at_ns)

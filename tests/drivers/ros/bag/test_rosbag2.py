@@ -93,6 +93,19 @@ def test_hazards_that_never_changed_are_no_contact(tmp_path: Path, capsys: pytes
     assert run_command([*command, str(subscribed)]) == 0
 
 
+def test_a_drive_that_sensed_no_contact_is_of_no_task_that_needs_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bag = bag_drive.record(tmp_path / "drive", [REST, FORWARD, REST], layout("turtlebot3"))
+    command = ["logs", "import", "--rosbag", str(bag), "--out", str(tmp_path / "log"), "--robot", "turtlebot3"]
+    command += ["--poses", "odometry", "--without", "contact"]
+    assert run_command([*command, "--task", "pointnav_gps_compass"]) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert "'turtlebot3' senses no contact" in said
+    assert "needs_contact_sensing: false" in said
+    assert run_command(command) == 0
+
+
 HAZARD_KIND = "irobot_create_msgs/msg/HazardDetectionVector"
 
 
