@@ -6,13 +6,14 @@ A source passes every image to one receiver: periodically, and on request for an
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 
 import numpy as np
 from numpy.typing import NDArray
 
 from drivers.opencv_camera.feed import Feed
 from robot_runtime.common.clock import Clock, seconds_to_ns, wait_for
+from robot_runtime.common.threads import background
 from robot_runtime.errors import DeviceFault, RuntimeFault, StaleData
 from robot_runtime.hal import Camera, Lens
 
@@ -71,21 +72,15 @@ class CameraImageSource(ImageSource):
         k = camera.info.intrinsics
         self.lens = Lens(k.width, k.height, k.fx, k.fy, k.cx, k.cy)
         self._receiver: Receiver | None = None
-        self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._ends = ExitStack()
 
     def open(self, receiver: Receiver) -> None:
         self.close()
         self._receiver = receiver
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._watch, args=(self._stop,), name="apriltag camera", daemon=True)
-        self._thread.start()
+        self._ends.enter_context(background(self._watch, "apriltag camera", JOIN_S))
 
     def close(self) -> None:
-        self._stop.set()
-        if self._thread is not None:
-            self._thread.join(JOIN_S)
-            self._thread = None
+        self._ends.close()
 
     def capture(self, after_ns: int, timeout_s: float) -> None:
         frame = self._camera.capture(after_ns, timeout_s)

@@ -7,7 +7,9 @@ simulated time advances.
 import math
 from collections import deque
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Annotated, Literal
 
 import numpy as np
@@ -26,7 +28,7 @@ from robot_runtime.common.config import Strict
 from robot_runtime.common.quantities import CameraHeight, Latency, ShortTime, Spread
 from robot_runtime.errors import DeviceFault
 from robot_runtime.hal.fault_schedule import Script, Window
-from robot_runtime.hal.simulation import Simulation, Subscription
+from robot_runtime.hal.simulation import Simulation
 
 
 class NoFix(Window):
@@ -231,48 +233,38 @@ class EmulatedLink(Link):
     def __init__(self, simulation: Simulation, hedgehog: Hedgehog, rate_hz: float, baud_rate: int) -> None:
         self._simulation, self._hedgehog = simulation, hedgehog
         self._rate_hz, self._baud_rate = rate_hz, baud_rate
-        self._subscriptions: list[Subscription] = []
-        self._terminal: Pty | None = None
-        self._port: Port | None = None
+        self._opened = ExitStack()
         self._fault: DeviceFault | None = None
 
     def open(self, on_bytes: Callable[[bytes], None]) -> None:
         self._fault = None
-        self._terminal = Pty()
-        self._port = Port(self._terminal.path, self._baud_rate, HEDGEHOG)
+        terminal = Pty()
+        self._opened.callback(terminal.unplug)
+        port = Port(terminal.path, self._baud_rate, HEDGEHOG)
+        self._opened.callback(port.close)
         self._hedgehog.restart()
-        simulation = self._simulation
-        self._subscriptions = [
-            simulation.on_placed(self._hedgehog.restart),
-            simulation.every(self._rate_hz, self._hedgehog.measure),
-            simulation.every(WIRE_HZ, lambda now_ns: self._transmit(now_ns, on_bytes)),
-        ]
+        simulation, transmit = self._simulation, partial(self._transmit, terminal, port, on_bytes)
+        self._opened.callback(simulation.on_placed(self._hedgehog.restart).close)
+        self._opened.callback(simulation.every(self._rate_hz, self._hedgehog.measure).close)
+        self._opened.callback(simulation.every(WIRE_HZ, transmit).close)
 
     def check(self) -> None:
         if self._fault is not None:
             raise self._fault
 
     def close(self) -> None:
-        for subscription in self._subscriptions:
-            subscription.close()
-        self._subscriptions = []
-        if self._port is not None:
-            self._port.close()
-            self._port = None
-        if self._terminal is not None:
-            self._terminal.unplug()
-            self._terminal = None
+        self._opened.close()
 
-    def _transmit(self, now_ns: int, on_bytes: Callable[[bytes], None]) -> None:
-        if self._fault is not None or self._port is None or self._terminal is None:
+    def _transmit(self, terminal: Pty, port: Port, on_bytes: Callable[[bytes], None], now_ns: int) -> None:
+        if self._fault is not None:
             return
         data = self._hedgehog.transmit(now_ns)
         if self._hedgehog.unplugged(now_ns):
-            self._terminal.unplug()
+            terminal.unplug()
             data = b"gone"
-        self._terminal.write(data)
+        terminal.write(data)
         try:
-            received = read_exactly(self._port, len(data))
+            received = read_exactly(port, len(data))
         except DeviceFault as fault:
             self._fault = fault
             return

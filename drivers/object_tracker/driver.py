@@ -4,7 +4,9 @@ import difflib
 import socket
 import threading
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -14,6 +16,7 @@ from robot_runtime.common import config
 from robot_runtime.common.clock import ns_to_seconds, seconds_to_ns
 from robot_runtime.common.geometry import SE2
 from robot_runtime.common.quantities import Rate
+from robot_runtime.common.threads import background
 from robot_runtime.errors import ConfigError, DeviceFault, NotConnected, StaleData
 from robot_runtime.hal import ObjectTracker, Robot, TrackerInfo
 from robot_runtime.robots.loader import RobotContext
@@ -84,8 +87,7 @@ class UdpObjectTracker(ObjectTracker):
         self._latest: dict[str, _Latest] = {}
         self._invalid_message: _Latest | None = None
         self._socket: socket.socket | None = None
-        self._thread: threading.Thread | None = None
-        self._stop = threading.Event()
+        self._opened = ExitStack()
 
     @property
     def info(self) -> TrackerInfo:
@@ -111,18 +113,12 @@ class UdpObjectTracker(ObjectTracker):
             ) from error
         receiver.settimeout(POLL_S)
         self._socket = receiver
-        self._stop.clear()
-        self._thread = threading.Thread(target=self._receive, args=(receiver,), name="object tracker", daemon=True)
-        self._thread.start()
+        self._opened.enter_context(receiver)
+        self._opened.enter_context(background(partial(self._receive, receiver), "object tracker", 2 * POLL_S + 1.0))
 
     def close(self) -> None:
-        self._stop.set()
-        if self._thread is not None:
-            self._thread.join(2 * POLL_S + 1.0)
-            self._thread = None
-        if self._socket is not None:
-            self._socket.close()
-            self._socket = None
+        self._opened.close()
+        self._socket = None
         with self._lock:
             self._latest.clear()
             self._invalid_message = None
@@ -157,8 +153,8 @@ class UdpObjectTracker(ObjectTracker):
             raise NotConnected("object tracker: is not connected", "call connect() before using it")
         return self._socket
 
-    def _receive(self, receiver: socket.socket) -> None:
-        while not self._stop.is_set():
+    def _receive(self, receiver: socket.socket, ended: threading.Event) -> None:
+        while not ended.is_set():
             try:
                 datagram = receiver.recv(MAX_DATAGRAM)
             except TimeoutError:

@@ -18,6 +18,14 @@ COLOR_EXPOSURE_US = 100.0
 """Unit of the color sensor's exposure; that of the stereo module is 1 us."""
 
 
+Settings = tuple[tuple[str, str, float], ...]
+"""Field, the SDK's option and its value, in the order in which they must be set."""
+
+
+def _chosen(*settings: tuple[str, str, float | None]) -> Settings:
+    return tuple((field, option, float(value)) for field, option, value in settings if value is not None)
+
+
 @dataclass(frozen=True)
 class ColorOptions(config.Strict):
     """Settings of the color sensor; None keeps the device's default, automatic control.
@@ -32,19 +40,17 @@ class ColorOptions(config.Strict):
     gain: Annotated[float, Field(ge=0)] | None = None
     white_balance_k: Annotated[float, Field(gt=0)] | None = None
 
-    def settings(self) -> tuple[tuple[str, str, float], ...]:
-        """(field, the SDK's option, its value), in the order in which they must be set."""
-        found: list[tuple[str, str, float]] = []
-        if self.exposure_us is not None or self.gain is not None:
-            found.append(("color_sensor.exposure_us", "enable_auto_exposure", 0.0))
-        if self.exposure_us is not None:
-            found.append(("color_sensor.exposure_us", "exposure", self.exposure_us / COLOR_EXPOSURE_US))
-        if self.gain is not None:
-            found.append(("color_sensor.gain", "gain", self.gain))
-        if self.white_balance_k is not None:
-            found.append(("color_sensor.white_balance_k", "enable_auto_white_balance", 0.0))
-            found.append(("color_sensor.white_balance_k", "white_balance", self.white_balance_k))
-        return tuple(found)
+    def settings(self) -> Settings:
+        """The settings that are not the device's defaults."""
+        manual = self.exposure_us is not None or self.gain is not None
+        exposure = None if self.exposure_us is None else self.exposure_us / COLOR_EXPOSURE_US
+        return _chosen(
+            ("color_sensor.exposure_us", "enable_auto_exposure", 0.0 if manual else None),
+            ("color_sensor.exposure_us", "exposure", exposure),
+            ("color_sensor.gain", "gain", self.gain),
+            ("color_sensor.white_balance_k", "enable_auto_white_balance", self.white_balance_k and 0.0),
+            ("color_sensor.white_balance_k", "white_balance", self.white_balance_k),
+        )
 
 
 @dataclass(frozen=True)
@@ -65,23 +71,18 @@ class DepthOptions(config.Strict):
     exposure_us: Annotated[float, Field(gt=0)] | None = None
     gain: Annotated[float, Field(ge=0)] | None = None
 
-    def settings(self) -> tuple[tuple[str, str, float], ...]:
-        """(field, the SDK's option, its value), in the order in which they must be set."""
-        found: list[tuple[str, str, float]] = []
-        if self.preset is not None:
-            value = float(int(getattr(rs.rs400_visual_preset, self.preset)))
-            found.append(("depth_sensor.preset", "visual_preset", value))
-        if self.laser is not None:
-            found.append(("depth_sensor.laser", "emitter_enabled", float(self.laser)))
-        if self.laser_power_mw is not None:
-            found.append(("depth_sensor.laser_power_mw", "laser_power", self.laser_power_mw))
-        if self.exposure_us is not None or self.gain is not None:
-            found.append(("depth_sensor.exposure_us", "enable_auto_exposure", 0.0))
-        if self.exposure_us is not None:
-            found.append(("depth_sensor.exposure_us", "exposure", self.exposure_us))
-        if self.gain is not None:
-            found.append(("depth_sensor.gain", "gain", self.gain))
-        return tuple(found)
+    def settings(self) -> Settings:
+        """The settings that are not the device's defaults."""
+        manual = self.exposure_us is not None or self.gain is not None
+        preset = None if self.preset is None else int(getattr(rs.rs400_visual_preset, self.preset))
+        return _chosen(
+            ("depth_sensor.preset", "visual_preset", preset),
+            ("depth_sensor.laser", "emitter_enabled", self.laser),
+            ("depth_sensor.laser_power_mw", "laser_power", self.laser_power_mw),
+            ("depth_sensor.exposure_us", "enable_auto_exposure", 0.0 if manual else None),
+            ("depth_sensor.exposure_us", "exposure", self.exposure_us),
+            ("depth_sensor.gain", "gain", self.gain),
+        )
 
 
 @dataclass(frozen=True)
@@ -131,7 +132,7 @@ class StreamOptions(config.Strict):
             raise ValueError("'record_to' names a .db3 file to write, and is not for a 'file' that is played")
 
 
-def apply_settings(sensor: Any, settings: tuple[tuple[str, str, float], ...], where: str) -> None:
+def apply_settings(sensor: Any, settings: Settings, where: str) -> None:
     """Set a sensor's options.
 
     Raises:

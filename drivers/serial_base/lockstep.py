@@ -5,6 +5,7 @@ and answers, and the base reads exactly what the guard wrote. So an episode is r
 """
 
 import tempfile
+from contextlib import ExitStack
 from pathlib import Path
 
 from drivers.serial_base.emulator import EmulatedBase
@@ -13,7 +14,7 @@ from drivers.serial_base.messages import STEP
 from drivers.serial_wire.pty_emulation import Pty
 from robot_runtime.errors import DeviceFault
 from robot_runtime.hal import Velocity
-from robot_runtime.hal.simulation import SimulatedChassis, Subscription
+from robot_runtime.hal.simulation import SimulatedChassis
 
 LINE_STEP_NS = 1_000_000
 MAX_STEP_NS = TICK_NS = 20_000_000
@@ -26,17 +27,17 @@ class LockstepEmulation:
 
     def __init__(self, chassis: SimulatedChassis, device: EmulatedBase) -> None:
         self._chassis, self._device = chassis, device
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._opened = ExitStack()
         self._terminal: Pty | None = None
-        self._attached: Subscription | None = None
         self._guard: GuardLink | None = None
         self._read = self._now_ns = self._told_ns = 0
         self._fault: DeviceFault | None = None
 
     def plug(self) -> str:
         """Connect the device to a new pty, and return its path."""
-        self._folder = tempfile.TemporaryDirectory()
-        self._terminal = Pty(Path(self._folder.name) / "base")
+        folder = self._opened.enter_context(tempfile.TemporaryDirectory())
+        self._terminal = Pty(Path(folder) / "base")
+        self._opened.callback(self._terminal.unplug)
         self._fault = None
         self._read = 0
         return self._terminal.path
@@ -44,19 +45,12 @@ class LockstepEmulation:
     def start(self, guard: GuardLink) -> None:
         """Let the device drive the simulated robot from the next step on."""
         self._guard = guard
-        self._attached = self._chassis.attach(self._step)
+        self._opened.callback(self._chassis.attach(self._step).close)
 
     def stop(self) -> None:
         """Take the device away from the robot, wheels at zero."""
-        if self._attached is not None:
-            self._attached.close()
-            self._attached = None
-        if self._terminal is not None:
-            self._terminal.unplug()
-            self._terminal = None
-        if self._folder is not None:
-            self._folder.cleanup()
-            self._folder = None
+        self._opened.close()
+        self._terminal = None
 
     def check(self) -> None:
         """Raise the ``DeviceFault`` that ended the emulation, if one did."""

@@ -3,8 +3,10 @@
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import ExitStack
 
 from drivers.serial_wire.port import Attachment, Port
+from robot_runtime.common.threads import background
 from robot_runtime.errors import DeviceFault
 
 JOIN_S = 5.0
@@ -32,33 +34,24 @@ class ThreadLink(Link):
 
     def __init__(self, path: str, baud_rate: int, attachment: Attachment) -> None:
         self._path, self._baud_rate, self._attachment = path, baud_rate, attachment
-        self._port: Port | None = None
-        self._thread: threading.Thread | None = None
-        self._stop = threading.Event()
+        self._ends = ExitStack()
         self._fault: DeviceFault | None = None
 
     def open(self, on_bytes: Callable[[bytes], None]) -> None:
         self._fault = None
-        self._stop.clear()
-        port = self._port = Port(self._path, self._baud_rate, self._attachment)
-        self._thread = threading.Thread(target=self._read, args=(port, on_bytes), name=self._path, daemon=True)
-        self._thread.start()
+        port = Port(self._path, self._baud_rate, self._attachment)
+        self._ends.callback(port.close)
+        self._ends.enter_context(background(lambda ended: self._read(port, on_bytes, ended), self._path, JOIN_S))
 
     def check(self) -> None:
         if self._fault is not None:
             raise self._fault
 
     def close(self) -> None:
-        self._stop.set()
-        if self._thread is not None:
-            self._thread.join(JOIN_S)
-            self._thread = None
-        if self._port is not None:
-            self._port.close()
-            self._port = None
+        self._ends.close()
 
-    def _read(self, port: Port, on_bytes: Callable[[bytes], None]) -> None:
-        while not self._stop.is_set():
+    def _read(self, port: Port, on_bytes: Callable[[bytes], None], ended: threading.Event) -> None:
+        while not ended.is_set():
             try:
                 data = port.read()
             except DeviceFault as fault:

@@ -6,8 +6,14 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def background(work: Callable[[threading.Event], None], name: str) -> Iterator[None]:
-    """Run ``work`` in a thread; at the end of the context, set the event that it gets, and wait for its return."""
+def background(work: Callable[[threading.Event], None], name: str, limit_s: float | None = None) -> Iterator[None]:
+    """Run ``work`` in a thread; at the end of the context, set the event that it gets, and wait for its return.
+
+    Args:
+        work: function of the event.
+        name: name of the thread.
+        limit_s: longest wait; None for any.
+    """
     ended = threading.Event()
     thread = threading.Thread(target=work, args=(ended,), name=name, daemon=True)
     thread.start()
@@ -15,4 +21,4 @@ def background(work: Callable[[threading.Event], None], name: str) -> Iterator[N
         yield
     finally:
         ended.set()
-        thread.join()
+        thread.join(limit_s)
