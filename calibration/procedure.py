@@ -104,12 +104,6 @@ def calibrate(procedure: Procedure[C, S], robot: Robot, guide: Guide, out: Path,
 def execute_motion(motion: MotionController, displacement: Displacement, what: str, remedy: str) -> ActionResult:
     """Execute a motion that a calibration depends on, and return its result.
 
-    Args:
-        motion: controller of the robot's motion.
-        displacement: displacement to drive.
-        what: name of the motion, for the error.
-        remedy: what a person does before the calibration is repeated.
-
     Raises:
         DeviceFault: a device failed in it.
         CalibrationFailed: it ended otherwise before it reached its goal.

@@ -80,7 +80,6 @@ class _Phase:
         stamp_ns: time on the robot's clock, without the pauses of the episode so far.
         origin: pose by the policy's localizer.
         placement: its accuracy.
-        observations: builder for this phase.
     """
 
     index: int

@@ -54,10 +54,7 @@ class DepthView:
     """Points of a depth image.
 
     Attributes:
-        pan_rad: pan angle of the head.
-        tilt_rad: tilt angle of the head.
         points: float64 (N, 3) in the color sensor's optical frame, meters.
-        serial: serial number of the camera.
     """
 
     pan_rad: float

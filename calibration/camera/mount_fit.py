@@ -59,9 +59,6 @@ class TagView:
 
     Attributes:
         station: number of the base's pose.
-        odom: pose of the base by odometry.
-        pan_rad: pan angle of the head.
-        tilt_rad: tilt angle of the head.
         corners: float64 (4, 2) pixels by id.
     """
 
@@ -77,7 +74,6 @@ class MountFit:
     """The fitted mount and all other unknowns.
 
     Attributes:
-        mount: mount of the camera.
         stations: poses of the base by number; the first is the origin.
         tags: each tag's pose relative to that origin, float64 (4, 4).
         reprojection_px: root mean square of the corner errors.

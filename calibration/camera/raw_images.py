@@ -26,7 +26,6 @@ class View:
         rgb: uint8 (H, W, 3), through ``rig.color``.
         depth_m: float32 (h, w), through ``rig.depth``; 0 without measurement.
         head: pan and tilt of the head, at rest during the exposure.
-        rig: calibration of the images.
     """
 
     stamp_ns: int

@@ -48,9 +48,6 @@ class Sample:
     """A trial with its origin.
 
     Attributes:
-        episode: number of the episode.
-        step: number of the step.
-        trial: the measured action.
         slip: the same with the end by odometry for the intended one.
         room: id of the room in which the action began; empty outside all rooms.
     """

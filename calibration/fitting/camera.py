@@ -60,8 +60,6 @@ class FloorFrame:
     """Errors of the described pose by one frame's floor, true less described.
 
     Attributes:
-        episode: number of the episode.
-        step: index of the step.
         head_tilt_rad: tilt measured by the head's encoder.
         tilt_rad: error of the tilt, up positive.
         roll_rad: error of the roll, right positive.
@@ -87,7 +85,6 @@ class CameraFit:
             episodes and over biases of depth, which change the floor as a wrong pose does.
         roll_deg: median roll with its interval, right positive.
         height_m: median height error with its interval.
-        frames: used frames.
         looked_at: number of evaluated frames.
         biased: changes of tilt (°), roll (°) and height (m) by one standard deviation of each of :data:`DEPTH_BIAS`.
         mount: name or path of the described mount; None if the logs contain the height only.

@@ -77,8 +77,6 @@ class Contact:
     """One forward action into an obstacle.
 
     Attributes:
-        episode: number of the episode.
-        step: index of the step.
         end: float64 (2,), end position, m forward and left of the start, along the intended heading.
         touch_m: distance to the touch by the map.
         wall_rad: direction of sliding relative to the heading, left positive, within a quarter turn.

@@ -57,7 +57,6 @@ class DepthBin:
         depth_m: mean depth.
         sigma_m: temporal standard deviation.
         holes: share of pixels measured in one frame and not in the next.
-        pixels: number of pixels.
     """
 
     depth_m: float

@@ -43,7 +43,6 @@ class SourceFit:
     """One source of poses.
 
     Attributes:
-        name: name of the source.
         latency_s: time from stamp to arrival: the middle between its bounds, and the bounds.
         rate_hz: rate of its stamps.
         lost: share of lost poses, by gaps between stamps.

@@ -39,14 +39,10 @@ class LoggedStep:
     """One step without its images.
 
     Attributes:
-        index: index of the step.
         action: None for a continuous command, or the reset.
-        result: result of the action.
         stationary: pose at the end; None if the referee was lost.
         touching: whether a bumper was pressed at the end.
         head: state at the end.
-        times: times of the step.
-        phase: phase of the task.
     """
 
     index: int
@@ -64,11 +60,6 @@ class LoggedAction:
     """One motion between two stationary poses.
 
     Attributes:
-        step: index of the step.
-        action: kind of the action.
-        result: result of the action.
-        before: step before the motion.
-        after: step after the motion.
         carried_rad: heading error by odometry that the motion controller corrected in this action, since it aims each
             motion from the intended end of the previous one.
     """
@@ -103,12 +94,9 @@ class LoggedEpisode:
     """One log.
 
     Attributes:
-        path: path of the log file.
-        header: header of the log.
         steps: all complete steps.
         actions: discrete motions between them.
         arrivals: raw poses by step and source, as ``LogReader.poses_by_step``.
-        base: states of the base.
         commands: velocities that were sent to the base; none in older logs.
         scatter: float64 (3, 3), covariance of a raw pose of the referee while the robot is stationary; None without
             raw poses of a single referee.

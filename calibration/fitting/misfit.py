@@ -44,7 +44,6 @@ class Misfit:
     """One contradiction of the model.
 
     Attributes:
-        action: name of the action.
         effect: the errors that differ: an element of ``EFFECTS``, or "outliers".
         room: name of the room; empty for everywhere.
         found: number of outliers; for ranks, the probability that an error in the room exceeds one elsewhere.

@@ -27,7 +27,6 @@ class Rival:
     """One published model compared with the fitted one.
 
     Attributes:
-        name: name of the model.
         nats: mean log density per held-out action.
         gain: fitted less this model, nats per action, with 95 % interval.
         by_action: gain of each action alone.
@@ -53,8 +52,6 @@ class Validation:
     Attributes:
         nats: mean log density of the fitted model per held-out action; None with too few actions or episodes.
         rivals: published models, the strongest first.
-        actions: number of actions.
-        episodes: number of episodes.
         reason: why there is no figure.
     """
 

@@ -40,7 +40,6 @@ class Trial:
     """One measured action.
 
     Attributes:
-        action: kind of the action.
         error: (x m, y m, yaw rad), measured less intended, in the frame of the start.
         noise: float64 (3, 3), the referee's share of its covariance.
     """

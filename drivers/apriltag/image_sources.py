@@ -30,11 +30,7 @@ POLL_S = 0.005
 
 
 class ImageSource(ABC):
-    """A source of images.
-
-    Attributes:
-        lens: lens of the images.
-    """
+    """A source of images."""
 
     lens: Lens
 

@@ -53,7 +53,6 @@ class RobotState:
         geometry: projection of tags given the robot's pose; None if it is unknown.
         trouble: why the geometry is unknown; empty otherwise.
         odom: pose by odometry that distinguishes a tag's two solutions; None if unknown.
-        velocity: velocity of the base.
     """
 
     geometry: Geometry | None
@@ -68,17 +67,6 @@ class TagLocalizer(BufferedLocalizer):
     Images come periodically, and on request for a pose newer than the last image. Missing poses are reported by the
     events ``no_fix`` (when they begin) and ``fix`` (when they end). Tags that contradict the others are reported by
     ``anchor_moved`` or ``scale``, and ignored until they agree.
-
-    Args:
-        info: name, frame and rate.
-        clock: clock of the robot.
-        source: images.
-        detector: detector of AprilTags.
-        tags: the map, by id.
-        robot_state: returns the state of the robot now.
-        accuracy: standard deviations of the inputs.
-        remedy: remedy named by errors where no tag is in view.
-        simulation: simulation of a simulated robot; its placements clear the history.
     """
 
     def __init__(

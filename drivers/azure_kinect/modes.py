@@ -28,8 +28,6 @@ class DepthKind:
 
     Attributes:
         number: number of the mode in the SDK.
-        width: width of the image.
-        height: height of the image.
         min_m: near end of the rated range.
         max_m: far end of the rated range.
         rate_hz: greatest rate.

@@ -76,7 +76,6 @@ class ImuSample:
     """One sample of the inertial sensors, in their own frame (``calibration.imu_rotation`` turns it).
 
     Attributes:
-        temperature_c: temperature of the sensors.
         acceleration_m_s2: x, y, z.
         acceleration_us: time of the acceleration on the device's clock.
         angular_rad_s: x, y, z.

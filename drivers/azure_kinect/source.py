@@ -26,9 +26,6 @@ class KinectSource(RgbdSource):
         clock: clock of the robot.
         stream: stream of captures.
         record_to: new file for a recording of all captures, in the SDK's format; None for none.
-
-    Attributes:
-        stream: stream of captures.
     """
 
     def __init__(self, sdk: Sdk, clock: Clock, stream: CaptureStream, record_to: Path | None = None) -> None:

@@ -59,8 +59,6 @@ class ServoState:
     """One servo, for diagnosis.
 
     Attributes:
-        id: id of the servo on the bus.
-        temperature_c: temperature of the servo.
         voltage_v: voltage of its supply.
         errors: latched.
     """

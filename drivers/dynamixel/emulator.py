@@ -346,12 +346,6 @@ class LockstepPort(SdkPort):
     """Port whose emulated servos answer within the call that sends an instruction: no time of any clock passes.
 
     The bytes travel over a pty. A reply ends where the emulator's bytes end, so a busy computer causes no timeout.
-
-    Args:
-        terminal: pseudo-terminal with the servos at its end.
-        port: the same terminal, opened.
-        exchange: bytes of instructions to bytes of replies.
-        baud_rate: baud rate of the port.
     """
 
     def __init__(self, terminal: Pty, port: Port, exchange: Callable[[bytes], bytes], baud_rate: int) -> None:

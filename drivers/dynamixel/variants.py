@@ -19,7 +19,6 @@ class ServoVariant:
     """One of the two servos.
 
     Attributes:
-        id: id of the servo on the bus.
         sign: direction in which positions count: 1 for left or up.
         reversed: whether the drive mode must have its reversing bit, without which ``sign`` does not hold.
     """
@@ -34,8 +33,6 @@ class PanTiltVariant:
     """A pan-tilt as its robot's stack configures it.
 
     Attributes:
-        pan: servo of the pan.
-        tilt: servo of the tilt.
         limits: reach, and speed by ``profile_velocity``.
         profile_velocity: register 112, units of 0.229 revolutions per minute.
         profile_acceleration: register 108, units of 214.577 revolutions per minute squared.

@@ -14,7 +14,6 @@ class GroundTruth:
     """True state of the world.
 
     Attributes:
-        radius_m: radius of the robot.
         wall_x_m: a wall along the line x = ``wall_x_m`` in ``map``, the robot on its lower side; None for open space.
         pose: base_link in ``map``.
         odom: base_link in ``odom``: the same motion without placements.

@@ -20,11 +20,9 @@ class SerialPort:
     """A serial port on USB.
 
     Attributes:
-        path: path of the device file.
         vendor: USB vendor id.
         product: USB product id.
         serial_number: serial number of the device; empty for none.
-        description: the device's own description.
         by_id: the link that stays the same when it is plugged in elsewhere; None for none.
     """
 

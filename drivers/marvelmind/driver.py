@@ -54,13 +54,6 @@ class MarvelmindLocalizer(BufferedLocalizer):
 
     Without a heading (of a single hedgehog, or a pair that has lost it) the yaw's variance is infinite and the position
     is that of ``info.mark_m``.
-
-    Args:
-        clock: clock of the robot.
-        options: options of the localizer.
-        mounting: mounting of the hedgehog and the beacons.
-        link: reader of the port.
-        simulation: simulation of a simulated robot; its placements clear the history.
     """
 
     def __init__(

@@ -89,12 +89,10 @@ class Position:
         x_m: coordinate in the beacons' frame; invalid while ``unavailable``.
         y_m: y coordinate in the beacons' frame; invalid while ``unavailable``.
         z_m: z coordinate in the beacons' frame; invalid while ``unavailable``.
-        address: address of the hedgehog.
         age_s: time from the ultrasound's emission until the packet was sent.
         angle_rad: direction of a pair of hedgehogs, 0 to 2 pi; None if not applicable. Its sign and zero are not
             published and come from the driver's options.
         pair_center: whether the coordinates are those of the middle between the pair.
-        flags: flags of the packet.
     """
 
     code: int

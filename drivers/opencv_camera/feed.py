@@ -38,10 +38,6 @@ class Feed(Protocol):
     def start(self, on_image: OnImage, on_disconnected: Callable[[], None]) -> None:
         """Start the images.
 
-        Args:
-            on_image: function that is called for every image.
-            on_disconnected: function that is called when the device was disconnected.
-
         Raises:
             DeviceFault: the device cannot be opened; names it.
         """

@@ -141,12 +141,9 @@ class EmulatedBase(EmulatedDevice):
             moves the body.
 
     Attributes:
-        usual_baud_rate: usual baud rate of its line.
         period_s: between two messages.
-        separation_m: distance between the wheels.
         latest_firmware: version without another in the options.
         velocity: that the firmware commands its motors.
-        firmware: its version.
     """
 
     usual_baud_rate: ClassVar[int]

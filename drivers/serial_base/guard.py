@@ -17,13 +17,6 @@ LEAST_INTERVAL_S = 0.004
 class WireGuard:
     """The Guard in front of a base's wire.
 
-    Args:
-        wire: protocol of the base.
-        limits: limits that the Guard enforces.
-        stop_buttons: bits of the base's buttons that engage the emergency stop.
-        send: consumer of bytes for the port.
-        emit: consumer of each state.
-
     Attributes:
         heard_ns: arrival of the newest reading; None before the first.
     """

@@ -67,7 +67,6 @@ class GuardSettings:
     Attributes:
         wire: protocol of the base, ``module:class``.
         port: path of the serial device, or what else the wire's ``open`` takes.
-        limits: limits that the Guard enforces.
         stop_buttons: bits of the base's buttons that engage the emergency stop.
         e_stop: whether the emergency stop is engaged from the beginning.
         lockstep: whether time is simulated: it passes only when the runtime says so.

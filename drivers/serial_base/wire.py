@@ -14,12 +14,7 @@ from robot_runtime.safety.guard import STILL
 class DeadReckoning:
     """Pose of base_link in ``odom``, which begins at zero.
 
-    Args:
-        separation_m: distance between the wheels.
-
     Attributes:
-        x_m: position.
-        y_m: position.
         yaw_rad: heading, within -pi to pi.
     """
 
@@ -119,7 +114,6 @@ class BaseWire(ABC):
 
     Attributes:
         attachment: kind of device, for messages.
-        baud_rate: baud rate of a serial port.
         other_baud_rate: baud rate of a device that was just switched on, if it may be another; None if not.
         period_s: time between two readings; at 0.05 s the feedback timeout of 0.1 s tolerates no lost reading.
         fault: reason why the device cannot be used; None while it can.

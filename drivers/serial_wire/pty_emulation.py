@@ -135,10 +135,6 @@ def _delayed(path: str, count: int, expected: int) -> DeviceFault:
 class PacedLine:
     """One direction of a serial line: bytes arrive at its baud rate, after its latency.
 
-    Args:
-        baud_rate: baud rate of the line.
-        latency_s: latency of the adapter, added to each transmission.
-
     Attributes:
         baud_rate: baud rate of the line; it may change.
     """

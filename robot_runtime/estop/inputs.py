@@ -171,10 +171,6 @@ class StopInputMonitor:
     """Thread that engages the emergency stop at the robot's wired inputs; a context.
 
     An input that is gone counts as pressed until it is back.
-
-    Args:
-        robot: robot that is connected for as long as the context lasts.
-        tell: callback that gets a line about every stop.
     """
 
     def __init__(self, robot: Robot, tell: Callable[[str], None]) -> None:

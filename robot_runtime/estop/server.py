@@ -52,12 +52,7 @@ def may_release(user: int) -> bool:
 
 
 class StopServer:
-    """Listener for requests to stop a robot; a context.
-
-    Args:
-        robot: robot that is connected for as long as the context lasts.
-        tell: callback that gets a line about every request that was carried out.
-    """
+    """Listener for requests to stop a robot; a context."""
 
     def __init__(self, robot: Robot, tell: Callable[[str], None]) -> None:
         self._robot = robot

@@ -77,10 +77,6 @@ class Stillness:
     """Detects that the head is still: all samples of the last ``settle_s`` are within the tolerance of the goal.
 
     Before the first goal, of each other. Samples from before the goal was set do not count.
-
-    Args:
-        tolerance_rad: tolerance of pan and tilt.
-        settle_s: duration.
     """
 
     def __init__(self, tolerance_rad: float, settle_s: float) -> None:

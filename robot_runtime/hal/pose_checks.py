@@ -57,10 +57,6 @@ def implausible(
 class PoseChecks:
     """The checks of one source that is not fused.
 
-    Args:
-        info: description of the source.
-        bounds: bounds of the scene's map; None if unknown.
-
     Attributes:
         reason: why the robot counts as lost since the last estimate; empty while it does not.
     """

@@ -80,8 +80,6 @@ class MeasuredPoint(NamedTuple):
 
     Attributes:
         stamp_ns: time of the measurement.
-        x_m: x of the measured point.
-        y_m: y of the measured point.
         yaw_rad: heading of the robot; None for a position without heading.
         std_m: standard deviation of a coordinate.
         lever_m: the measured point in base_link.

@@ -39,12 +39,7 @@ class _Anchor:
 
 
 class _Track:
-    """Consistent poses: the last one, and some of those before.
-
-    Args:
-        limits: limits of deviations.
-        mark_m: measured point in base_link of a source without headings.
-    """
+    """Consistent poses: the last one, and some of those before."""
 
     def __init__(self, limits: PoseLimits, mark_m: tuple[float, float]) -> None:
         self._limits, self._mark_m = limits, mark_m

@@ -62,11 +62,7 @@ class MotorOptions(config.Strict):
 
 
 class SimulatedMotors:
-    """Both wheels' motors with their dead time.
-
-    Args:
-        options: options of the motors.
-    """
+    """Both wheels' motors with their dead time."""
 
     def __init__(self, options: MotorOptions) -> None:
         self.ideal = options.true == IDEAL_MOTORS and not options.gain_loss
@@ -120,11 +116,7 @@ class SimulatedMotors:
 
 
 class LateReports:
-    """States of a base, delivered some time after their measurement; for any thread.
-
-    Args:
-        delay_s: time from measurement to delivery.
-    """
+    """States of a base, delivered some time after their measurement; for any thread."""
 
     def __init__(self, delay_s: float) -> None:
         self._delay_ns = seconds_to_ns(delay_s)

@@ -102,13 +102,7 @@ class UnusedCamera(MissingCamera):
 
 
 class HistoryLocalizer(_ConnectedFlag, BufferedLocalizer):
-    """A localizer over a history of poses that another device fills, for instance a base its odometry.
-
-    Args:
-        info: name, frame and rate of the source.
-        clock: clock of the robot.
-        history: history in the frame of ``info``.
-    """
+    """A localizer over a history of poses that another device fills, for instance a base its odometry."""
 
     def __init__(self, info: LocalizerInfo, clock: Clock, history: PoseHistory) -> None:
         super().__init__(info, clock, history, poll_s=1 / (2 * info.rate_hz))

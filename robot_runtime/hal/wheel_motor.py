@@ -24,8 +24,6 @@ class WheelMotor:
         accel_m_s2: acceleration limit.
 
     Attributes:
-        gain: driven per commanded speed.
-        threshold_m_s: smallest command that starts it.
         position_m: driven so far.
         speed_m_s: present speed.
         target_m_s: speed that the lag leads to: the command after quantum, gain and acceleration limit.

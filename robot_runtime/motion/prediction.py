@@ -107,10 +107,6 @@ class MotionPredictor:
     The difference between odometry and the model at one dead time earlier is the error of the model, and is added to
     what is predicted (O. J. M. Smith 1957, "Closer control of loops with dead time").
 
-    Args:
-        model: model of the base's motors.
-        now_ns: present time.
-
     Attributes:
         model: model of the base's motors.
         left, right: the model's wheels.

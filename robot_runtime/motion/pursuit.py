@@ -40,10 +40,8 @@ class Arc:
 
     Attributes:
         begin_s: time of its beginning, after the exposure.
-        end_s: time of its end.
         begin: pose at its beginning, along the arc: where a policy's heading differs, it is that of the way.
         forward_m: length, below 0 backward.
-        turn_rad: turn.
     """
 
     begin_s: float

@@ -82,9 +82,6 @@ class WheelRecord:
 class WheelRecorder:
     """Collection of a :class:`WheelRecord` while a base is driven.
 
-    Args:
-        separation_m: distance between the wheels, by which velocities and odometry become those of the wheels.
-
     Attributes:
         driven_m: distance that odometry has measured so far, left and right wheel; not reset by :meth:`clear`.
     """

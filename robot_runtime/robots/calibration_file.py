@@ -102,8 +102,6 @@ class CalibrationFile:
     """A stamp and its document without the stamp.
 
     Attributes:
-        path: path of the file.
-        stamp: stamp of the document.
         content: mappings, lists, strings and numbers; parse it with ``config.parse(content, Class, str(path))``.
     """
 

@@ -19,12 +19,7 @@ SPAN_S = 60.0
 
 
 def checked(robot: Robot, scene: Scene | None) -> Robot:
-    """The robot with checks around its localizer and referee, unless they are fused, odometry or a simulator's truth.
-
-    Args:
-        robot: robot with all its devices.
-        scene: scene in which it drives; None if unknown.
-    """
+    """The robot with checks around its localizer and referee, unless fused, odometry or a simulator's truth."""
     made: dict[Localizer, Localizer] = {}
     for source in (robot.localizer, robot.referee):
         measures = source.info.frame == "map" and not source.info.is_truth and not source.sources
@@ -44,14 +39,6 @@ class CheckedLocalizer(Localizer):
     """A source whose poses have the status ``lost`` where they fail a check.
 
     There is no thread: each call processes the arrivals since the last one.
-
-    Args:
-        source: the source.
-        odometry: the robot's odometry; None if it reports none.
-        bounds: bounds of the scene's map; None if unknown.
-
-    Attributes:
-        source: the source.
     """
 
     def __init__(self, source: Localizer, odometry: Localizer | None, bounds: Bounds | None) -> None:

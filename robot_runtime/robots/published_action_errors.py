@@ -58,7 +58,6 @@ class ErrorComponent:
     Attributes:
         mean: mean of the normal number.
         sigma: the square root of the table's second number.
-        sign: sign of the component.
         least: lower bound; None for :data:`TRUNCATION` alone.
     """
 

@@ -47,10 +47,7 @@ class GuardedWheels:
         interval_s: longest time between two decisions; 0 decides at every poll.
 
     Attributes:
-        limits: limits that the Guard enforces.
-        velocity: velocity for the wheels.
         halt: reason of the last refusal, ``Halt.NONE`` if nothing was refused.
-        decided_ns: time of the last decision.
     """
 
     def __init__(

@@ -56,7 +56,6 @@ class Movable:
         tree: id of its kinematic tree.
         qpos: address of its 7 positions.
         dof: address of its 6 velocities.
-        geoms: ids of its geoms.
     """
 
     item: SceneObject

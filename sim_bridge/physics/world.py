@@ -58,9 +58,6 @@ class World:
     """The robot in its scene.
 
     Attributes:
-        scene_model: the compiled scene.
-        step_s: length of a physics step.
-        step_ns: the same in nanoseconds.
         touching: bits of :class:`Zone` pressed now, an index into :data:`ZONES`.
         blocked: whether the body is held by an obstacle above the bumper alone.
         objects: movable objects; empty unless the model was built for a task that moves objects.

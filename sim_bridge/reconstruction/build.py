@@ -54,8 +54,6 @@ class FusedScene:
 
     Attributes:
         frames: number that was used.
-        free_m2: free area of the map.
-        occupied_m2: occupied area of the map.
         triangles: number of triangles of the mesh, 0 without one.
         objects: ids of objects that were seen where the logs' scene has them.
         unseen: ids of the other objects.

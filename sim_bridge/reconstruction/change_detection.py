@@ -61,7 +61,6 @@ class Change:
     Attributes:
         kind: ``moved`` is a guess: a thing is gone here, and something of its shape has appeared there.
         object: id of the scene's object; None where the scene has no name for it.
-        category: category of the object.
         center: center in ``map`` of the scene's object where it was, else of the box around what was seen.
         size: edge lengths of the same box.
         near: the nearest object and the room, for people; of ``moved``, near its present place.
@@ -90,8 +89,6 @@ class ChangeReport:
     """The result of :func:`find_changes`.
 
     Attributes:
-        scene: its name.
-        digest: digest of the scene.
         logs: file names.
         frames: number that was compared.
         equal_share: share of the pixels in which scene and logs agree.
@@ -282,7 +279,6 @@ class MissingObject:
     """An object that is not where the scene has it.
 
     Attributes:
-        item: the object.
         region: voxels of it that are gone.
         share: share of gone voxels among its voxels that were looked at.
     """

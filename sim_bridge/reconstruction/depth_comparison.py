@@ -42,7 +42,6 @@ class DepthDifferences:
         floor: heights at which the floor was measured.
         compared: number of pixels over all frames.
         equal: number of those in which scene and measurement agree.
-        frames: number of frames.
     """
 
     def __init__(self, voxels: VoxelGrid) -> None:

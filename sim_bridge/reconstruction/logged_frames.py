@@ -35,11 +35,8 @@ class PosedFrame:
     """A frame and the poses at which it was taken.
 
     Attributes:
-        log: the file.
-        step: index of the log's step.
         rgb: uint8 (H, W, 3).
         depth_m: float32 (H, W) along the optical axis, 0 where nothing reliable was measured.
-        intrinsics: intrinsics of both images.
         map_from_camera: float64 (4, 4), of the optical frame (x right, y down, z forward).
         base: the robot's pose in ``map``.
     """

@@ -45,10 +45,8 @@ class Registration:
     """A scan in a map.
 
     Attributes:
-        best: the best fit.
         second: the best fit with another place or heading; None if there is none.
         scan: the upright scan.
-        occupancy: the map.
     """
 
     best: Fit

@@ -38,7 +38,6 @@ class Outline:
         normals: float64 (N, 2), unit, into free space.
         spacing_m: length of border that a point stands for.
         free_m: float32 (rows, columns) of the map: distance of a free cell from the rest; 0 elsewhere.
-        occupancy: the map.
     """
 
     points: Array

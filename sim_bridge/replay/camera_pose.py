@@ -30,7 +30,6 @@ class LoggedCamera:
     """The camera of a log.
 
     Attributes:
-        mount: mount of the camera on the head.
         straightened: whether its images were rotated to look exactly along pan and tilt, whatever the mount's own
             angles (:mod:`robot_runtime.imaging.camera`).
         note: what is unknown about the mount; empty if nothing is.

@@ -30,7 +30,6 @@ class FramePair:
     Both depths lie on the log's lattice and within its depth camera's range.
 
     Attributes:
-        index: index of the step.
         recorded_rgb: uint8 (H, W, 3).
         recorded_depth_m: float32 (H, W), 0 where nothing was measured.
         simulated_rgb: uint8 (H, W, 3).

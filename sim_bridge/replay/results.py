@@ -237,7 +237,6 @@ class ActionReplay:
         contact_agreement: share of the actions with equal contact.
         outcome_agreement: share of the actions with equal outcome.
         divergence: the first step beyond the thresholds; None if there was none.
-        thresholds: thresholds of the comparison.
         departure: the first action that leads elsewhere by itself, by ``forced`` where that was done, else by
             ``difference``; None if there is none.
     """
@@ -304,7 +303,6 @@ class SceneCheck:
     """The scene that a log was replayed in.
 
     Attributes:
-        name: name of the recorded scene.
         folder: None where none was found.
         recorded_digest: version that the log was recorded in.
         replayed_digest: version that it was replayed in.
@@ -326,10 +324,7 @@ class Replay:
     """All results for one log; a part is None where it was not requested or could not be done.
 
     Attributes:
-        log: its path.
         twin: simulator and robot.
-        scene: scene that it was replayed in.
-        complete: whether the log is complete.
         notes: what was not done or done otherwise, with the reasons.
         facts: sentences on the simulator: the cells of its navigation mesh, distances by it.
     """

@@ -15,13 +15,10 @@ class ReplaySummary:
     """Main results of a log's replay; None where a part was not done.
 
     Attributes:
-        log: its path.
         name: name of its page and JSON file.
         reason: why nothing could be replayed; empty if something was.
-        notes: messages of the replay's notes.
         tilt_deg: offset of the camera's tilt from the logged one.
         depth_mean_abs_mm: mean absolute depth error, over all frames.
-        far: frames that are far off.
         diverged_at: step of the first divergence.
         recorded: the logged episode; None without a closed loop.
         replayed: the closed loop or, without one, the recorded actions, with the first difference from the recording.

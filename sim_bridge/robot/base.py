@@ -86,19 +86,7 @@ class BaseOptions(Strict):
 class SimBase(SimDevice, GuardedBase):
     """A base in a :class:`World`.
 
-    Args:
-        clock: whose steps call :meth:`on_step`.
-        world: the simulated world.
-        options: limits and rate.
-        odometry: error of odometry relative to the true motion.
-        actuation: error of the true motion relative to the wheels'.
-        battery: its battery.
-        slip: further motion that odometry does not measure.
-        contact: effect of walls.
-        motors: what the wheels do with their commands, and how late the base reports.
-
     Attributes:
-        world: the world that it drives in.
         chassis: wheels and sensors, for an emulated base in this one's place.
     """
 

@@ -46,13 +46,7 @@ class SimContext:
     """The shared parts of a simulated robot.
 
     Attributes:
-        clock: Simulated time.
-        stamps: Converts simulated time to stamps.
         executor: Runs work of the network's threads in the physics thread.
-        faults: The injected faults.
-        world: The physics.
-        variant: Names and timing of the robot.
-        network: The node.
     """
 
     clock: Clock

@@ -16,13 +16,7 @@ LIMIT_TOLERANCE_RAD = math.radians(0.1)
 
 
 class HeadTopics:
-    """Two servos. In ROS positive tilt looks **down**; a goal beyond a servo's limits is ignored silently.
-
-    Args:
-        context: The shared parts of the robot.
-        head: The simulated servos.
-        base: Provides the wheels' states for the topic with all joints.
-    """
+    """Two servos. In ROS positive tilt looks **down**; a goal beyond a servo's limits is ignored silently."""
 
     def __init__(self, context: SimContext, head: SimHead, base: BaseTopics) -> None:
         names, network = context.variant.names, context.network

@@ -24,11 +24,7 @@ class Publisher(Protocol):
 
 
 class Network(ABC):
-    """A node on a network.
-
-    Attributes:
-        messages: builder of messages.
-    """
+    """A node on a network."""
 
     messages: MessageFactory
 

@@ -21,9 +21,6 @@ class Wheels:
     """A differential drive.
 
     Attributes:
-        radius_m: Of a wheel.
-        separation_m: Distance between the wheels.
-        ticks_per_m: Of the encoders.
         names: Joints, left and right.
     """
 
@@ -78,7 +75,6 @@ class Names:
         head_joints: Pan and tilt; none for a camera that does not move.
         head_hz: Rate of the head's joint states.
         merged_joints: Topic with the states of all joints; None if no node merges them.
-        frames: Names of tf frames.
         velocity_kind: Type of the velocities.
         control: Node with the parameters of a Create 3's reflexes; empty for another base.
     """
@@ -97,14 +93,7 @@ class Names:
 
 @dataclass(frozen=True)
 class RobotVariant:
-    """One variant of the LoCoBot.
-
-    Attributes:
-        names: Of topics, frames and joints.
-        timing: Of the base and its driver.
-        wheels: Their dimensions.
-        motors: Type of the base's motors.
-    """
+    """One variant of the LoCoBot."""
 
     names: Names
     timing: DriverTiming

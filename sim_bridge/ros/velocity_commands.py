@@ -17,13 +17,7 @@ LIMITER_LINEAR_M_S2, LIMITER_ANGULAR_RAD_S2, LIMITER_BRAKING = 0.5, 3.5, 1.2
 
 
 class VelocityCommandModel:
-    """Computes the wheels' velocity from the velocity messages received.
-
-    Args:
-        timing: Of the base and its driver.
-        max_linear_m_s: The wheels' limit.
-        max_angular_rad_s: The wheels' limit.
-    """
+    """Computes the wheels' velocity from the velocity messages received."""
 
     def __init__(self, timing: DriverTiming, max_linear_m_s: float, max_angular_rad_s: float) -> None:
         self._timing = timing

@@ -81,11 +81,9 @@ class MeshPart:
     """Triangles of an appearance.
 
     Attributes:
-        name: name of the mesh.
         corners: (M, 3, 3), meters.
         normals: (M, 3, 3), unit, or None.
         uv: (M, 3, 2), v upwards, or None.
-        appearance: appearance of the surface.
     """
 
     name: str

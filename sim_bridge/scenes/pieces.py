@@ -42,7 +42,6 @@ class Piece:
     """A rigid thing.
 
     Attributes:
-        name: name of this instance.
         kind: name of the kind that it is an instance of; gives the category.
         matrix: 4x4 rigid, of the piece's frame in the world.
         visuals: surfaces in the piece's frame.

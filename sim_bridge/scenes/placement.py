@@ -103,7 +103,6 @@ class RoomPlanner:
     Attributes:
         room: The empty room.
         rng: Source of everything random.
-        placed: The pieces.
         keep_free: Floor in front of pieces that other furniture stays off.
     """
 

@@ -52,7 +52,6 @@ class PlacedModel:
     """A model in the world.
 
     Attributes:
-        name: name of the instance.
         kind: name of the model folder that it comes from, else ``name``.
         matrix: 4x4, of the model's frame in the world.
     """
@@ -189,11 +188,6 @@ def read_world(path: Path, model_path: ModelPath) -> list[PlacedModel]:
 
 class _State:
     """The saved state of a world, which replaces the poses of models and links, and adds and removes models.
-
-    Args:
-        path: path of the file.
-        element: the world's <state>; None for a world that was not saved.
-        unread: account of what is not read.
 
     Attributes:
         models: pose in the world, and those of the links, by the model's name.

@@ -38,7 +38,6 @@ class Errors:
     """Errors of the robot in one episode.
 
     Attributes:
-        options: options of the robot preset.
         share: factor of its errors; 0 for none.
     """
 

@@ -35,8 +35,6 @@ class Motion:
 
     Attributes:
         step: index in the log.
-        action: executed action.
-        commanded: displacement.
         start: base_link in ``map``.
         moved: float64 (3,), x m, y m, yaw rad of the end in the frame of the start.
         noise: float64 (3, 3), covariance of ``moved``.
@@ -74,8 +72,6 @@ class LogStatistics:
     """Statistics of a log.
 
     Attributes:
-        path: the log.
-        header: header of the log.
         motions: actions with a measured displacement.
         actions: moves and turns in order.
         floor: offset of the camera; None where no image shows the floor.

@@ -36,7 +36,6 @@ class Candidate:
     """One setting and its results.
 
     Attributes:
-        name: name of the setting.
         changes: (key, value) over the robot's file.
         robot: path of the robot's file.
         options: all options of the simulated robot.

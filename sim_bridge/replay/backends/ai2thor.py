@@ -80,14 +80,6 @@ def make_backend(
 class ThorBackend(ExternalBackend):
     """AI2-THOR in the scene of a log's episode.
 
-    Args:
-        library: the module ``ai2thor.controller``.
-        header: header of the log.
-        scene: scene of the log, for scoring; None if there is none.
-        images: whether steps have frames.
-        options: options of the simulator.
-        where: source of the options, for error messages.
-
     Raises:
         ConfigError: the scene is none of AI2-THOR's.
         DriverMissing: there is no build of the simulator for this machine, or it does not start.

@@ -31,13 +31,7 @@ PLACED_M = 0.15
 
 
 class ExternalBackend(SimulatorBackend):
-    """Adapter of another simulator.
-
-    Args:
-        header: header of the log.
-        scene: scene of the log, used to score episodes; None if there is none.
-        images: whether steps have frames.
-    """
+    """Adapter of another simulator."""
 
     def __init__(self, header: EpisodeHeader, scene: Scene | None, images: bool) -> None:
         self.scene = scene

@@ -108,14 +108,6 @@ def make_backend(
 class HabitatBackend(ExternalBackend):
     """habitat-sim in the scene of a log's episode.
 
-    Args:
-        library: the module ``habitat_sim``.
-        header: header of the log.
-        scene: scene of the log, with meshes; None if there is none.
-        images: whether steps have frames.
-        options: options of the simulator.
-        where: source of the options, for error messages.
-
     Raises:
         SceneError: habitat-sim cannot load the scene, or finds no navigable floor in it.
     """

@@ -22,8 +22,6 @@ class PinholeCamera:
     """Size and focal length of the image to render, and the part of it that is the lens's.
 
     Attributes:
-        width: width of the rendered image.
-        height: height of the rendered image.
         focal_px: focal length in both directions.
         rows: first and end row of the lens's image.
         columns: first and end column of the lens's image.
