@@ -111,20 +111,20 @@ def preflight(
             rows = [*shown, *page.deployment(loaded.needs, trained, run_in, connected)]
             page.write_page(output.html, loaded.name, trained.name, connected.name, rows)
             say(f"page: {output.html}")
-        if output.modes:
-            print_modes(connected.camera)
-        if output.picture is not None and view is not None:
-            _draw(output.picture, loaded.name, connected, trained, view)
+        _show_camera(output, loaded.name, connected, trained, view)
         checks.check_findings(loaded.name, found)
         connected.check_ready()
         console.print("[green]this robot is what the policy was trained on[/]")
 
 
-def _draw(picture: Path, policy: str, robot: Robot, trained: Task, view: StartView) -> None:
-    from robot_runtime.preflight.figure import draw
+def _show_camera(output: OutputOptions, policy: str, robot: Robot, trained: Task, view: StartView | None) -> None:
+    if output.modes:
+        print_modes(robot.camera)
+    if output.picture is not None and view is not None:
+        from robot_runtime.preflight.figure import draw
 
-    draw(picture, policy, robot.name, trained.camera, robot.camera.info, view)
-    say(f"picture: {picture}")
+        draw(output.picture, policy, robot.name, trained.camera, robot.camera.info, view)
+        say(f"picture: {output.picture}")
 
 
 def look_around(robot: Robot, task: Task, scene: Scene) -> StartView:
