@@ -1,1 +1,0 @@
-"""The commands ``robot-runtime export bag`` and ``logs import``."""
