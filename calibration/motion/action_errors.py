@@ -52,11 +52,7 @@ class Trial:
     def of(cls, action: Action, command: Displacement, move: Move, carried_rad: float = 0.0) -> Trial:
         """Return the trial of an action.
 
-        Args:
-            action: kind of the action.
-            command: intended displacement.
-            move: measured displacement.
-            carried_rad: correction of a known heading error by which the motion controller started the action.
+        ``carried_rad`` corrects a known heading error with which the motion controller started the action.
         """
         ahead_m, aside_m = command.forward_m * math.cos(carried_rad), command.forward_m * math.sin(carried_rad)
         yaw_rad = wrap_angle(move.truth.yaw_rad - command.turn_rad - carried_rad)

@@ -75,11 +75,7 @@ class Problem:
     The unknowns are displacements of every tag and every base from a first guess: three translations along the axes of
     ``map`` (m), and a rotation vector about the body's own axes (rad).
 
-    Args:
-        views: images with tags.
-        sizes_m: edge of the black square by id; tags without one are left out.
-        surveyed: tags whose pose (one) or positions (several) are known.
-        stance: standard deviations of the floor.
+    Tags without a size are left out; of surveyed tags the pose or several positions are known.
 
     Raises:
         CalibrationFailed: a surveyed tag is in no image, or a tag has no first guess.

@@ -93,13 +93,7 @@ class CameraImageSource(ImageSource):
 class WebcamImageSource(ImageSource):
     """A webcam in the room.
 
-    Args:
-        name: name of the camera, for messages.
-        feed: its images.
-        lens: lens of its calibration; images of another size are a fault.
-        clock: clock of the robot.
-        rate_hz: rate of periodic images.
-        latency_s: time from the middle of an exposure to its stamp.
+    Images of another size than the lens's are a fault. Stamps are ``latency_s`` later than the middle of an exposure.
     """
 
     def __init__(self, name: str, feed: Feed, lens: Lens, clock: Clock, rate_hz: float, latency_s: float) -> None:

@@ -21,11 +21,7 @@ MAX_IMU_SAMPLES = 8192
 class KinectSource(RgbdSource):
     """Source of image pairs, each from a single capture, paired by the SDK.
 
-    Args:
-        sdk: the loaded libraries.
-        clock: clock of the robot.
-        stream: stream of captures.
-        record_to: new file for a recording of all captures, in the SDK's format; None for none.
+    ``record_to`` is a new file for a recording of all captures, in the SDK's format.
     """
 
     def __init__(self, sdk: Sdk, clock: Clock, stream: CaptureStream, record_to: Path | None = None) -> None:

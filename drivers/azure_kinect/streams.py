@@ -192,12 +192,8 @@ class LiveStream(CaptureStream):
 class RecordedStream(CaptureStream):
     """Captures of a recording; a thread decodes the next image in advance.
 
-    Args:
-        sdk: the loaded libraries.
-        clock: clock of the robot.
-        path: path of the recording.
-        real_time: whether captures come at the original pace from the first request on; else each request yields the
-            next capture, as if it had just been exposed.
+    With ``real_time``, captures come at the original pace from the first request on; else each request yields the next
+    capture, as if it had just been exposed.
     """
 
     late_remedy = "wait longer; or play it with 'real_time: false', if it was recorded with pauses"

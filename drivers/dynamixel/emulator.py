@@ -70,10 +70,7 @@ class EmulatorOptions(Strict):
 class EmulatedServo:
     """One servo: control table, profile and bus watchdog.
 
-    Args:
-        servo: its id.
-        limits: position limits, in counts.
-        reversed_mode: whether the drive mode has its reversing bit.
+    Limits are in counts; ``reversed_mode`` sets the drive mode's reversing bit.
 
     Attributes:
         angle: measured position, in counts.
@@ -190,12 +187,8 @@ class EmulatedServo:
 class ServoLine(EmulatedDevice):
     """Several servos on one line: bytes of instructions to bytes of replies.
 
-    Args:
-        servos: emulated servos on the line.
-        options: options of the emulator.
-        random: source of the noise.
-        follow: function that is called with the servos' aims in counts after each step; returns the measured positions.
-            None for shafts that follow their profiles exactly.
+    ``follow`` is called with the servos' aims in counts after each step, and returns the measured positions; without
+    it, shafts follow their profiles exactly.
     """
 
     def __init__(

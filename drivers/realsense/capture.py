@@ -45,10 +45,7 @@ class FramePair:
 class Capture:
     """Reader of pairs from a running pipeline.
 
-    Args:
-        pipeline: started.
-        name: name of the device, for messages.
-        period_ms: frame period of the camera; images more than half a period apart are of different exposures.
+    Images more than half a period of the camera apart are of different exposures.
     """
 
     def __init__(self, pipeline: Any, name: str, period_ms: float) -> None:

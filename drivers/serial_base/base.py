@@ -35,12 +35,8 @@ log = logging.getLogger(__name__)
 class GuardProcessBase(Base):
     """A base behind a guard process.
 
-    Args:
-        clock: clock of the robot.
-        info: properties of the base.
-        settings: settings of the guard process.
-        critical_fraction: charge at which no motion begins any more; one that is under way is finished.
-        emulation: emulation of a simulated robot's base; None for a real base.
+    At a charge of ``critical_fraction`` no motion begins any more; one that is under way is finished. With an
+    emulation, the base is a simulated robot's.
 
     Attributes:
         newest: newest message of the guard, for diagnosis; None before the first.

@@ -133,12 +133,8 @@ class Sensed(NamedTuple):
 class EmulatedBase(EmulatedDevice):
     """Firmware of a base.
 
-    Args:
-        body: wheels and sensors.
-        random: source of its errors.
-        options: options of the emulator.
-        advance: called with the commanded velocity and the present time before sensors are read, where nothing else
-            moves the body.
+    Where nothing else moves the body, ``advance`` is called with the commanded velocity and the present time before
+    sensors are read.
 
     Attributes:
         period_s: between two messages.

@@ -61,11 +61,7 @@ PRIORITY = 10
 class GuardProcess:
     """The process's port, link and decisions.
 
-    Args:
-        settings: settings of the process.
-        link: socket to the runtime.
-        runtime: process id of the runtime; by default that of the parent.
-        scheduling: scheduling policy that this process has, ``fifo`` or ``normal``.
+    The runtime is the parent process by default. The scheduling policy is ``fifo`` or ``normal``.
     """
 
     def __init__(

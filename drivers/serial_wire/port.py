@@ -102,11 +102,7 @@ def write_within(file: Writable, send: Callable[[memoryview], int], data: bytes,
     Only waiting counts: a time limit of the whole call would count the time for which a busy computer stopped this
     process.
 
-    Args:
-        file: object with the file descriptor.
-        send: writer of some of the bytes, which returns their number.
-        data: bytes to write.
-        limit_s: time limit of all waiting.
+    ``send`` writes some of the bytes and returns their number; ``limit_s`` limits all waiting.
 
     Raises:
         TimeoutError: the device takes the bytes too slowly, or not at all.

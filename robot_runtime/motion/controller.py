@@ -50,13 +50,8 @@ class MotionController:
 
     ``robot_runtime.motion.steering`` carries out continuous actions by the same :attr:`follower`.
 
-    Args:
-        clock: the robot's.
-        base, head: connected devices.
-        on_state: called with every base state that is read, in order; must return quickly.
-        on_command: called with every command that is sent to the base; must return quickly.
-        look_limits_rad: lowest and highest tilt that a look may lead to; None for the head's reach alone.
-        on_event: called when the model of the motors has been adapted.
+    Callbacks get every state that is read, and every command that is sent, in order; they must return quickly. Looks
+    are limited by ``look_limits_rad``, lowest and highest tilt, and the head's reach.
     """
 
     def __init__(

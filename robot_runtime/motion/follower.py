@@ -58,13 +58,8 @@ class Ended:
 class LegFollower:
     """Reads, drives and stops a base.
 
-    Args:
-        clock: the robot's.
-        base: connected.
-        profile: parameters of motions.
-        on_state: called with every base state that is read, in order; must return quickly.
-        on_command: called with every command that is sent, as the Guard let it through; must return quickly.
-        on_event: called when the model of the motors has been adapted.
+    Callbacks get every state that is read, and every command as the Guard let it through, in order; they must return
+    quickly. ``on_event`` gets adaptations of the motors' model.
     """
 
     def __init__(

@@ -66,11 +66,7 @@ HELD_OUT_LIMITS: Mapping[str, float] = {"rms_mm": 5.0, "rest_mm": 10.0}
 class IdentificationDrive:
     """Records of commands and odometry of a base that drives alone.
 
-    Args:
-        clock: the robot's.
-        base: connected, at rest.
-        separation_m: distance between its wheels.
-        on_record: called after each ramp and move.
+    The base must be at rest; ``on_record`` is called after each ramp and move.
 
     Attributes:
         seconds: time since the first command.

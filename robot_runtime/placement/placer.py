@@ -23,14 +23,7 @@ POLL_S = 0.1
 class GuidedPlacer(Placer):
     """Placement with measured offsets.
 
-    Args:
-        clock: the robot's.
-        base: the robot's.
-        head: the robot's.
-        localizer: the policy's.
-        referee: the scores'; preferred to the localizer where it measures a heading in ``map``.
-        tolerance: tolerance of the placement.
-        guide: output for the operator.
+    The referee is preferred to the localizer where it measures a heading in ``map``.
     """
 
     def __init__(

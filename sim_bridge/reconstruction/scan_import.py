@@ -145,12 +145,7 @@ def import_aligned(
 ) -> list[str]:
     """Import the scan as a scene in the map's frame.
 
-    Args:
-        result: the alignment.
-        known: the scene of the map, whose named frames and rooms are used; None without one.
-        folder: the scene folder to write.
-        options: options of the import.
-        report: function that is called with the progress.
+    Named frames and rooms are those of the map's scene, if there is one.
 
     Returns:
         The notes of :func:`~sim_bridge.scenes.importer.import_scene`.

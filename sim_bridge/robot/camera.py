@@ -115,14 +115,7 @@ class SimCamera(SimDevice, Camera):
 
     Its OpenGL context belongs to the thread that connected it, and so must all use.
 
-    Args:
-        clock: clock of the simulation.
-        world: the simulated world.
-        head: head that carries the camera.
-        intrinsics: intrinsics of color and depth.
-        height_m: height of the optical center.
-        options: rate, latency, range and errors.
-        images: whether frames are rendered; otherwise they are black, and no OpenGL context is needed.
+    Without ``images``, frames are black, and no OpenGL context is needed.
     """
 
     def __init__(

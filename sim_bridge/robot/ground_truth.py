@@ -48,13 +48,7 @@ class _Ticks:
 class MujocoGroundTruth(Simulation):
     """The ground truth of a :class:`World` and a head.
 
-    Args:
-        clock: clock whose steps move the world; its listener must be added after the base's.
-        world: the simulated world.
-        head: head of the robot.
-        camera: the simulated camera, whose mount is used.
-        chassis: chassis that an emulated base drives.
-        seed: seed of the errors of all devices.
+    The clock's listener must be added after the base's.
     """
 
     clock: SimulatedClock

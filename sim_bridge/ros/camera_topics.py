@@ -55,14 +55,8 @@ class _Exposure:
 class CameraTopics:
     """An RGB-D camera whose depth is registered to color.
 
-    Args:
-        context: The shared parts of the robot.
-        head: Carries the camera.
-        mount: The mount that the camera's static transforms report.
-        true_mount: The mount that images are rendered with.
-        intrinsics: Of color and depth.
-        options: Noise, rate and latency.
-        lockstep: Whether simulated time waits for every image.
+    Static transforms report ``mount``; images are rendered with ``true_mount``. In ``lockstep``, simulated time waits
+    for every image.
 
     Attributes:
         dropped: Number of exposures that could not be rendered in time.

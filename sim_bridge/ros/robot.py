@@ -120,12 +120,7 @@ class RosRobot:
     Physics and publishing happen in the thread that calls :meth:`run`, rendering in another. Messages received by
     the network's threads are passed to the first by a :class:`PhysicsExecutor`.
 
-    Args:
-        scene: where the robot is.
-        options: options of the simulation.
-        network: the node.
-        extend: constructor of the topics that only this kind of base has; None if it has none.
-        offer: constructor of the services.
+    ``extend`` makes the topics that only this kind of base has, ``offer`` the services.
     """
 
     def __init__(

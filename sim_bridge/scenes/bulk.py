@@ -69,12 +69,7 @@ def import_all(
 
     What an earlier call has imported is not imported again, unless its file has changed; what failed is tried again.
 
-    Args:
-        folder: folder with houses.
-        out: folder of the scenes, one for each house under its relative path, and of the journal.
-        options: options of each import.
-        workers: number of processes.
-        report: receives the progress.
+    Each house's scene has the house's relative path in ``out``, which also holds the journal.
 
     Raises:
         SceneError: there are no houses.

@@ -165,12 +165,7 @@ def _loss(navigator: Navigator, walks: Sequence[Walk]) -> tuple[Tensor, float]:
 class Agent(nn.Module):
     """Encoder, navigator and answerer as one recurrent network, a step at a time.
 
-    Args:
-        encoder: frozen.
-        navigator: trained on its features.
-        answerer: answering network with attention, trained on its features.
-        mean: mean of the features, (WIDTH,).
-        deviation: standard deviation of the features, (WIDTH,).
+    Encoder and answerer are trained before; mean and standard deviation of the features are (WIDTH,).
     """
 
     mean: Tensor

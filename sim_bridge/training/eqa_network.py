@@ -116,11 +116,7 @@ class Answerer(nn.Module):
 class Exported(nn.Module):
     """Encoder and answerer in one network, from pixels to probabilities.
 
-    Args:
-        encoder: frozen.
-        answerer: trained on its features.
-        mean: mean of the features, (WIDTH,).
-        deviation: standard deviation of the features, (WIDTH,).
+    The encoder is frozen; mean and standard deviation of the features are (WIDTH,).
     """
 
     mean: Tensor
