@@ -42,6 +42,11 @@ class Program:
         self.process.send_signal(signal.SIGSTOP)
         return frozen_s
 
+    def thaw(self) -> None:
+        """Let a frozen one go on."""
+        self._is_frozen = False
+        self.process.send_signal(signal.SIGCONT)
+
     def close(self) -> None:
         """End it."""
         if self.process.poll() is None:

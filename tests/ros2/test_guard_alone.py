@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 import ros2_guard
@@ -83,6 +86,23 @@ def test_a_contact_stops_them_at_once_and_a_release_lets_them_go(driving) -> Non
     assert state["hazard_to_zero_s"] < 0.1
     base.tell(bump=[])
     base.wait(lambda state: state["velocity"][0] > 0.8 * SPEED_MPS)
+
+
+def test_it_and_its_network_have_real_time_priority_where_that_is_permitted(driving) -> None:
+    def permitted() -> bool:
+        try:
+            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(node.PRIORITY))
+        except OSError:
+            return False
+        return True
+
+    _, guard, _ = driving("turtlebot3")
+    with ThreadPoolExecutor(1) as thread:  # a thread has a priority of its own
+        wanted = {os.SCHED_FIFO if thread.submit(permitted).result() else os.SCHED_OTHER}
+    names = {path.name: (path / "comm").read_text() for path in Path(f"/proc/{guard.process.pid}/task").iterdir()}
+    network = [int(number) for number, name in names.items() if name.startswith("dds")]
+    assert len(network) > 3
+    assert {os.sched_getscheduler(number) for number in (guard.process.pid, *network)} == wanted
 
 
 def test_silent_odometry_stops_them(driving) -> None:

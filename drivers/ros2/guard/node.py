@@ -12,6 +12,7 @@ import select
 import signal
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from drivers.ros.connection.received import UNKNOWN, Received
@@ -30,6 +31,9 @@ SENSOR_DEPTH = 100
 """Changes of hazards are not repeated; none may be dropped."""
 
 NO_SWITCH = "this base has no switch of motor power: between this node's zeros it follows the other node"
+
+PRIORITY = 10
+"""Real-time: on a busy computer, a contact would wait for its turn. All threads that the node creates have it."""
 
 KEEPER = "_keeper"
 """End of the name of the node that sends zeros once the guard has been killed."""
@@ -209,6 +213,8 @@ def run(parameters: Any, where: str) -> None:
     def make(stop: threading.Event) -> GuardNode:
         options = parse_guard_options(parameters, where, ROS_2_FAMILIES)
         write_profile(options.discovery_server)
+        with suppress(OSError):  # few systems permit it to ordinary users
+            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(PRIORITY))
         start_keeper(options)
         opened.append(Node(NODE_NAME))
         return GuardNode(options, RclpyTransport(options, opened[0]))

@@ -1,9 +1,10 @@
-"""The command ``bench ros2``: the guard alone in front of emulated ROS 2 bases, measured on the wire."""
+"""The command ``bench ros2``: emulated ROS 2 bases, measured on the wire."""
 
 from __future__ import annotations
 
 import json as jsonlib
 import subprocess
+import tempfile
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,38 +19,40 @@ SHARED, OWN = ("drivers/ros",), ("drivers/ros2", "drivers/ros_locobot")
 
 
 def ros2(
-    trials: Annotated[int, typer.Option(min=1, help="Stops of each kind on each base.")] = 20, json: JsonFile = None
+    contacts: Annotated[int, typer.Option(min=0, help="Contacts of each base; 0: no stops.")] = 200,
+    trials: Annotated[int, typer.Option(min=1, help="Commanders that die, and that freeze, at each base.")] = 5,
+    deaths: Annotated[int, typer.Option(min=0, help="Bases that stop obeying; 0: none, and no starts.")] = 10,
+    starts: Annotated[int, typer.Option(min=1, help="Starts of the slowest motors, in real time: 2 s each.")] = 50,
+    simulated_starts: Annotated[int, typer.Option(min=1, help="Starts of them on a simulated clock.")] = 1000,
+    pairs: Annotated[int, typer.Option(min=0, help="Pairs of images; 0: none.")] = 300,
+    actions: Annotated[int, typer.Option(min=0, help="Forwards, and turns; 0: none.")] = 16,
+    json: JsonFile = None,
 ) -> None:
-    """Measure robots on ROS 2: stops by the guard alone, and the code shared with ROS 1.
+    """Measure robots on ROS 2: stops by the guard alone, dead bases, images, motion, and the code shared with ROS 1.
 
-    Emulated bases on Cyclone DDS, guard and commander on Fast DDS are processes of this computer. The bases' clock
-    measures, from the hazard's message or the commander's end to the first zero that they receive.
+    Emulated bases on Cyclone DDS, guard, commander and driver on Fast DDS are processes of this computer. The bases'
+    clock measures stops, from the hazard's message or the commander's end to the first zero that they receive. Stops,
+    deaths and images are in real time, motion is in the simulated robot's.
     """
     from robot_runtime.common.console import console
 
     if not PYTHON.exists():
         raise ConfigError(f"{PYTHON} does not exist", "bash .ci/setup-ros2")
-    done = subprocess.run(
-        [PYTHON, "-m", "tests.benchmarks.ros2.stops", str(trials)], cwd=ROOT, stdout=subprocess.PIPE, check=True
-    )
-    measured: list[dict[str, Any]] = jsonlib.loads(done.stdout)
-    report("ros2", [*(_row(**values) for values in measured), shared_row()], json, console)
-
-
-def _row(name: str, label: str, base: str, limit: float, times_ms: list[float]) -> Row:
-    ordered = sorted(times_ms)
-    value, middle = ordered[min(len(ordered) - 1, round(0.99 * len(ordered)))], ordered[len(ordered) // 2]
-    return Row(
-        f"{name}.{base}",
-        label,
-        value,
-        "ms",
-        limit,
-        "<=",
-        low=middle,
-        high=ordered[-1],
-        note=f"{len(ordered)} trials on {base}, median and longest in brackets",
-    )
+    counts = {
+        "contacts": contacts,
+        "trials": trials,
+        "deaths": deaths,
+        "starts": starts,
+        "simulated_starts": simulated_starts,
+        "pairs": pairs,
+        "actions": actions,
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        rows = Path(folder) / "rows.json"
+        command = [str(PYTHON), "-m", "tests.benchmarks.ros2.measure", jsonlib.dumps(counts), str(rows)]
+        subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL, check=True)
+        measured: list[dict[str, Any]] = jsonlib.loads(rows.read_text(encoding="utf-8"))
+    report("ros2", [*(Row(**values) for values in measured), shared_row()], json, console)
 
 
 def shared_row() -> Row:

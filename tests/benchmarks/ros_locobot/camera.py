@@ -6,8 +6,6 @@ to arrays.
 
 from __future__ import annotations
 
-import itertools
-import resource
 from collections.abc import Callable
 
 from drivers.ros.camera.driver import RosCamera
@@ -16,15 +14,10 @@ from drivers.ros.localizer.motion_history import MotionHistory
 from drivers.ros.options import CameraOptions
 from drivers.ros_locobot.connection.session import Session
 from drivers.ros_locobot.options import RosOptions
-from robot_runtime.common.clock import NS_PER_S, Stopwatch
-from robot_runtime.errors import StaleData
 from robot_runtime.hal import Intrinsics
-from tests.benchmarks.report import Row, cpu_s
+from tests.benchmarks.report import Row
 from tests.benchmarks.ros_locobot.network import Network
-
-RATE_HZ = 30.0
-SIZE = (640, 480)
-TIMEOUT_S = 0.5
+from tests.benchmarks.ros_locobot.pairs import HFOV_DEG, SIZE, received_rows
 
 PUBLISHER = """
 import numpy, rospy
@@ -62,31 +55,7 @@ def camera_rows(network: Network, trials: int, advance: Callable[[], None]) -> l
     options = RosOptions("pyrobot-kobuki", CameraOptions("habitat"))
     clock = RosClock(options.clock.max_skew_s, options.clock.stall_s)
     session = Session(options.master, clock)
-    camera = RosCamera(session, options, Intrinsics.from_hfov(*SIZE, 56.1), MotionHistory())
-    stamps_ns: list[int] = []
-    with camera:
-        newest_ns = camera.capture(clock.now_ns(), TIMEOUT_S).stamp_ns
-        timer, began_s = Stopwatch(), cpu_s(resource.RUSAGE_SELF)
-        for _ in range(trials):
-            try:
-                newest_ns = camera.capture(newest_ns + 1, TIMEOUT_S).stamp_ns
-            except StaleData:
-                break  # the missing pairs are lost
-            stamps_ns.append(newest_ns)
-            advance()
-        busy = (cpu_s(resource.RUSAGE_SELF) - began_s) / timer.elapsed_s()
+    camera = RosCamera(session, options, Intrinsics.from_hfov(*SIZE, HFOV_DEG), MotionHistory())
+    rows = received_rows(camera, clock, trials, advance)
     network.stop(publisher)
-    lost = _lost(stamps_ns, trials)
-    what = f"{SIZE[0]}x{SIZE[1]} color and depth at {RATE_HZ:g} Hz"
-    note = f"{trials} pairs, each converted to arrays"
-    return [
-        Row("rgbd_loss_pct", f"{what}: lost pairs", 100 * lost, "%", 1, "<=", note=note),
-        Row("rgbd_cpu_pct", f"{what}: of one core, in the receiving process", 100 * busy, "%", 60, "<=", note=note),
-    ]
-
-
-def _lost(stamps_ns: list[int], trials: int) -> float:
-    """Return the share of ``trials`` that is missing between stamps or at the end."""
-    gaps = (after - before for before, after in itertools.pairwise(stamps_ns))
-    missing = sum(max(0, round(gap / NS_PER_S * RATE_HZ) - 1) for gap in gaps) + trials - len(stamps_ns)
-    return missing / max(1, trials)
+    return rows

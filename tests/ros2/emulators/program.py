@@ -22,6 +22,7 @@ from typing import Any
 
 from tests.ros2.emulators import dds
 from tests.ros2.emulators.base import STEP_S, Base, quaternion
+from tests.ros2.emulators.world import MOTOR_TAU_S
 
 ODOM_S = 0.05
 
@@ -35,6 +36,8 @@ def arguments(description: str) -> argparse.ArgumentParser:
     parser.add_argument("--wall", type=float, nargs=4, action="append", default=[], metavar=("X0", "Y0", "X1", "Y1"))
     parser.add_argument("--start-up-s", type=float, default=0.0, help="until its topics are up")
     parser.add_argument("--best-effort", action="store_true", help="publish without retransmission")
+    parser.add_argument("--dead-time-s", type=float, default=0.0, help="of the motors")
+    parser.add_argument("--lag-s", type=float, default=MOTOR_TAU_S, help="of the motors")
     parser.add_argument("--without-tf", action="store_true", help="publish_odom_tfs: false")
     return parser
 
@@ -50,6 +53,7 @@ class Program:
 
     def __init__(self, base: Base, args: argparse.Namespace, child_frame: str) -> None:
         self.base, self.args, self.child_frame = base, args, child_frame
+        base.wheels.dead_time_s, base.wheels.lag_s = args.dead_time_s, args.lag_s
         self.commands: queue.Queue[tuple[dict[str, Any], bool] | None] = queue.Queue()
         self.network: dds.Network | None = None
         self._up_at_s = time.monotonic() + args.start_up_s

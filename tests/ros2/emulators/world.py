@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 MOTOR_TAU_S = 0.06
 """Time constant of the wheels' speed controllers."""
@@ -24,12 +25,18 @@ class Wheels:
     Args:
         track_m: distance of the wheels.
         max_accel_mps2: of each wheel.
+        lag_s: time constant of each wheel.
+        dead_time_s: from a target to the first motion.
     """
 
     track_m: float
     max_accel_mps2: float = 0.9
     left_mps: float = 0.0
     right_mps: float = 0.0
+    lag_s: float = MOTOR_TAU_S
+    dead_time_s: float = 0.0
+    time_s: float = 0.0
+    targets: deque[tuple[float, float, float]] = field(default_factory=deque)
 
     @property
     def v_mps(self) -> float:
@@ -44,12 +51,19 @@ class Wheels:
         return max(abs(self.left_mps), abs(self.right_mps)) < REST_MPS
 
     def step(self, v_mps: float, w_radps: float, dt_s: float) -> None:
+        self.time_s += dt_s
+        self.targets.append((self.time_s, v_mps, w_radps))
+        v_mps = w_radps = 0.0
+        while len(self.targets) > 1 and self.targets[1][0] <= self.time_s - self.dead_time_s:
+            self.targets.popleft()
+        if self.targets[0][0] <= self.time_s - self.dead_time_s:
+            _, v_mps, w_radps = self.targets[0]
         half = w_radps * self.track_m / 2
         self.left_mps = self._toward(self.left_mps, v_mps - half, dt_s)
         self.right_mps = self._toward(self.right_mps, v_mps + half, dt_s)
 
     def _toward(self, now: float, target: float, dt_s: float) -> float:
-        change = (target - now) * (1 - math.exp(-dt_s / MOTOR_TAU_S))
+        change = (target - now) * (1 - math.exp(-dt_s / self.lag_s))
         limit = self.max_accel_mps2 * dt_s
         return now + min(max(change, -limit), limit)
 
