@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from robot_runtime.campaign.counting import digest
-from robot_runtime.campaign.ledger import sha256_of
 from robot_runtime.campaign.plan import Plan, load_plan, parse_plan
 from robot_runtime.campaign.schedule import EpisodeName
 from robot_runtime.common import config
 from robot_runtime.common.provenance import software
 from robot_runtime.errors import ConfigError
 from robot_runtime.policies import source_digest
+from robot_runtime.recording.log_files import sha256_of
 from robot_runtime.robots.calibration_file import calibrations_in
 from robot_runtime.robots.loader import DeviceOverrides, read_robot_file
 from robot_runtime.scenes.scene import Scene, find_scene, load_scene

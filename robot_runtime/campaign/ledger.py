@@ -290,15 +290,6 @@ def check_space(folder: Path) -> None:
         )
 
 
-def sha256_of(path: Path) -> str:
-    """SHA-256 of a file."""
-    total = hashlib.sha256()
-    with path.open("rb") as file:
-        for block in iter(lambda: file.read(1 << 20), b""):
-            total.update(block)
-    return total.hexdigest()
-
-
 def _up_s() -> float:
     """Seconds since the computer was started, those in which it was suspended included, as its wall clock has them."""
     return round(time.clock_gettime(time.CLOCK_BOOTTIME), 3)

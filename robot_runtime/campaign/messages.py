@@ -20,14 +20,14 @@ from typing import Annotated, Any, Literal, Union
 from pydantic import Field
 
 from robot_runtime.campaign.counting import Kind
-from robot_runtime.campaign.ledger import LOGS, Entry, Ledger, is_running, read_ledger, sha256_of
+from robot_runtime.campaign.ledger import LOGS, Entry, Ledger, is_running, read_ledger
 from robot_runtime.campaign.lines import RULES
 from robot_runtime.campaign.plan import JUDGES, Help
 from robot_runtime.campaign.state import Attempt, State, read_state
 from robot_runtime.common import config
 from robot_runtime.common.clock import unix_now_ns
 from robot_runtime.errors import ConfigError, RuntimeFault, writing
-from robot_runtime.recording.log_files import LEDGER_FILE
+from robot_runtime.recording.log_files import LEDGER_FILE, sha256_of
 from robot_runtime.recording.verdict_files import add_verdict, verdicts_path
 from robot_runtime.scenes.objects import ObjectPose
 from robot_runtime.verdicts import EpisodeVerdict

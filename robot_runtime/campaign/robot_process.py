@@ -54,11 +54,7 @@ from robot_runtime.tasks.task import Task
 
 
 class ContactCount(Subscriber):
-    """Number of actions of the present episode that ended in contact.
-
-    Attributes:
-        contacts: so far.
-    """
+    """Number of actions of the present episode that ended in contact."""
 
     def __init__(self) -> None:
         self.contacts = 0

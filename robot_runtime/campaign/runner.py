@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from robot_runtime.campaign.facts import Facts, facts_of
-from robot_runtime.campaign.ledger import LOGS, START, Entry, Ledger, check_space, sha256_of
+from robot_runtime.campaign.ledger import LOGS, START, Entry, Ledger, check_space
 from robot_runtime.campaign.messages import Notifier, take_messages
 from robot_runtime.campaign.outcomes import VIEWS, Answer, RunningAnswer, View, values
 from robot_runtime.campaign.plan import Plan
@@ -22,6 +22,7 @@ from robot_runtime.campaign.state import State, read_state
 from robot_runtime.common.clock import Stopwatch, SystemClock
 from robot_runtime.common.provenance import provenance
 from robot_runtime.errors import ConfigError, DeviceFault, RuntimeFault
+from robot_runtime.recording.log_files import sha256_of
 from robot_runtime.scoring.summary import Maps
 
 POLL_S = 0.2

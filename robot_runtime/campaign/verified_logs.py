@@ -12,13 +12,14 @@ from typing import Any, Literal
 from robot_runtime.campaign.contents import Contents, scene_sha256
 from robot_runtime.campaign.counting import changed
 from robot_runtime.campaign.facts import Facts, facts_of
-from robot_runtime.campaign.ledger import CLOCK_TOLERANCE_S, LOGS, Entry, sha256_of
+from robot_runtime.campaign.ledger import CLOCK_TOLERANCE_S, LOGS, Entry
 from robot_runtime.campaign.outcomes import same
 from robot_runtime.campaign.plan import JUDGES, Plan
 from robot_runtime.campaign.state import Attempt, State
 from robot_runtime.common import config
 from robot_runtime.errors import ConfigError, RecordingError, RuntimeFault
 from robot_runtime.metrics.measures import COMMON
+from robot_runtime.recording.log_files import sha256_of
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.recording.verdict_files import read_verdicts, verdicts_path
 from robot_runtime.records import EpisodeHeader

@@ -2,7 +2,6 @@
 
 import importlib.util
 import platform
-from importlib import metadata
 
 import typer
 
@@ -37,7 +36,7 @@ def info(json: options.Json = None) -> None:
     """
     from robot_runtime.common import config
     from robot_runtime.common.console import console
-    from robot_runtime.common.provenance import git_commit
+    from robot_runtime.common.provenance import git_commit, installed
     from robot_runtime.common.tables import facts_table
     from robot_runtime.common.version import VERSION
     from robot_runtime.datasets.formats import FORMATS
@@ -49,7 +48,7 @@ def info(json: options.Json = None) -> None:
     facts: dict[str, object] = {
         "robot-runtime": f"{VERSION} {git_commit() or ''}",
         "python": f"{platform.python_version()} on {platform.platform()}",
-        "libraries": {name: _version(name) for name in _LIBRARIES},
+        "libraries": {name: installed(name) or "not installed" for name in _LIBRARIES},
         **{
             folder: [name for name, _ in config.presets(folder)]
             for folder in ("robots", "cameras", "localizers", "tasks")
@@ -63,10 +62,3 @@ def info(json: options.Json = None) -> None:
     }
     console.print(facts_table(facts))
     write_json(json, facts)
-
-
-def _version(distribution: str) -> str:
-    try:
-        return metadata.version(distribution)
-    except metadata.PackageNotFoundError:
-        return "not installed"

@@ -8,17 +8,9 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from rich import progress
 from rich.console import Console, ConsoleOptions, RenderableType
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    ProgressColumn,
-    Task,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-)
+from rich.progress import Progress, ProgressColumn, Task, TaskID
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
@@ -136,13 +128,13 @@ def progress_bar(now_s: Callable[[], float] | None = None) -> Progress:
     """
     made = Progress if error_console.is_terminal else _ProgressLines
     return made(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("eta"),
+        progress.TextColumn("{task.description}"),
+        progress.BarColumn(),
+        progress.MofNCompleteColumn(),
+        progress.TimeElapsedColumn(),
+        progress.TextColumn("eta"),
         TimeLeft(),
-        TextColumn("{task.fields[note]}"),
+        progress.TextColumn("{task.fields[note]}"),
         console=error_console,
         transient=True,
         get_time=now_s,

@@ -67,7 +67,7 @@ def software() -> dict[str, Any]:
     return {
         "python": platform.python_version(),
         "robot_runtime": VERSION,
-        "libraries": {name: _installed(name) for name in _DISTRIBUTIONS},
+        "libraries": {name: installed(name) for name in _DISTRIBUTIONS},
     }
 
 
@@ -78,7 +78,8 @@ def _user() -> str | None:
         return None
 
 
-def _installed(distribution: str) -> str | None:
+def installed(distribution: str) -> str | None:
+    """The version of a distribution; None if it is not installed."""
     try:
         return metadata.version(distribution)
     except metadata.PackageNotFoundError:

@@ -43,6 +43,10 @@ _MAX_DIRECTIVES = 16  # libyaml compares each %TAG line with all before it
 FASTEST_LOADER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
+def _refusal(node: yaml.Node, problem: str) -> yaml.constructor.ConstructorError:
+    return yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
+
+
 class _Loader(FASTEST_LOADER):  # type: ignore[misc, valid-type]
     """YAML's safe subset, less three traps of PyYAML: a repeated key loses the first value, 1e-3 is text, 030 is 24."""
 
@@ -52,33 +56,24 @@ class _Loader(FASTEST_LOADER):  # type: ignore[misc, valid-type]
             if not isinstance(key, yaml.ScalarNode) or key.tag == "tag:yaml.org,2002:merge":
                 continue
             if key.value in seen:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"the key {key.value!r} is repeated", key.start_mark
-                )
+                raise _refusal(key, f"the key {key.value!r} is repeated")
             seen.add(key.value)
             if key.tag == "tag:yaml.org,2002:int" and len(key.value) > _MAX_KEY_DIGITS:
-                raise yaml.constructor.ConstructorError(None, None, f"a key of {len(key.value)} digits", key.start_mark)
+                raise _refusal(key, f"a key of {len(key.value)} digits")
         return dict(super().construct_mapping(node, deep=deep))
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         is_number = node.tag in ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
         if is_number and len(node.value) > MAX_SCALAR_DIGITS:
-            raise yaml.constructor.ConstructorError(
-                None, None, f"a number of {len(node.value)} characters", node.start_mark
-            )
+            raise _refusal(node, f"a number of {len(node.value)} characters")
         try:
             value = super().construct_object(node, deep=deep)
         except (ValueError, ArithmeticError, LookupError, AttributeError, TypeError) as error:
             # PyYAML hands impossible dates and tagged text such as `!!int x` to Python unchecked.
             text = node.value if isinstance(node, yaml.ScalarNode) else "a collection"
-            raise yaml.constructor.ConstructorError(
-                None, None, f"{text!r:.60} is not a valid {node.tag.rpartition(':')[2]:.60}: {error}", node.start_mark
-            ) from error
-
+            raise _refusal(node, f"{text!r:.60} is not a valid {node.tag.rpartition(':')[2]:.60}: {error}") from error
         if is_number and _SURPRISING.match(node.value):
-            raise yaml.constructor.ConstructorError(
-                None, None, f"the number {node.value} means {value} in YAML 1.1", node.start_mark
-            )
+            raise _refusal(node, f"the number {node.value} means {value} in YAML 1.1")
         return value
 
 

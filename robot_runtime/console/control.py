@@ -57,6 +57,9 @@ class ControlServer:
         silence_s: see ``SILENCE_S``.
         tell: callback that gets a line when pages cannot be accepted.
 
+    Attributes:
+        operator: pseudonym of the person in control; None if there is none.
+
     Raises:
         ConfigError: the address is not available.
     """
@@ -76,7 +79,7 @@ class ControlServer:
         self._silence_s = silence_s
         self._lock = threading.Lock()
         self._page: int | None = None
-        self._operator: str | None = None
+        self.operator: str | None = None
         try:
             self._server = WebSocketServer(
                 self._serve,
@@ -99,15 +102,10 @@ class ControlServer:
         """The port that the server listens on."""
         return self._server.port
 
-    @property
-    def operator(self) -> str | None:
-        """Pseudonym of the person in control; None if there is none."""
-        return self._operator
-
     def close(self) -> None:
         """Accept no more connections. No person is in control afterwards; that does not stop the robot."""
         with self._lock:
-            self._page = self._operator = None
+            self._page = self.operator = None
         self._server.close()
 
     # --- one connection ---------------------------------------------------------------------------------------------
@@ -133,7 +131,7 @@ class ControlServer:
         if message.do == "hello" and hmac.compare_digest(message.token.encode(), self._token):
             if not self._server.admit(connection):
                 return False
-            _send(connection, {"kind": "welcome", "operator": self._operator})
+            _send(connection, {"kind": "welcome", "operator": self.operator})
             return True
         connection.close(CloseCode.POLICY_VIOLATION, "wrong token")
         return False
@@ -182,7 +180,7 @@ class ControlServer:
             "n": n,
             "e_stop": None if state is None else state.halt is Halt.E_STOP,
             "speed": None if state is None else [state.velocity.linear_m_s, state.velocity.angular_rad_s],
-            "operator": self._operator,
+            "operator": self.operator,
             "yours": self._page == page,
         }
 
@@ -191,12 +189,12 @@ class ControlServer:
             if message.want and self._page is None:
                 if not message.by.strip():
                     raise ConfigError("an operator has a name", "type a name or a pseudonym first")
-                self._page, self._operator = page, message.by.strip()
+                self._page, self.operator = page, message.by.strip()
             elif message.want and self._page != page:
-                raise ConfigError(f"{self._operator} is in control", "ask that person to give up control")
+                raise ConfigError(f"{self.operator} is in control", "ask that person to give up control")
             elif not message.want and self._page == page:
-                self._page = self._operator = None
-            operator = self._operator
+                self._page = self.operator = None
+            operator = self.operator
         self._on_operator(operator)
         return self._beat(-1, page)
 
@@ -205,7 +203,7 @@ class ControlServer:
         with self._lock:
             if self._page != page:
                 return
-            self._page = self._operator = None
+            self._page = self.operator = None
         self._stops.stop(f"lost page {page}", reason)
         self._on_operator(None)
 

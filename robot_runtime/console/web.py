@@ -67,13 +67,7 @@ _HEADERS = {
 
 @dataclass(frozen=True)
 class Neighbor:
-    """Console of another robot, on the same host and with the same token.
-
-    Attributes:
-        name: name of the robot.
-        port: port of its page.
-        control_port: port of its operator's server.
-    """
+    """Console of another robot, on the same host and with the same token."""
 
     name: str
     port: int
@@ -82,16 +76,7 @@ class Neighbor:
 
 @dataclass(frozen=True)
 class WebSettings:
-    """Settings of the server.
-
-    Attributes:
-        token: token that pages must show.
-        control_port: port of the operator's server.
-        name: name of the robot.
-        others: consoles of other robots.
-        certificate: PEM file; None without encryption.
-        key: PEM file; None without encryption.
-    """
+    """Settings of the server."""
 
     token: str
     control_port: int

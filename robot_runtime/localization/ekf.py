@@ -84,6 +84,9 @@ class PoseFilter:
         history_s: largest delay of a measurement, at least 2 s.
         admit: whether a measurement is used at all, given odometry at its stamp; called in the order of arrival.
 
+    Attributes:
+        nodes: the nodes that are kept, by stamp.
+
     Raises:
         ValueError: for a history that is too short.
     """
@@ -102,7 +105,7 @@ class PoseFilter:
         self._history_ns = seconds_to_ns(history_s)
         self.preintegration = PreintegratedOdometry(noise or OdometryNoise(), 2 * history_s + 10)
         self._stamps_ns: list[int] = []
-        self._nodes: list[Node] = []
+        self.nodes: list[Node] = []
         self._waiting: list[tuple[int, int, Measurement]] = []
         self._arrived = 0
         self._floor_ns: int | None = None
@@ -117,20 +120,15 @@ class PoseFilter:
     def clear_measurements(self) -> None:
         """Remove all measurements and thereby the pose; keep odometry."""
         self._stamps_ns.clear()
-        self._nodes.clear()
+        self.nodes.clear()
         self._waiting.clear()
         self._new_nodes.clear()
         self._floor_ns = None
 
     @property
-    def nodes(self) -> list[Node]:
-        """The nodes that are kept, by stamp."""
-        return self._nodes
-
-    @property
     def initialized(self) -> bool:
         """Whether there is a pose, however uncertain."""
-        return bool(self._nodes) and self._nodes[-1].belief is not None
+        return bool(self.nodes) and self.nodes[-1].belief is not None
 
     def initialize(self, stamp_ns: int, pose: SE2, std_m: float, std_rad: float) -> bool:
         """Remove all measurements and start at a pose in ``map`` with standard deviations.
@@ -145,7 +143,7 @@ class PoseFilter:
         variance = std_m**2
         belief = (pose.x_m, pose.y_m, pose.yaw_rad, variance, 0.0, 0.0, variance, 0.0, std_rad**2)
         self._stamps_ns[:] = [stamp_ns]
-        self._nodes[:] = [Node(stamp_ns, None, sample, belief, Decision.RELOCALIZED, 0, stamp_ns)]
+        self.nodes[:] = [Node(stamp_ns, None, sample, belief, Decision.RELOCALIZED, 0, stamp_ns)]
         self._floor_ns = stamp_ns
         return True
 
@@ -169,10 +167,10 @@ class PoseFilter:
     def retract(self, since_ns: int, until_ns: int) -> None:
         """Remove the measurements of an interval that proved to be invalid."""
         first, last = bisect_left(self._stamps_ns, since_ns), bisect_right(self._stamps_ns, until_ns)
-        while first < last and (first == 0 or self._nodes[first].measurement is None):
+        while first < last and (first == 0 or self.nodes[first].measurement is None):
             first += 1  # the initial belief stays
-        del self._stamps_ns[first:last], self._nodes[first:last]
-        for i in range(first, len(self._nodes)):
+        del self._stamps_ns[first:last], self.nodes[first:last]
+        for i in range(first, len(self.nodes)):
             self._fold(i)
 
     def new_nodes(self) -> list[Node]:
@@ -185,7 +183,7 @@ class PoseFilter:
         index = bisect_right(self._stamps_ns, stamp_ns) - 1
         if index < 0:
             return None
-        node, sample = self._nodes[index], self.preintegration.at(stamp_ns)
+        node, sample = self.nodes[index], self.preintegration.at(stamp_ns)
         if node.belief is None or sample is None:
             return None
         return predict(node.belief, node.sample, sample)
@@ -193,7 +191,7 @@ class PoseFilter:
     def node_at(self, stamp_ns: int) -> Node | None:
         """The last node up to an instant; None if there is none."""
         index = bisect_right(self._stamps_ns, stamp_ns) - 1
-        return self._nodes[index] if index >= 0 else None
+        return self.nodes[index] if index >= 0 else None
 
     def contradicted_s(self, node: Node) -> float:
         """Duration of rejecting every measurement up to a node; 0 before ``limits.min_run`` rejections."""
@@ -207,7 +205,7 @@ class PoseFilter:
             return Decision.TOO_OLD
         if self._admit is not None and not self._admit(measurement, sample):
             return Decision.REFUSED
-        stamps_ns, nodes = self._stamps_ns, self._nodes
+        stamps_ns, nodes = self._stamps_ns, self.nodes
         index = bisect_left(stamps_ns, measurement.stamp_ns)
         node = Node(measurement.stamp_ns, measurement, sample)
         replaced = index < len(nodes) and stamps_ns[index] == measurement.stamp_ns
@@ -220,11 +218,11 @@ class PoseFilter:
 
     def _fold(self, index: int) -> None:
         """Compute the belief at a node from the node before."""
-        node = self._nodes[index]
+        node = self.nodes[index]
         measurement = node.measurement
         if measurement is None:
             return
-        before = self._nodes[index - 1] if index else None
+        before = self.nodes[index - 1] if index else None
         predicted = None
         if before is not None and before.belief is not None:
             predicted = predict(before.belief, before.sample, node.sample)
@@ -246,21 +244,21 @@ class PoseFilter:
             node.run, node.agreed_ns, node.measured = 0, node.stamp_ns, True
 
     def _relocalized(self, index: int, predicted: Belief | None) -> Belief | None:
-        node, limits = self._nodes[index], self._limits
+        node, limits = self.nodes[index], self._limits
         if predicted is None:
             if node.run < limits.min_first:
                 return None
         elif self.contradicted_s(node) < limits.reanchor_s:
             return None
         first = max(0, index + 1 - min(node.run, limits.max_run))
-        run = [(n.measurement, n.sample) for n in self._nodes[first : index + 1] if n.measurement is not None]
+        run = [(n.measurement, n.sample) for n in self.nodes[first : index + 1] if n.measurement is not None]
         return relocalize(run, predicted, limits)
 
     def _prune(self) -> None:
         """Remove nodes older than the history, half of all at once so that the cost per measurement stays constant."""
-        half = len(self._nodes) // 2
+        half = len(self.nodes) // 2
         if half > MIN_NODES and self._stamps_ns[half] < self._stamps_ns[-1] - self._history_ns:
-            del self._nodes[:half], self._stamps_ns[:half]
+            del self.nodes[:half], self._stamps_ns[:half]
             self._floor_ns = self._stamps_ns[0]
 
 

@@ -15,7 +15,7 @@ from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import RecordingError, UnreachableGoal
 from robot_runtime.metrics.functional.path import path_length
 from robot_runtime.metrics.functional.success import collisions
-from robot_runtime.metrics.measures import Measures, Run, common_metrics, measures_of
+from robot_runtime.metrics.measures import Run, common_metrics, measures_of
 from robot_runtime.metrics.settings import Metrics, Rules
 from robot_runtime.records import PHASES, EndReason, EpisodeEnd, EpisodeHeader, StepRecord, Subscriber
 from robot_runtime.scenes.geodesic import DistanceField, GeodesicMap
@@ -100,6 +100,9 @@ class EpisodeScorer(Subscriber):
         rules: choices that change scores; None for the defaults.
         geodesic: map of the header's scene and the task's robot radius; None to compute it.
 
+    Attributes:
+        measures: the measures of this kind of task, for reports that show more than numbers.
+
     Raises:
         EpisodeError: the goals cannot be resolved, or ``rules`` asks for a shortest path that the dataset lacks.
     """
@@ -111,7 +114,7 @@ class EpisodeScorer(Subscriber):
         geodesic = geodesic or GeodesicMap(scene.map, task.robot_radius_m)
         self.targets = kind_of(task).targets(task, header.episode, scene)
         self._field: DistanceField = geodesic.field(self.targets)
-        self._measures = measures_of(task)(header, self._rules, geodesic)
+        self.measures = measures_of(task)(header, self._rules, geodesic)
         self._poses: list[SE2] = []
         self._distances_m: list[float] = []
         self._collided: list[bool] = []
@@ -127,7 +130,7 @@ class EpisodeScorer(Subscriber):
         """Add the verdicts on the run, before the first step, unless the rules ignore them."""
         if self._rules.verdicts == "use":
             self._told = verdicts.success
-            self._measures.on_verdicts(verdicts)
+            self.measures.on_verdicts(verdicts)
 
     def on_step(self, record: StepRecord) -> None:
         """Add the next step.
@@ -154,9 +157,9 @@ class EpisodeScorer(Subscriber):
             if record.result is not None:
                 self._collided.append(record.result.collided)
             self._stopped |= record.action is Action.STOP
-        self._measures.on_step(record)
+        self.measures.on_step(record)
         if self._header.task.success.when == "reached" and not self._reached:
-            self._reached = self._measures.holds(pose, self._field.at(pose.x_m, pose.y_m))
+            self._reached = self.measures.holds(pose, self._field.at(pose.x_m, pose.y_m))
 
     def on_episode_end(self, end: EpisodeEnd) -> None:
         """Add the end. An episode that a fault or a person ended has failed, unless it had succeeded before."""
@@ -166,12 +169,7 @@ class EpisodeScorer(Subscriber):
 
     def needs_frame(self, record: StepRecord) -> bool:
         """Whether :meth:`on_step` needs the record's images."""
-        return self._measures.needs_frame(record)
-
-    @property
-    def measures(self) -> Measures:
-        """The measures of this kind of task, for reports that show more than numbers."""
-        return self._measures
+        return self.measures.needs_frame(record)
 
     @property
     def poses(self) -> tuple[SE2, ...]:
@@ -198,7 +196,7 @@ class EpisodeScorer(Subscriber):
         Keys: those of :func:`robot_runtime.metrics.measures.common_metrics`, then those of the task's kind. All None
         before step 0.
         """
-        defined = (*common_metrics(), *self._measures.defines)
+        defined = (*common_metrics(), *self.measures.defines)
         if self._shortest_m is None:
             return dict.fromkeys(metric.name for metric in defined)
         here = self._poses[-1]
@@ -218,7 +216,7 @@ class EpisodeScorer(Subscriber):
             self._rules,
         )
         values: Metrics = {metric.name: metric.value(run) for metric in defined if metric.value is not None}
-        return values | self._measures.metrics(run)
+        return values | self.measures.metrics(run)
 
     def _unobserved_m(self) -> float:
         """Distance of the action that no observation followed, because a device failed: by odometry, meters."""
@@ -233,7 +231,7 @@ class EpisodeScorer(Subscriber):
         info = self._header.episode.info
         inner = info.get("info")
         stated = info.get("difficulty") or (inner.get("difficulty") if isinstance(inner, Mapping) else None)
-        found = {**self._measures.facets(), "scene": self._header.scene.name}
+        found = {**self.measures.facets(), "scene": self._header.scene.name}
         if isinstance(stated, str):
             found["difficulty"] = stated
         elif self._shortest_m is not None:
@@ -260,7 +258,7 @@ class EpisodeScorer(Subscriber):
             "steps": "actions, stop included",
             "scene_digest": self._header.scene.digest,
             **self._rules.choices(),
-            **self._measures.choices(),
+            **self.measures.choices(),
         }
 
     def _shortest(self, start: SE2) -> float:
@@ -288,7 +286,7 @@ class EpisodeScorer(Subscriber):
         aborted = self._end is not None and self._end.reason.aborted
         if aborted or (when == "stop" and not self._has_stopped):
             return False
-        return self._measures.holds(self._poses[-1], distance_m)
+        return self.measures.holds(self._poses[-1], distance_m)
 
     @property
     def _has_stopped(self) -> bool:

@@ -122,11 +122,7 @@ class Task:
 
 
 class _RayWorker(Worker[T, R]):
-    """Gives its actor one item at a time: the results of a batch would be lost with an actor that dies.
-
-    Attributes:
-        pending: reference of the actor's next message.
-    """
+    """Gives its actor one item at a time: the results of a batch would be lost with an actor that dies."""
 
     def __init__(self, ray: Any, actor: Any, task: Any) -> None:
         self._ray, self._actor = ray, actor

@@ -73,11 +73,7 @@ class Worker(ABC, Generic[T, R]):
 
 
 class WorkerPool(Closing, Generic[T, R]):
-    """Starts workers and waits for them; a context that releases its resources.
-
-    Attributes:
-        size: number of workers at the same time.
-    """
+    """Starts workers and waits for them; a context that releases its resources."""
 
     size: int
 

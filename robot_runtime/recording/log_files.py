@@ -1,5 +1,6 @@
 """Log files of a run's folder."""
 
+import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -25,3 +26,12 @@ def find_logs(paths: Iterable[Path]) -> list[Path]:
         for log in inside:
             logs.setdefault(log.resolve(), log)
     return list(logs.values())
+
+
+def sha256_of(path: Path) -> str:
+    """SHA-256 of a file."""
+    total = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            total.update(block)
+    return total.hexdigest()

@@ -1,6 +1,5 @@
 """Reader of logs: header with scene, steps and end, from the intact part of the file."""
 
-import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
@@ -24,6 +23,7 @@ from robot_runtime.recording.header import LOG_FORMAT, header_from_json
 from robot_runtime.recording.integrity import POSE_STREAMS, Integrity, stated_digest
 from robot_runtime.recording.json_records import BASE, COMMANDS, END, EVENT
 from robot_runtime.recording.json_values import MALFORMED, loads
+from robot_runtime.recording.log_files import sha256_of
 from robot_runtime.recording.mcap_scan import ChunkSpan, Damaged, LogFile
 from robot_runtime.recording.pose_streams import poses_from_json
 from robot_runtime.recording.step_form import HOST, step_form
@@ -41,8 +41,6 @@ _VERIFIED_TOPICS = _STEP_TOPICS | _POSE_TOPICS.keys() | {_END}
 R = TypeVar("R")
 T = TypeVar("T")
 
-_BLOCK = 1 << 20
-
 
 class LogReader(Closing):
     """One log, complete or truncated.
@@ -52,6 +50,7 @@ class LogReader(Closing):
 
     Attributes:
         header: header of the episode, with the scene in the log; ``scene.folder`` had the meshes when it was written.
+        end: the last record; None if the writer was killed before it.
 
     Raises:
         RecordingError: no such file; not a log; truncated before the header was written; damaged in the middle.
@@ -70,7 +69,7 @@ class LogReader(Closing):
             self.header = self._parse_header()
             self._form = step_form(kind_of(self.header.task).state)
             self._content = ""
-            self._end = self._read_end()
+            self.end = self._read_end()
         except BaseException:
             self._file.close()
             raise
@@ -80,14 +79,9 @@ class LogReader(Closing):
         self._file.close()
 
     @property
-    def end(self) -> EpisodeEnd | None:
-        """The last record; None if the writer was killed before it."""
-        return self._end
-
-    @property
     def complete(self) -> bool:
         """Whether the file is complete and has its last record."""
-        return self._file.complete and self._end is not None
+        return self._file.complete and self.end is not None
 
     @property
     def chained(self) -> bool:
@@ -98,11 +92,7 @@ class LogReader(Closing):
     def content(self) -> str:
         """SHA-256 that is equal for copies of a log: of header, steps and end, or of the file if it has no chain."""
         if not self._content:
-            total = hashlib.sha256()
-            with self.path.open("rb") as file:
-                while block := file.read(_BLOCK):
-                    total.update(block)
-            self._content = total.hexdigest()
+            self._content = sha256_of(self.path)
         return self._content
 
     def steps(self, images: bool = True, verify: bool = False) -> Iterator[StepRecord]:

@@ -42,6 +42,9 @@ class Recorder(Subscriber, Closing):
         timeout_s: longest wait for the disk in seconds, during and at the end of an episode.
         open_log: function that makes the file; a parameter for tests with failing disks.
 
+    Attributes:
+        path: the newest episode's file; None before the first.
+
     Raises:
         RecordingError: from every ``on_*`` method. The episode's file is then closed and readable as far as it was
             written; the rest of that episode is refused with the same error.
@@ -57,27 +60,22 @@ class Recorder(Subscriber, Closing):
         self._timeout_s = timeout_s
         self._open_log = open_log
         self._episode: _EpisodeThread | None = None
-        self._path: Path | None = None
-
-    @property
-    def path(self) -> Path | None:
-        """The newest episode's file; None before the first."""
-        return self._path
+        self.path: Path | None = None
 
     @override
     def on_episode_start(self, header: EpisodeHeader) -> None:
         self.close()
         try:
-            if self._path is None:
+            if self.path is None:
                 self.folder.mkdir(parents=True, exist_ok=True)
             taken = (re.match(r"(\d+)_", path.name) for path in self.folder.glob("*.mcap"))
             index = max((int(match[1]) for match in taken if match), default=-1) + 1
             name = f"{index:04d}_{_safe(header.scene.name)}_{_safe(header.episode.id)}.mcap"
-            self._path = self.folder / name
-            log = self._open_log(self._path, header)
+            self.path = self.folder / name
+            log = self._open_log(self.path, header)
         except OSError as error:
-            raise _recording_error(self._path or self.folder, error) from error
-        self._episode = _EpisodeThread(self._path, log, self._timeout_s)
+            raise _recording_error(self.path or self.folder, error) from error
+        self._episode = _EpisodeThread(self.path, log, self._timeout_s)
         self._episode.put(LogWriter.write_header)
 
     @override

@@ -74,6 +74,9 @@ class RequestQueue:
 
     Args:
         takeover: whether any client may begin an episode while another one runs, and thereby end that one.
+
+    Attributes:
+        stopped: whether :meth:`stop` was called.
     """
 
     def __init__(self, takeover: bool = False) -> None:
@@ -82,7 +85,7 @@ class RequestQueue:
         self._current: Call | None = None
         self._last: Call | None = None
         self._owner: str | None = None
-        self._closed = False
+        self.stopped = False
 
     def ask(self, call: Call, is_gone: Callable[[], bool]) -> Answer | None:
         """Wait for the answer; None if the client is gone.
@@ -103,7 +106,7 @@ class RequestQueue:
     def next(self, timeout_s: float) -> Call | None:
         """The next request, or None after ``timeout_s`` without one, and at once after :meth:`stop`."""
         with self._changed:
-            self._changed.wait_for(lambda: self._current is not None or self._closed, timeout_s)
+            self._changed.wait_for(lambda: self._current is not None or self.stopped, timeout_s)
             return self._current
 
     def reply(self, call: Call, answer: Answer, owns: bool) -> None:
@@ -119,15 +122,10 @@ class RequestQueue:
         with self._changed:
             self._owner = self._last = None
 
-    @property
-    def stopped(self) -> bool:
-        """Whether :meth:`stop` was called."""
-        return self._closed
-
     def stop(self) -> None:
         """Refuse all further requests; for any thread."""
         with self._changed:
-            self._closed = True
+            self.stopped = True
             self._changed.notify_all()
 
     def close(self, answer: Answer) -> None:
@@ -141,7 +139,7 @@ class RequestQueue:
 
     def _admit(self, call: Call) -> Call:
         """Return the call that will be answered: this one, or the one that it repeats. Raises ``Refused``."""
-        if self._closed:
+        if self.stopped:
             raise Refused("the server is ending", "start it again", HTTPStatus.SERVICE_UNAVAILABLE)
         for known in (self._current, self._last):
             if known is not None and call.repeats(known):

@@ -13,26 +13,15 @@ from robot_runtime.imaging.preprocess import Operation
 from robot_runtime.policies.convert.networks.allenact import AllenactConfig
 from robot_runtime.policies.convert.networks.ddppo import DdppoConfig
 from robot_runtime.policies.convert.networks.export import OPSET
-from robot_runtime.policies.package.manifest import (
-    SCHEMA,
-    Converter,
-    Format,
-    Manifest,
-    Mode,
-    Model,
-    Need,
-    Selection,
-    Source,
-    Tensor,
-)
+from robot_runtime.policies.package import manifest as m
 from robot_runtime.policies.package.writer import UNKNOWN_SHA256, UNPROVEN, golden_file
 from robot_runtime.tasks.task import Task
 
 ChannelOrder = Literal["depth_rgb", "rgb_depth"]
 
-CONVERTER = Converter("robot-runtime policy export", VERSION)
+CONVERTER = m.Converter("robot-runtime policy export", VERSION)
 
-_RUNTIMES: Mapping[Format, tuple[str, str]] = {
+_RUNTIMES: Mapping[m.Format, tuple[str, str]] = {
     "onnx": ("model.onnx", "1.20.1"),
     "torch_export": ("model.pt2", "2.13"),
     "torchscript": ("model.ts", "2.0"),
@@ -65,8 +54,8 @@ class Options:
     name: str
     source: str = ""
     task: Task | None = None
-    format: Format = "onnx"
-    mode: Mode = "sample"
+    format: m.Format = "onnx"
+    mode: m.Mode = "sample"
     seed: int = 0
     family: Literal["auto", "habitat", "allenact"] = "auto"
     steps: int = 50
@@ -78,15 +67,15 @@ class Options:
     backbone_license: str = ""
 
     @property
-    def model(self) -> Model:
+    def model(self) -> m.Model:
         """The manifest's entry of the network's file, before it is written."""
         file, minimum = _RUNTIMES[self.format]
-        return Model(file, self.format, UNKNOWN_SHA256, minimum, OPSET if self.format == "onnx" else None)
+        return m.Model(file, self.format, UNKNOWN_SHA256, minimum, OPSET if self.format == "onnx" else None)
 
     @property
-    def selection(self) -> Selection:
+    def selection(self) -> m.Selection:
         """The manifest's entry of the choice of actions."""
-        return Selection(self.mode, 1.0, self.seed)
+        return m.Selection(self.mode, 1.0, self.seed)
 
 
 @dataclass(frozen=True)
@@ -118,7 +107,7 @@ class Conversion:
     """
 
     module: nn.Module
-    manifest: Manifest
+    manifest: m.Manifest
     original: Original
     notes: tuple[str, ...] = ()
 
@@ -128,30 +117,30 @@ def recurrent_manifest(
     network: DdppoConfig | AllenactConfig,
     task: Task,
     *,
-    sources: tuple[Source, ...],
-    sensors: tuple[Need, ...],
+    sources: tuple[m.Source, ...],
+    sensors: tuple[m.Need, ...],
     preprocess: tuple[Operation, ...],
     previous_action: bool = True,
-) -> Manifest:
+) -> m.Manifest:
     """The manifest of a recurrent network.
 
     Its inputs are, in this order, ``sensors``, the state, the previous action if it takes one, and the mask.
     """
-    state = Need("state", "recurrent_state", "float32", network.state_shape)
-    previous = (Need("previous_action", "previous_action", "int64", (1, 1)),) if previous_action else ()
-    return Manifest(
-        schema=SCHEMA,
+    state = m.Need("state", "recurrent_state", "float32", network.state_shape)
+    previous = (m.Need("previous_action", "previous_action", "int64", (1, 1)),) if previous_action else ()
+    return m.Manifest(
+        schema=m.SCHEMA,
         name=options.name,
         task=task,
         sources=sources,
         converter=CONVERTER,
         proof=UNPROVEN,
         model=options.model,
-        inputs=(*sensors, state, *previous, Need("not_done_mask", "mask", "bool", (1, 1))),
+        inputs=(*sensors, state, *previous, m.Need("not_done_mask", "mask", "bool", (1, 1))),
         outputs=(
-            Tensor("logits", "logits", "float32", (1, network.actions)),
-            Tensor("value", "value", "float32", (1, 1)),
-            Tensor("next_state", "recurrent_state", "float32", network.state_shape),
+            m.Tensor("logits", "logits", "float32", (1, network.actions)),
+            m.Tensor("value", "value", "float32", (1, 1)),
+            m.Tensor("next_state", "recurrent_state", "float32", network.state_shape),
         ),
         preprocess=preprocess,
         selection=options.selection,

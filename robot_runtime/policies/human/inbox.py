@@ -27,29 +27,24 @@ class Choice:
 
 
 class ActionInbox:
-    """Place for one action. ``take`` is for the robot's thread, the other methods for any."""
+    """Place for one action. ``take`` is for the robot's thread, the other methods for any.
+
+    Attributes:
+        waits: whether the robot waits for an action now.
+        held: the action that is held until :meth:`release`, for loops that do not wait; None for none.
+    """
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._waits = False
+        self.waits = False
         self._pressed: Choice | None = None
-        self._held: Choice | None = None
+        self.held: Choice | None = None
         self._aborted: str | None = None
-
-    @property
-    def waits(self) -> bool:
-        """Whether the robot waits for an action now."""
-        return self._waits
-
-    @property
-    def held(self) -> Choice | None:
-        """The action that is held until :meth:`release`, for loops that do not wait; None for none."""
-        return self._held
 
     def press(self, choice: Choice) -> bool:
         """Ask for an action once; return whether the robot waits for one and takes it."""
         with self._changed:
-            if not self._waits or self._pressed is not None:
+            if not self.waits or self._pressed is not None:
                 return False
             self._pressed = choice
             self._changed.notify_all()
@@ -58,15 +53,15 @@ class ActionInbox:
     def hold(self, choice: Choice) -> None:
         """Ask for an action again and again until :meth:`release`; a short tap asks once if the robot waits."""
         with self._changed:
-            self._held = choice
-            if self._waits:
+            self.held = choice
+            if self.waits:
                 self._pressed = choice
             self._changed.notify_all()
 
     def release(self) -> None:
         """Ask for nothing any more."""
         with self._changed:
-            self._held = None
+            self.held = None
 
     def abort(self, reason: str) -> None:
         """Let the next or present :meth:`take` raise ``EpisodeAborted``."""
@@ -77,16 +72,16 @@ class ActionInbox:
     def clear(self) -> None:
         """Forget everything, for a new episode."""
         with self._changed:
-            self._pressed = self._held = self._aborted = None
+            self._pressed = self.held = self._aborted = None
 
     def take(self, timeout_s: float) -> Choice | None:
         """Wait for an action; None after ``timeout_s`` without one. Raises ``EpisodeAborted`` after :meth:`abort`."""
         with self._changed:
-            self._waits = True
+            self.waits = True
             try:
-                self._changed.wait_for(lambda: self._pressed or self._held or self._aborted is not None, timeout_s)
+                self._changed.wait_for(lambda: self._pressed or self.held or self._aborted is not None, timeout_s)
                 if self._aborted is not None:
                     raise EpisodeAborted(self._aborted, "go on with the next episode, or run this one again")
-                return self._pressed or self._held
+                return self._pressed or self.held
             finally:
-                self._waits, self._pressed = False, None
+                self.waits, self._pressed = False, None

@@ -9,29 +9,15 @@ from numpy.typing import NDArray
 
 from robot_runtime.errors import PolicyError, PolicyOutputError
 from robot_runtime.imaging.preprocess import Operation, preprocess
+from robot_runtime.policies.package import manifest as m
 from robot_runtime.policies.package.formats.network import Network, check_array
-from robot_runtime.policies.package.manifest import (
-    ANSWERS,
-    EXPOSURE,
-    LOGITS,
-    MASK,
-    NOISE,
-    PREVIOUS_ACTION,
-    QUESTION,
-    RECURRENT,
-    TRAJECTORY,
-    VALUE,
-    Manifest,
-    Need,
-    Tensor,
-)
 from robot_runtime.policies.package.vocabulary import question_tokens
 from robot_runtime.tasks.kind import has_sensor
 
 Array = NDArray[Any]
 
 
-def prepare(manifest: Manifest, observation: Mapping[str, Array]) -> dict[str, Array]:
+def prepare(manifest: m.Manifest, observation: Mapping[str, Array]) -> dict[str, Array]:
     """An observation of the task as the network's inputs from sensors, by their names, each of one observation.
 
     Leading sides of one (batch, time) are added where the manifest has them. A history by time adds ``exposure``.
@@ -49,9 +35,9 @@ def prepare(manifest: Manifest, observation: Mapping[str, Array]) -> dict[str, A
     for need in manifest.inputs:
         if not has_sensor(manifest.task, need.role):
             continue
-        if need.role == QUESTION:
+        if need.role == m.QUESTION:
             assert manifest.vocabulary is not None
-            array = question_tokens(str(observation[QUESTION]), manifest.vocabulary.words, need.sides[1])
+            array = question_tokens(str(observation[m.QUESTION]), manifest.vocabulary.words, need.sides[1])
         else:
             array = formed(need, observation[need.role], manifest.preprocess)
         array = array.reshape((1,) * (len(need.one) - array.ndim) + array.shape)
@@ -65,30 +51,30 @@ def prepare(manifest: Manifest, observation: Mapping[str, Array]) -> dict[str, A
                 "correct 'preprocess' or 'inputs' in policy.yaml, or run it in the task that it was made for",
             ) from error
         inputs[need.name] = np.ascontiguousarray(array)
-    if EXPOSURE in manifest.needs:
-        inputs[EXPOSURE] = observation[EXPOSURE]
+    if m.EXPOSURE in manifest.needs:
+        inputs[m.EXPOSURE] = observation[m.EXPOSURE]
     return inputs
 
 
-def formed(need: Need, array: Array, operations: Sequence[Operation]) -> Array:
+def formed(need: m.Need, array: Array, operations: Sequence[Operation]) -> Array:
     """A sensor's array after the operations that name the sensor, or the input itself. Raises ``PolicyError``."""
     own = [replace(one, keys=(need.name,)) for one in operations if {need.name, need.role} & set(one.keys)]
     return preprocess({need.name: array}, own)[need.name]
 
 
-def chosen(manifest: Manifest, answer: Array) -> int:
+def chosen(manifest: m.Manifest, answer: Array) -> int:
     """The id of the last action that is carried out, by the largest logits; 0 of a motion."""
-    return int(np.atleast_2d(answer)[: manifest.carry_out][-1].argmax()) if manifest.answer.role == LOGITS else 0
+    return int(np.atleast_2d(answer)[: manifest.carry_out][-1].argmax()) if manifest.answer.role == m.LOGITS else 0
 
 
 class Rollout:
     """One network with what it remembers of an episode."""
 
-    def __init__(self, manifest: Manifest, network: Network) -> None:
+    def __init__(self, manifest: m.Manifest, network: Network) -> None:
         self._manifest = manifest
         self._network = network
-        self._states = list(zip(manifest.inputs_of(RECURRENT), manifest.outputs_of(RECURRENT), strict=True))
-        self._value, self._answers = (next(iter(manifest.outputs_of(role)), None) for role in (VALUE, ANSWERS))
+        self._states = list(zip(manifest.inputs_of(m.RECURRENT), manifest.outputs_of(m.RECURRENT), strict=True))
+        self._value, self._answers = (next(iter(manifest.outputs_of(role)), None) for role in (m.VALUE, m.ANSWERS))
         self._histories = [need for need in manifest.inputs if need.count > 1]
         self.reset()
 
@@ -115,7 +101,7 @@ class Rollout:
             PolicyOutputError: the network gave NaN or infinity, or another shape or type than it declared.
             PolicyError: the network failed.
         """
-        shown = {name: array for name, array in prepared.items() if name != EXPOSURE}
+        shown = {name: array for name, array in prepared.items() if name != m.EXPOSURE}
         outputs = self._network.run({**shown, **self._past(prepared), **self.state, **self._context()})
         for tensor in self._manifest.outputs:
             self._check(tensor, outputs)
@@ -132,7 +118,7 @@ class Rollout:
             self.answers = dict(zip(self._manifest.vocabulary.answers, scores, strict=True))
         value = None if self._value is None else float(outputs[self._value.name].reshape(()))
         answer = self._manifest.answer
-        columns = (answer.sides[-1],) if answer.role == TRAJECTORY or self._manifest.chunk > 1 else ()
+        columns = (answer.sides[-1],) if answer.role == m.TRAJECTORY or self._manifest.chunk > 1 else ()
         return outputs[answer.name].reshape(-1, *columns).astype(np.float32), value
 
     def see(self, observation: Mapping[str, Array]) -> None:
@@ -162,23 +148,23 @@ class Rollout:
         return past
 
     def _remember(self, prepared: Mapping[str, Array]) -> int:
-        now_ns = int(prepared[EXPOSURE][0]) if EXPOSURE in prepared else 0
+        now_ns = int(prepared[m.EXPOSURE][0]) if m.EXPOSURE in prepared else 0
         self._seen.append((now_ns, prepared))
         return now_ns
 
     def _context(self) -> dict[str, Array]:
         context: dict[str, Array] = {}
-        for need in self._manifest.inputs_of(PREVIOUS_ACTION):
+        for need in self._manifest.inputs_of(m.PREVIOUS_ACTION):
             number = need.first if self._previous is None else self._previous + need.offset
             context[need.name] = np.full(need.sides, number, need.dtype)
-        for need in self._manifest.inputs_of(MASK):
+        for need in self._manifest.inputs_of(m.MASK):
             context[need.name] = np.full(need.sides, not self._first, need.dtype)
-        for need in self._manifest.inputs_of(NOISE):
+        for need in self._manifest.inputs_of(m.NOISE):
             context[need.name] = self._random.standard_normal(need.sides, np.float32).astype(need.dtype)
             self.noise[need.name] = context[need.name].ravel().tolist()
         return context
 
-    def _check(self, tensor: Tensor, outputs: Mapping[str, Array]) -> None:
+    def _check(self, tensor: m.Tensor, outputs: Mapping[str, Array]) -> None:
         what = f"policy {self._manifest.name!r}: output"
         array = outputs.get(tensor.name)
         if array is None:

@@ -41,13 +41,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Row:
-    """An episode of a policy in all worlds, the reference last; None for a world in which it did not run.
-
-    Attributes:
-        name: folder and name of the reference's log.
-        agent: name of the policy.
-        runs: its runs in the order of the worlds.
-    """
+    """An episode of a policy in all worlds, the reference last; None for a world in which it did not run."""
 
     name: str
     agent: str

@@ -132,12 +132,18 @@ def further_episodes(
 
 
 def _differences(a: ArrayLike, b: ArrayLike) -> NDArray[np.float64]:
+    first, second = _paired(a, b, "episodes of both")
+    return first - second
+
+
+def _paired(a: ArrayLike, b: ArrayLike, what: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Two series of finite values that belong together. Raises ``ValueError``, which says of what."""
     first, second = np.asarray(a, np.float64), np.asarray(b, np.float64)
     if first.shape != second.shape or first.ndim != 1 or not first.size:
-        raise ValueError(f"need the same episodes of both, at least one: got {first.shape} and {second.shape}")
+        raise ValueError(f"need the same {what}, at least one: got {first.shape} and {second.shape}")
     if not (np.isfinite(first).all() and np.isfinite(second).all()):
         raise ValueError("a value is not finite")
-    return first - second
+    return first, second
 
 
 def srcc(simulated: ArrayLike, real: ArrayLike) -> float:
@@ -151,7 +157,7 @@ def srcc(simulated: ArrayLike, real: ArrayLike) -> float:
         ValueError: the numbers of methods differ, there are fewer than 3, a value is not finite, or all values of one
             side are equal, where r is 0/0.
     """
-    s, r = _methods(simulated, real)
+    s, r = _paired(simulated, real, "methods in simulation and on the robot")
     if s.size < 3:
         raise ValueError(f"a correlation needs at least 3 methods, got {s.size}")
     same = [side for side, values in (("in simulation", s), ("on the robot", r)) if np.ptp(values) == 0]
@@ -169,19 +175,10 @@ def rank_reversals(simulated: ArrayLike, real: ArrayLike) -> list[tuple[int, int
     Raises:
         ValueError: the numbers of methods differ, or a value is not finite.
     """
-    s, r = _methods(simulated, real)
+    s, r = _paired(simulated, real, "methods in simulation and on the robot")
     return [
         (i, j) for i in range(s.size) for j in range(i + 1, s.size) if np.sign(s[i] - s[j]) * np.sign(r[i] - r[j]) < 0
     ]
-
-
-def _methods(simulated: ArrayLike, real: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    s, r = np.asarray(simulated, np.float64), np.asarray(real, np.float64)
-    if s.shape != r.shape or s.ndim != 1 or not s.size:
-        raise ValueError(f"need the same methods in simulation and on the robot: got {s.shape} and {r.shape}")
-    if not (np.isfinite(s).all() and np.isfinite(r).all()):
-        raise ValueError("a method's score is not finite")
-    return s, r
 
 
 def spl_variance(success_rate: float, path_ratio: float, episodes: int) -> tuple[float, float]:

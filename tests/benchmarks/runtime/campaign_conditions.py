@@ -8,9 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from robot_runtime.campaign.counting import digest
-from robot_runtime.campaign.ledger import sha256_of
 from robot_runtime.campaign.state import stored_plan
-from robot_runtime.recording.log_files import LEDGER_FILE
+from robot_runtime.recording.log_files import LEDGER_FILE, sha256_of
 from tests.benchmarks.runtime.campaign_frauds import Forger, Fraud, Line, entry_of
 from tests.benchmarks.runtime.log_edits import LogEdit
 

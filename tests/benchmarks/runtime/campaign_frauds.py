@@ -15,13 +15,13 @@ from typing import Any
 
 from robot_runtime.campaign.contents import FIELD, parse_contents
 from robot_runtime.campaign.facts import facts_of
-from robot_runtime.campaign.ledger import Entry, sha256_of
+from robot_runtime.campaign.ledger import Entry
 from robot_runtime.campaign.outcomes import VIEWS, answer, closing, values
 from robot_runtime.campaign.plan import Plan
 from robot_runtime.campaign.state import State, stored_plan
 from robot_runtime.campaign.verification import Verification
 from robot_runtime.recording.integrity import Chain
-from robot_runtime.recording.log_files import LEDGER_FILE
+from robot_runtime.recording.log_files import LEDGER_FILE, sha256_of
 from robot_runtime.recording.verdict_files import add_verdict
 from tests.benchmarks.runtime.log_edits import LogEdit
 

@@ -12,10 +12,10 @@ from typing import Any
 from foxglove_schemas_protobuf.PoseInFrame_pb2 import PoseInFrame
 from typing_extensions import override
 
-from robot_runtime.campaign.ledger import sha256_of
 from robot_runtime.campaign.plan import load_plan
 from robot_runtime.campaign.state import stored_plan
 from robot_runtime.campaign.verification import Verification
+from robot_runtime.recording.log_files import sha256_of
 from robot_runtime.recording.verdict_files import add_verdict, verdicts_path
 from robot_runtime.scenes.scene import find_scene
 from tests.benchmarks.runtime.campaign_frauds import Forger, Fraud, Line, entry_of

@@ -11,12 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from robot_runtime.campaign.ledger import sha256_of
 from robot_runtime.campaign.status import read_status
 from robot_runtime.campaign.verification import MAX_FINDINGS, Verification
 from robot_runtime.errors import RuntimeFault
 from robot_runtime.recording.integrity import Chain, stated_digest
-from robot_runtime.recording.log_files import LEDGER_FILE
+from robot_runtime.recording.log_files import LEDGER_FILE, sha256_of
 from robot_runtime.recording.verdict_files import verdicts_path
 from tests.benchmarks.runtime.campaign_evidence import foreign_row
 from tests.benchmarks.runtime.campaign_frauds import Forger
