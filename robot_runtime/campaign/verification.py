@@ -13,21 +13,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from robot_runtime.campaign import outcomes
 from robot_runtime.campaign.contents import FIELD, Contents, contents_of, parse_contents
 from robot_runtime.campaign.counting import changed, digest
 from robot_runtime.campaign.ledger import Entry, parse_line, read_bytes
 from robot_runtime.campaign.lines import RULES, check_line
-from robot_runtime.campaign.outcomes import (
-    VIEWS,
-    Answer,
-    RunningAnswer,
-    answer,
-    closing,
-    rounded,
-    same,
-    values,
-    values_with_given_up,
-)
 from robot_runtime.campaign.plan import Plan
 from robot_runtime.campaign.schedule import EpisodeName
 from robot_runtime.campaign.sealing import check_commitments, is_signed, sealed_policies
@@ -95,7 +85,7 @@ class Verification:
         self._published, self._heads = plan, dict(heads or {})
         self._published_contents = contents
         self.state, self._told = State(self.plan, ()), State(self.plan, ())
-        self._answers = {view: RunningAnswer(self.plan) for view in VIEWS}
+        self._answers = {view: outcomes.RunningAnswer(self.plan) for view in outcomes.VIEWS}
         self._contents = self._read_contents()
         self._logs = LogCheck(folder, self.plan, self._contents or contents, self._find)
         self._check_plan()
@@ -118,9 +108,9 @@ class Verification:
         return f"{first} to {last} UTC, {count} session{'' if count == 1 else 's'}, {len(self.state.attempts)} runs"
 
     @property
-    def ending(self) -> tuple[str | None, Answer]:
+    def ending(self) -> tuple[str | None, outcomes.Answer]:
         """How the campaign ended, and its answer, both by the logs; see :func:`.outcomes.closing`."""
-        return closing(self.state, self._answer_in(self.plan.test.counts))
+        return outcomes.closing(self.state, self._answer_in(self.plan.test.counts))
 
     @property
     def unchecked(self) -> list[str]:
@@ -154,11 +144,11 @@ class Verification:
             }
             for number, progress in state.finished
         ]
-        for view in VIEWS:
-            for start, by_policy in zip(starts, values(state, view), strict=True):
+        for view in outcomes.VIEWS:
+            for start, by_policy in zip(starts, outcomes.values(state, view), strict=True):
                 start[view] = by_policy
         ended, final = self.ending
-        answers = {view: self._answer_in(view) for view in VIEWS} | {self.plan.test.counts: final}
+        answers = {view: self._answer_in(view) for view in outcomes.VIEWS} | {self.plan.test.counts: final}
         document = {
             "campaign": self.plan.name,
             "plan_sha256": self.plan.digest,
@@ -169,7 +159,7 @@ class Verification:
             "ended": ended,
             "findings": [asdict(finding) for finding in self.findings],
             "notes": self.notes,
-            "answer": {view: answers[view].document() for view in VIEWS},
+            "answer": {view: answers[view].document() for view in outcomes.VIEWS},
             "given_up": {number: state.progress(number).given_up for number in state.given_up},
             "with_given_up": self.with_given_up(),
             "starts": starts,
@@ -178,20 +168,20 @@ class Verification:
                 for name, attempt in state.attempts.items()
             },
         }
-        result: dict[str, Any] = rounded(document)
+        result: dict[str, Any] = outcomes.rounded(document)
         return result
 
     def with_given_up(self) -> dict[str, dict[str, Any]]:
         """The tested answer with the starts that were given up: their missing runs failures, or successes."""
         counts = self.plan.test.counts
         return {
-            name: answer(self.plan, values_with_given_up(self.state, counts, missing)).document()
+            name: outcomes.answer(self.plan, outcomes.values_with_given_up(self.state, counts, missing)).document()
             for name, missing in (("failure", 0.0), ("success", 1.0))
             if self.state.given_up
         }
 
-    def _answer_in(self, view: Any) -> Answer:
-        return self._answers[view].after(values(self.state, view))
+    def _answer_in(self, view: Any) -> outcomes.Answer:
+        return self._answers[view].after(outcomes.values(self.state, view))
 
     def _find(self, what: What, where: str, detail: str) -> None:
         self.findings.append(Finding(what, where, detail))
@@ -295,12 +285,12 @@ class Verification:
     def _check_software(self) -> None:
         """Compare the versions in the first line with those of the sessions."""
         stated = versions(self.entries[0].get("software", {}))
-        if self._contents is not None and not same(stated, without_none(versions(self._contents.software))):
+        if self._contents is not None and not outcomes.same(stated, without_none(versions(self._contents.software))):
             self._find("changed", "line 1", "the software is not that of its contents")
         sessions = [versions(entry["provenance"]) for entry in self.entries if entry.kind == "session"]
-        if sessions and stated and not same(sessions[0], stated):
+        if sessions and stated and not outcomes.same(sessions[0], stated):
             self._find("changed", "line 1", "the software is not that of the first session")
-        if any(not same(before, after) for before, after in pairwise(sessions)):
+        if any(not outcomes.same(before, after) for before, after in pairwise(sessions)):
             self.notes.append("the software was changed between sessions")
 
     def _check_heads(self) -> None:
@@ -398,8 +388,8 @@ class Verification:
         done = len(self.state.finished)
         if entry["starts"] != done:
             self._find("answer", where, f"counts {entry['starts']} starts, {done} are finished")
-        for view in VIEWS:
-            if not same(entry[view], self._answer_in(view).document()):
+        for view in outcomes.VIEWS:
+            if not outcomes.same(entry[view], self._answer_in(view).document()):
                 self._find("answer", where, f"the {view} answer is not the one of the runs")
 
     def _check_closed(self, entry: Entry, where: str) -> None:
@@ -408,12 +398,12 @@ class Verification:
             self._find("changed", where, "the campaign had ended before")
         for one in (self._told, state):
             one.closed = one.closed or entry
-        reason, final = closing(state, self._answer_in(self.plan.test.counts))
+        reason, final = outcomes.closing(state, self._answer_in(self.plan.test.counts))
         if reason is None:
             self._find("answer", where, f"the campaign ended as {entry['reason']!r} although runs were left")
         elif reason != entry["reason"]:
             self._find("answer", where, f"the campaign ended as {reason!r}, not as {entry['reason']!r}")
-        if not same(entry["answer"], final.document()):
+        if not outcomes.same(entry["answer"], final.document()):
             self._find("answer", where, "the last answer is not the one of the runs")
         if state.to_judge:
             self._find("answer", where, f"the campaign ended although {state.to_judge[0].name} was not judged")

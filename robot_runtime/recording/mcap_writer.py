@@ -11,23 +11,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 import zstandard
+from mcap import records as mcap_records
 from mcap.data_stream import RecordBuilder
 from mcap.opcode import Opcode
-from mcap.records import (
-    Attachment,
-    AttachmentIndex,
-    Channel,
-    ChunkIndex,
-    DataEnd,
-    Footer,
-    Header,
-    McapRecord,
-    Metadata,
-    MetadataIndex,
-    Schema,
-    Statistics,
-    SummaryOffset,
-)
 from mcap.writer import LIBRARY_IDENTIFIER, MCAP0_MAGIC
 
 Buffer = bytes | memoryview
@@ -61,11 +47,11 @@ class McapWriter:
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
         self._zstd = zstandard.ZstdCompressor(level=_ZSTD_LEVEL)
-        self._schemas: list[Schema] = []
-        self._channels: list[Channel] = []
-        self._attachments: list[AttachmentIndex] = []
-        self._metadata: list[MetadataIndex] = []
-        self._chunks: list[ChunkIndex] = []
+        self._schemas: list[mcap_records.Schema] = []
+        self._channels: list[mcap_records.Channel] = []
+        self._attachments: list[mcap_records.AttachmentIndex] = []
+        self._metadata: list[mcap_records.MetadataIndex] = []
+        self._chunks: list[mcap_records.ChunkIndex] = []
         self._counts: Counter[int] = Counter()
         self._parts: list[Buffer] = []
         self._size = 0
@@ -74,19 +60,19 @@ class McapWriter:
 
     def start(self, profile: str = "", library: str = LIBRARY_IDENTIFIER) -> None:
         """Write the beginning of the file."""
-        self._sink.write(MCAP0_MAGIC + _record(Header(profile, library)))
+        self._sink.write(MCAP0_MAGIC + _record(mcap_records.Header(profile, library)))
 
     def add_metadata(self, name: str, metadata: dict[str, str]) -> None:
         """Write metadata outside the chunks."""
         offset = self._sink.tell()
-        length = self._sink.write(_record(Metadata(name=name, metadata=metadata)))
-        self._metadata.append(MetadataIndex(offset=offset, length=length, name=name))
+        length = self._sink.write(_record(mcap_records.Metadata(name=name, metadata=metadata)))
+        self._metadata.append(mcap_records.MetadataIndex(offset=offset, length=length, name=name))
 
-    def add_attachment(self, attachment: Attachment) -> None:
+    def add_attachment(self, attachment: mcap_records.Attachment) -> None:
         """Write an attachment outside the chunks."""
         offset = self._sink.tell()
         length = self._sink.write(_record(attachment))
-        index = AttachmentIndex(
+        index = mcap_records.AttachmentIndex(
             offset=offset,
             length=length,
             log_time=attachment.log_time,
@@ -99,13 +85,13 @@ class McapWriter:
 
     def register_schema(self, name: str, encoding: str, data: bytes) -> int:
         """Add a schema to the chunk; return its number."""
-        self._schemas.append(Schema(id=len(self._schemas) + 1, data=data, encoding=encoding, name=name))
+        self._schemas.append(mcap_records.Schema(id=len(self._schemas) + 1, data=data, encoding=encoding, name=name))
         self._append(_record(self._schemas[-1]))
         return len(self._schemas)
 
     def register_channel(self, topic: str, encoding: str, schema: int, metadata: dict[str, str] | None = None) -> int:
         """Add a channel, whose messages have an encoding and a schema, to the chunk; return its number."""
-        channel = Channel(
+        channel = mcap_records.Channel(
             id=len(self._channels) + 1,
             topic=topic,
             message_encoding=encoding,
@@ -164,7 +150,7 @@ class McapWriter:
         self._sink.write(head, *packed, *indexes)
         self._counts.update({channel: len(entries) // 2 for channel, entries in self._indexes.items()})
         self._chunks.append(
-            ChunkIndex(
+            mcap_records.ChunkIndex(
                 chunk_length=len(head) + packed_bytes,
                 chunk_start_offset=offset,
                 compression=compression.decode(),
@@ -181,9 +167,9 @@ class McapWriter:
     def finish(self) -> None:
         """Write the last chunk, the summary by which other tools find chunks, and the end of the file."""
         self.end_chunk()
-        self._sink.write(_record(DataEnd(0)))
+        self._sink.write(_record(mcap_records.DataEnd(0)))
         start = self._sink.tell()
-        groups: list[tuple[Opcode, Iterable[McapRecord]]] = [
+        groups: list[tuple[Opcode, Iterable[mcap_records.McapRecord]]] = [
             (Opcode.SCHEMA, self._schemas),
             (Opcode.CHANNEL, self._channels),
             (Opcode.STATISTICS, [self._statistics()]),
@@ -195,23 +181,22 @@ class McapWriter:
         for opcode, records in groups:
             data = b"".join(map(_record, records))
             if data:
-                offsets += _record(
-                    SummaryOffset(group_opcode=opcode, group_start=start + len(summary), group_length=len(data))
-                )
+                offset = mcap_records.SummaryOffset(opcode, start + len(summary), len(data))
+                offsets += _record(offset)
             summary += data
         offset_start = start + len(summary)
         summary += offsets
         checksum = zlib.crc32(_FOOTER.pack(Opcode.FOOTER, _FOOTER_BYTES, start, offset_start), zlib.crc32(summary))
-        footer = Footer(summary_start=start, summary_offset_start=offset_start, summary_crc=checksum)
+        footer = mcap_records.Footer(summary_start=start, summary_offset_start=offset_start, summary_crc=checksum)
         self._sink.write(summary + _record(footer) + MCAP0_MAGIC)
 
     def _append(self, *parts: Buffer) -> None:
         self._parts += parts
         self._size += sum(map(len, parts))
 
-    def _statistics(self) -> Statistics:
+    def _statistics(self) -> mcap_records.Statistics:
         chunks = self._chunks
-        return Statistics(
+        return mcap_records.Statistics(
             attachment_count=len(self._attachments),
             channel_count=len(self._channels),
             channel_message_counts=dict(self._counts),
@@ -230,7 +215,7 @@ def _index_record(channel: int, entries: list[int]) -> bytes:
     return struct.pack(f"<BQHI{len(entries)}Q", Opcode.MESSAGE_INDEX, 6 + size, channel, size, *entries)
 
 
-def _record(record: McapRecord) -> bytes:
+def _record(record: mcap_records.McapRecord) -> bytes:
     builder: Any = RecordBuilder()
     record.write(builder)
     data: bytes = builder.end()

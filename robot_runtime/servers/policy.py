@@ -28,17 +28,7 @@ from robot_runtime.common.clock import Stopwatch
 from robot_runtime.common.closing import Closing
 from robot_runtime.common.websocket_server import WebSocketServer
 from robot_runtime.errors import ConfigError, LinkLost, PolicyError, RuntimeFault
-from robot_runtime.policies.remote.protocol import (
-    EXTENSION,
-    MAX_REQUEST_BYTES,
-    PROTOCOL,
-    ProtocolError,
-    decision_to_message,
-    decisions_from_message,
-    observation_from_message,
-    pack,
-    unpack,
-)
+from robot_runtime.policies.remote import protocol
 from robot_runtime.policies.stepping import check_policy, directory_of
 from robot_runtime.policy import Policy
 from robot_runtime.tasks.task import Task
@@ -134,10 +124,10 @@ class PolicyServer(Closing):
         self._on_error = on_error or (lambda _: None)
         self._lock = threading.Condition()
         self._episode: _Episode | None = None
-        self._about = pack(
+        self._about = protocol.pack(
             {
-                EXTENSION: {
-                    "protocol": PROTOCOL,
+                protocol.EXTENSION: {
+                    "protocol": protocol.PROTOCOL,
                     "policy": policy.name,
                     "needs": list(policy.needs),
                     "follows": policy.follows,
@@ -152,7 +142,7 @@ class PolicyServer(Closing):
             self._on_error,
             "policy server",
             encryption,
-            max_size=MAX_REQUEST_BYTES,
+            max_size=protocol.MAX_REQUEST_BYTES,
             process_request=self._admit,
             ping_interval=_PING_S,
             ping_timeout=_PING_S,
@@ -193,8 +183,8 @@ class PolicyServer(Closing):
             plain: Task | None = None
             while True:
                 limit_s = SILENT_EPISODE_S if own else SILENT_S
-                message = unpack(connection.recv(limit_s))
-                if EXTENSION in message:
+                message = protocol.unpack(connection.recv(limit_s))
+                if protocol.EXTENSION in message:
                     connection.send(self._answer(message, own))
                 else:
                     plain = self._begin_plain(connection, own) if plain is None else plain
@@ -205,7 +195,7 @@ class PolicyServer(Closing):
             properly = closed.rcvd is not None and closed.rcvd.code == CloseCode.NORMAL_CLOSURE
         except RuntimeFault as error:
             # As openpi's server: the error as text, then the end of the connection.
-            code = CloseCode.INVALID_DATA if isinstance(error, ProtocolError) else CloseCode.INTERNAL_ERROR
+            code = CloseCode.INVALID_DATA if isinstance(error, protocol.ProtocolError) else CloseCode.INTERNAL_ERROR
             self._failed(connection, str(error), code)
             properly = True
         except TypeError as error:
@@ -224,12 +214,12 @@ class PolicyServer(Closing):
     # --- our clients ------------------------------------------------------------------------------------------------
 
     def _answer(self, message: dict[Any, Any], own: set[str]) -> bytes:
-        request = message[EXTENSION]
+        request = message[protocol.EXTENSION]
         if not isinstance(request, dict):
-            raise ProtocolError("a request is not a dictionary", "use robot-runtime's own client")
+            raise protocol.ProtocolError("a request is not a dictionary", "use robot-runtime's own client")
         kind, session, sequence = (request.get(name) for name in ("type", "session", "sequence"))
         if not isinstance(session, str) or type(sequence) is not int or kind not in ("reset", "act", "overruled"):
-            raise ProtocolError("a request has no type, session or sequence", "use robot-runtime's own client")
+            raise protocol.ProtocolError("a request has no type, session or sequence", "use robot-runtime's own client")
         with self._lock:
             episode = self._episode
             if episode is not None and episode.session == session and episode.last[0] == sequence:
@@ -249,7 +239,7 @@ class PolicyServer(Closing):
                 content = {}
                 lost = isinstance(error, LinkLost)
                 ours = {"sequence": sequence, "error": {"message": error.message, "remedy": error.remedy, "lost": lost}}
-            answer = pack({**content, EXTENSION: ours})
+            answer = protocol.pack({**content, protocol.EXTENSION: ours})
             if self._episode is not None and self._episode.session == session:
                 self._episode.last = (sequence, answer)
             return answer
@@ -310,23 +300,24 @@ class PolicyServer(Closing):
 
     def _decide(self, message: dict[Any, Any], task: Task) -> bytes:
         with self._lock:
-            return pack(self._decided(message, task))
+            return protocol.pack(self._decided(message, task))
 
     # --- the policy -------------------------------------------------------------------------------------------------
 
     def _decided(self, message: dict[Any, Any], task: Task) -> dict[str, Any]:
-        observation = observation_from_message({name: message[name] for name in message if name != EXTENSION})
+        shown = {name: message[name] for name in message if name != protocol.EXTENSION}
+        observation = protocol.observation_from_message(shown)
         missing = [name for name in self._policy.needs if name not in observation]
         if missing:
             raise PolicyError(f"the observation has no {', '.join(missing)}", "send every sensor that the policy needs")
         timer = Stopwatch()
         decision = self._guarded(lambda: self._policy.act(observation), "act")
-        content = decision_to_message(decision, task)
+        content = protocol.decision_to_message(decision, task)
         timing = {"infer_ms": timer.elapsed_s() * 1000}
         return {**content, "info": self._policy.info(), "server_timing": timing}
 
     def _overruled(self, message: dict[Any, Any], episode: _Episode) -> dict[str, Any]:
-        decision = decisions_from_message(message, episode.task, self._policy.name)[0]
+        decision = protocol.decisions_from_message(message, episode.task, self._policy.name)[0]
         self._guarded(lambda: self._policy.overruled(decision), "overruled")
         return {}
 

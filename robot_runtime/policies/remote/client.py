@@ -21,20 +21,9 @@ from robot_runtime.actions.timed import Decision
 from robot_runtime.common import config
 from robot_runtime.common.clock import Stopwatch, SystemClock, wait_for
 from robot_runtime.errors import ConfigError, LinkLost, PolicyError
+from robot_runtime.policies.remote import protocol
 from robot_runtime.policies.remote.dialects import openpi
 from robot_runtime.policies.remote.encryption import client_context
-from robot_runtime.policies.remote.protocol import (
-    EXTENSION,
-    MAX_ANSWER_BYTES,
-    PROTOCOL,
-    TOKEN_VARIABLE,
-    ProtocolError,
-    decision_to_message,
-    decisions_from_message,
-    observation_to_message,
-    pack,
-    unpack,
-)
 from robot_runtime.policy import ChunkedPolicy, Observation, World
 from robot_runtime.tasks.payloads import sensor_names
 from robot_runtime.tasks.task import Task
@@ -81,7 +70,7 @@ class RemotePolicy(ChunkedPolicy):
         self.needs = tuple(self._chunks.renamed())  # type: ignore[misc]
         url = url.replace("openpi://", "ws://", 1) if url.startswith("openpi://") else url
         self._url = url
-        self._token = token or os.environ.get(TOKEN_VARIABLE)
+        self._token = token or os.environ.get(protocol.TOKEN_VARIABLE)
         self._limit_s = _seconds("time_limit_s", time_limit_s)
         self._reconnect_s = _seconds("reconnect_s", reconnect_s)
         if certificate is not None and not url.startswith("wss://"):
@@ -94,7 +83,7 @@ class RemotePolicy(ChunkedPolicy):
         self._task: Task | None = None
         self._info: dict[str, Any] = {}
         self._about = self._with_reconnect(self._connect)
-        self._server = self._about.get(EXTENSION)
+        self._server = self._about.get(protocol.EXTENSION)
         if self._server is not None:
             self._read_server_description(self._server)
 
@@ -111,7 +100,7 @@ class RemotePolicy(ChunkedPolicy):
             self._drop(CloseCode.NORMAL_CLOSURE)
             self._about = self._with_reconnect(self._connect)
             if openpi.is_roboarena(self._about):
-                message = pack({"endpoint": "reset", "session_id": self._session})
+                message = protocol.pack({"endpoint": "reset", "session_id": self._session})
                 self._exchange(message, RESET_LIMIT_S, text="reset successful")
             return
         self._ask({"type": "reset", "seed": seed, "task": config.unparse(task)}, {}, RESET_LIMIT_S)
@@ -129,19 +118,19 @@ class RemotePolicy(ChunkedPolicy):
         if self._server is None:
             message = openpi.request(observation, self._about, self._session, self._chunks)
         else:
-            message = observation_to_message(observation)
+            message = protocol.observation_to_message(observation)
         answer = self._ask({"type": "act"}, message, self._limit_s)
         info = answer.get("info")
         self._info = info if isinstance(info, dict) else {}
         if self._server is None and "actions" in answer and "action" not in answer:
             return openpi.decisions(answer["actions"], self._chunks, self._task, self.name)
-        return decisions_from_message(answer, self._task, self.name)
+        return protocol.decisions_from_message(answer, self._task, self.name)
 
     def overruled(self, decision: Decision) -> None:
         """Report the decision to the policy, if the server has this runtime's protocol. Raises ``PolicyError``."""
         super().overruled(decision)
         if self.follows and self._task is not None:
-            content = decision_to_message(decision, self._task)
+            content = protocol.decision_to_message(decision, self._task)
             self._ask({"type": "overruled"}, content, self._limit_s)
 
     def info(self) -> dict[str, Any]:
@@ -156,10 +145,10 @@ class RemotePolicy(ChunkedPolicy):
 
     def _ask(self, request: dict[str, Any], observation: dict[str, Any], limit_s: float) -> dict[Any, Any]:
         if self._server is None:
-            return self._checked(self._exchange(pack(observation), limit_s), None)
+            return self._checked(self._exchange(protocol.pack(observation), limit_s), None)
         sequence, self._sequence = self._sequence, self._sequence + 1
         extension = {**request, "session": self._session, "sequence": sequence}
-        message = pack({**observation, EXTENSION: extension})
+        message = protocol.pack({**observation, protocol.EXTENSION: extension})
         return self._with_reconnect(lambda: self._checked(self._exchange(message, limit_s, sequence), sequence))
 
     def _with_reconnect(self, work: Callable[[], dict[Any, Any]]) -> dict[Any, Any]:
@@ -193,7 +182,7 @@ class RemotePolicy(ChunkedPolicy):
             link.send(message)
             while True:
                 answer = self._read(link, limit_s - timer.elapsed_s(), text)
-                extension = answer.get(EXTENSION)
+                extension = answer.get(protocol.EXTENSION)
                 number = extension.get("sequence") if isinstance(extension, dict) else None
                 if sequence is None or number == sequence:
                     return answer
@@ -204,7 +193,7 @@ class RemotePolicy(ChunkedPolicy):
                     )
 
     def _checked(self, answer: dict[Any, Any], sequence: int | None) -> dict[Any, Any]:
-        extension = answer.get(EXTENSION)
+        extension = answer.get(protocol.EXTENSION)
         error = extension.get("error") if sequence is not None and isinstance(extension, dict) else None
         if error is None:
             return answer
@@ -223,7 +212,7 @@ class RemotePolicy(ChunkedPolicy):
                 connect(
                     self._url,
                     compression=None,
-                    max_size=MAX_ANSWER_BYTES,
+                    max_size=protocol.MAX_ANSWER_BYTES,
                     additional_headers=headers,
                     open_timeout=self._limit_s,
                     close_timeout=1.0,
@@ -242,7 +231,8 @@ class RemotePolicy(ChunkedPolicy):
             if isinstance(error, InvalidHandshake) and not _server_is_absent(error):
                 raise PolicyError(
                     f"{self._url}: refused: {error}",
-                    f"check that a policy server is there, and its token (--agent-arg token=... or {TOKEN_VARIABLE})",
+                    "check that a policy server is there, and its token (--agent-arg token=... or "
+                    f"{protocol.TOKEN_VARIABLE})",
                 ) from error
             raise LinkLost(
                 f"{self._url}: cannot be reached: {error or type(error).__name__}",
@@ -289,8 +279,8 @@ class RemotePolicy(ChunkedPolicy):
             lines = [line for line in data.strip().splitlines() if line.strip()] or [""]
             raise PolicyError(f"{self._url}: the server failed: {lines[-1]:.300}", "read the server's output")
         try:
-            return unpack(data)
-        except ProtocolError as error:
+            return protocol.unpack(data)
+        except protocol.ProtocolError as error:
             raise PolicyError(
                 f"{self._url}: {error.message}", "correct the server's messages: docs/how-to/remote-policies.md"
             ) from error
@@ -305,10 +295,10 @@ class RemotePolicy(ChunkedPolicy):
 
     def _read_server_description(self, about: object) -> None:
         """Set name, sensors and task from the description that this runtime's servers send."""
-        if not isinstance(about, Mapping) or about.get("protocol") != PROTOCOL:
+        if not isinstance(about, Mapping) or about.get("protocol") != protocol.PROTOCOL:
             self._drop()
             raise PolicyError(
-                f"{self._url}: its first message is not of protocol {PROTOCOL}: {about!r:.80}",
+                f"{self._url}: its first message is not of protocol {protocol.PROTOCOL}: {about!r:.80}",
                 "install the same version of robot-runtime there",
             )
         self.name = f"{about.get('policy')}@{self._url}"  # type: ignore[misc]

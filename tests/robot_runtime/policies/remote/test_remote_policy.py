@@ -423,7 +423,7 @@ def test_hostile_messages_end_their_own_connection_only(data: bytes | str) -> No
 
 
 def test_a_message_that_is_too_large_ends_its_connection_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("robot_runtime.servers.policy.MAX_REQUEST_BYTES", 1000)
+    monkeypatch.setattr("robot_runtime.policies.remote.protocol.MAX_REQUEST_BYTES", 1000)
     with served(Walker()) as url:
         with connect(url) as hostile:
             hostile.recv()
