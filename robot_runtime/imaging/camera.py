@@ -14,20 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
+from robot_runtime import errors
 from robot_runtime.common import config
 from robot_runtime.common.clock import Clock, ns_to_seconds, seconds_to_ns
 from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.common.quantities import DepthUnit, Exposure, FarDepth, Latency, NearDepth, check_depth_range
 from robot_runtime.common.transforms import OPTICAL_RPY_RAD, rotation_rpy
-from robot_runtime.errors import (
-    BlindCamera,
-    ConfigError,
-    DeviceFault,
-    FrozenCamera,
-    NotConnected,
-    StaleData,
-    UnpairedImages,
-)
 from robot_runtime.hal import Camera, CameraInfo, Intrinsics, Mount, RgbdFrame, Robot
 from robot_runtime.hal.stand_ins import MissingCamera
 from robot_runtime.hal.streams import STREAMS
@@ -134,7 +126,7 @@ class SourceCamera(Camera):
         posture: Callable[[], Posture] | None = None,
     ) -> None:
         if missing := [name for name in (options.calibration, options.latency) if name and not Path(name).exists()]:
-            raise ConfigError(
+            raise errors.ConfigError(
                 f"{missing[0]}: no such file", "check the path, or make it: `robot-runtime calibrate --help`"
             )
         self.source = source
@@ -237,9 +229,9 @@ class SourceCamera(Camera):
         """
         reprojector = self._reprojector
         if reprojector is None:
-            raise NotConnected(f"{self.source.name}: is not connected", "call connect() before using it")
+            raise errors.NotConnected(f"{self.source.name}: is not connected", "call connect() before using it")
         if semantic:
-            raise DeviceFault(f"{self.source.name}: has no segmentation", "ask for it on a simulated robot only")
+            raise errors.DeviceFault(f"{self.source.name}: has no segmentation", "ask for it on a simulated robot only")
         with self._lock:
             raw = self._read(exposed_after_ns, timeout_s)
             self._check_alive(raw)
@@ -255,13 +247,13 @@ class SourceCamera(Camera):
             left_s = max(0.0, ns_to_seconds(deadline_ns - self._clock.now_ns()))
             try:
                 raw = self.source.read(after_ns, left_s)
-            except StaleData:
+            except errors.StaleData:
                 if self._blind:
                     raise self._blind_error() from None
                 raise
             skew_s = ns_to_seconds(abs(raw.color_stamp_ns - raw.depth_stamp_ns)) if self.source.has_depth else 0.0
             if skew_s > self._options.max_skew_s:
-                raise UnpairedImages(
+                raise errors.UnpairedImages(
                     f"{self.source.name}: color and depth of a pair were exposed {skew_s:.3f} s apart, "
                     f"{self._options.max_skew_s:g} s are allowed",
                     "synchronize the sensors in the camera's options, or increase 'max_skew_s' under 'imaging'",
@@ -274,8 +266,8 @@ class SourceCamera(Camera):
                 raise self._blind_error()
             after_ns = max(raw.color_stamp_ns, raw.depth_stamp_ns) + 1
 
-    def _blind_error(self) -> BlindCamera:
-        return BlindCamera(
+    def _blind_error(self) -> errors.BlindCamera:
+        return errors.BlindCamera(
             f"{self.source.name}: {self._blind} depth images in succession without a single measurement",
             "check whether something covers the sensor or the sun blinds it; if the robot only stands close to a wall, "
             "set 'allow_blind_depth: true' under 'imaging'",
@@ -290,7 +282,7 @@ class SourceCamera(Camera):
             self._last = raw, now
         elif now.moved_from(self._last[1]):
             frozen_s = ns_to_seconds(raw.color_stamp_ns - self._last[0].color_stamp_ns)
-            raise FrozenCamera(
+            raise errors.FrozenCamera(
                 f"{self.source.name}: the same picture for {frozen_s:.1f} s under new stamps, while the robot moved",
                 "restart the camera and check its USB cable",
             )
@@ -312,7 +304,7 @@ class SourceCamera(Camera):
             check_depth_range(near_m, far_m)
         except ValueError as error:
             remedy = f"change it under 'imaging'; the mode measures from {mode.min_m:g} to {mode.max_m:g} m"
-            raise ConfigError(f"{self.source.name}: {error}", remedy) from error
+            raise errors.ConfigError(f"{self.source.name}: {error}", remedy) from error
         return near_m, far_m
 
 
@@ -325,7 +317,7 @@ def source_camera(source: RgbdSource, robot: Robot, context: RobotContext, optio
         CalibrationError: the mount is another robot's, too old or altered.
     """
     if not isinstance(options, ImagingOptions):
-        raise ConfigError(
+        raise errors.ConfigError(
             f"{source.name}: the options of imaging are a {type(options).__name__}, not ImagingOptions",
             "pass ImagingOptions(), or config.parse(dict(options), ImagingOptions, where)",
         )
@@ -343,7 +335,7 @@ def mount_of(robot: Robot, options: ImagingOptions) -> CameraMount:
     if options.mount is not None:
         return load_mount(config.find_preset("mounts", options.mount), robot.name)
     if isinstance(robot.camera, MissingCamera):
-        raise ConfigError(
+        raise errors.ConfigError(
             f"nothing says where the camera sits on robot {robot.name!r}",
             "give the camera's option imaging: {mount: ...}: a preset of launch/mounts, or the file that "
             "`robot-runtime calibrate extrinsics` wrote",

@@ -12,19 +12,7 @@ from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import SceneError
 from robot_runtime.hal import Intrinsics
 from robot_runtime.policy import PolicySource
-from robot_runtime.recording import json_records
-from robot_runtime.recording.codec import (
-    INTEGER,
-    NUMBER,
-    TEXT,
-    Codec,
-    Special,
-    codec_of,
-    described,
-    object_codec,
-    optional,
-    parts_of,
-)
+from robot_runtime.recording import codec, json_records
 from robot_runtime.recording.json_records import SPECIAL
 from robot_runtime.recording.json_values import finite, loads, mapping, text
 from robot_runtime.records import EpisodeHeader
@@ -37,9 +25,9 @@ LOG_FORMAT = 1
 """Version of the layout of a log, written in its ``/episode`` record."""
 
 
-def _document(cls: type) -> Codec:
+def _document(cls: type) -> codec.Codec:
     """The codec of what is also written in YAML files, in which a misspelled field is an error."""
-    return Codec(
+    return codec.Codec(
         lambda data: config.parse(data, cls, f"/episode: {cls.__name__.lower()}", recorded=True), {"type": "object"}
     )
 
@@ -51,25 +39,29 @@ def _intrinsics(data: Mapping[str, Any]) -> Intrinsics:
     return intrinsics
 
 
-_FINITE = replace(NUMBER, decode=finite)
-_CAMERA = codec_of(Intrinsics, {float: _FINITE})
-_SCENE = {"type": "object", "properties": {"name": TEXT.schema, "digest": TEXT.schema}}
+_FINITE = replace(codec.NUMBER, decode=finite)
+_CAMERA = codec.codec_of(Intrinsics, {float: _FINITE})
+_SCENE = {"type": "object", "properties": {"name": codec.TEXT.schema, "digest": codec.TEXT.schema}}
 _OLDER_LACK = ("dataset", "object_source", "origin", "placement", "localizers", "policy", "senses_contact")
-_SPECIAL: Special = {
+_SPECIAL: codec.Special = {
     **SPECIAL,
     Episode: _document(Episode),
     Task: _document(Task),
-    PolicySource: described("what the agent can be loaded from again")(_document(PolicySource)),
-    Scene: Codec(lambda data: text(data["digest"]), _SCENE, lambda scene: {"name": scene.name, "digest": scene.digest}),
+    PolicySource: codec.described("what the agent can be loaded from again")(_document(PolicySource)),
+    Scene: codec.Codec(
+        lambda data: text(data["digest"]), _SCENE, lambda scene: {"name": scene.name, "digest": scene.digest}
+    ),
     Intrinsics: replace(_CAMERA, decode=_intrinsics),
     (EpisodeHeader, "depth_unit_m"): _FINITE,
-    (EpisodeHeader, "mount"): codec_of(tuple[float, float, float], {float: _FINITE}),
-    **{(EpisodeHeader, name): optional for name in _OLDER_LACK},
+    (EpisodeHeader, "mount"): codec.codec_of(tuple[float, float, float], {float: _FINITE}),
+    **{(EpisodeHeader, name): codec.optional for name in _OLDER_LACK},
 }
-HEADER = object_codec({name: part for name, part in parts_of(EpisodeHeader, _SPECIAL).items() if name != "provenance"})
+HEADER = codec.object_codec(
+    {name: part for name, part in codec.parts_of(EpisodeHeader, _SPECIAL).items() if name != "provenance"}
+)
 """A header's fields without provenance, and with the scene's name and digest only."""
 
-HEADER_SCHEMA: dict[str, Any] = {"format": INTEGER.schema, **HEADER.properties}
+HEADER_SCHEMA: dict[str, Any] = {"format": codec.INTEGER.schema, **HEADER.properties}
 
 
 def header_to_json(header: EpisodeHeader) -> dict[str, Any]:

@@ -10,19 +10,7 @@ from pydantic import PlainValidator, ValidationInfo, model_serializer
 
 from robot_runtime.actions.discrete import CONTINUOUS, Action, Magnitudes
 from robot_runtime.actions.timed import Control
-from robot_runtime.common import config
-from robot_runtime.common.quantities import (
-    BodyRadius,
-    CameraHeight,
-    EpisodeTime,
-    FarDepth,
-    FieldOfView,
-    GoalDistance,
-    NearDepth,
-    StartDistance,
-    TiltAngle,
-    check_depth_range,
-)
+from robot_runtime.common import config, quantities
 from robot_runtime.errors import ConfigError
 from robot_runtime.hal import BaseInfo, Intrinsics
 from robot_runtime.tasks import payloads
@@ -52,16 +40,16 @@ class TrainingCamera(config.Strict):
 
     width: int
     height: int
-    hfov_deg: FieldOfView
-    height_m: CameraHeight
-    depth_min_m: NearDepth
-    depth_max_m: FarDepth
+    hfov_deg: quantities.FieldOfView
+    height_m: quantities.CameraHeight
+    depth_min_m: quantities.NearDepth
+    depth_max_m: quantities.FarDepth
     depth_normalized: bool
-    tilt_deg: TiltAngle = 0.0
+    tilt_deg: quantities.TiltAngle = 0.0
     depth_holes: Literal["zero", "max"] = "zero"
 
     def __post_init__(self) -> None:
-        check_depth_range(self.depth_min_m, self.depth_max_m)
+        quantities.check_depth_range(self.depth_min_m, self.depth_max_m)
         config.check_positive(self, "width", "height")
         if not 0 < self.hfov_deg < 180:
             raise ValueError(f"hfov_deg must lie in (0, 180), got {self.hfov_deg}")
@@ -99,7 +87,7 @@ class Success(config.Strict):
     """
 
     rule: str
-    distance_m: GoalDistance = 0.0
+    distance_m: quantities.GoalDistance = 0.0
     target: Literal["goal", "view_points"] = "goal"
     inclusive: bool = False
     min_visible_pixels: int = 1
@@ -154,19 +142,19 @@ class Task(config.Strict):
     magnitudes: Magnitudes
     sensors: tuple[str, ...]
     camera: TrainingCamera
-    robot_radius_m: BodyRadius
+    robot_radius_m: quantities.BodyRadius
     max_steps: int
     success: Success
     categories: dict[str, Category] = field(default_factory=dict)
     settings: Annotated[Any, PlainValidator(_read_settings)] = None
     control: Control | None = None
-    max_seconds: EpisodeTime | None = None
+    max_seconds: quantities.EpisodeTime | None = None
     gps_dimensions: Literal[2, 3] = 2
     pointgoal_format: Literal["polar", "cartesian"] = "polar"
     pointgoal_dimensions: Literal[2, 3] = 2
     look_limits_deg: tuple[float, float] | None = None
     needs_contact_sensing: bool = True
-    start_distance_m: tuple[StartDistance, StartDistance] = (1.0, 30.0)
+    start_distance_m: tuple[quantities.StartDistance, quantities.StartDistance] = (1.0, 30.0)
     __inlined__ = "settings"
 
     def __post_init__(self) -> None:

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from robot_runtime.common.geometry import SE2
 from robot_runtime.scenes.scene import Scene, load_scene
-from robot_runtime.task_kinds.eqa.questions import FEW_SCENES, generate_questions
+from robot_runtime.task_kinds.eqa.questions.generate import generate_questions
 from robot_runtime.task_kinds.eqa.questions.names import category_name
-from robot_runtime.task_kinds.eqa.questions.rules import FURTHER_TEMPLATES, V1_TEMPLATES
+from robot_runtime.task_kinds.eqa.questions.rules import FEW_SCENES, FURTHER_TEMPLATES, V1_TEMPLATES
 from robot_runtime.tasks.task import Task, load_task
 from sim_bridge.physics.scene_model import build_model
 from sim_bridge.rendering.renderer import SceneRenderer, camera_rotation

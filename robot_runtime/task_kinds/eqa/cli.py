@@ -16,7 +16,8 @@ from robot_runtime.errors import EpisodeError
 
 if TYPE_CHECKING:
     from robot_runtime.scenes.scene import Scene
-    from robot_runtime.task_kinds.eqa.questions import QuestionRules, QuestionSet
+    from robot_runtime.task_kinds.eqa.questions.dataset import QuestionSet
+    from robot_runtime.task_kinds.eqa.questions.rules import QuestionRules
 
 
 def register(groups: dict[str, typer.Typer]) -> None:
@@ -41,7 +42,7 @@ class RuleOptions:
 
     def chosen(self) -> QuestionRules:
         """The rules, with the options in place of theirs. Raises ``ConfigError``."""
-        from robot_runtime.task_kinds.eqa.questions import find_rules
+        from robot_runtime.task_kinds.eqa.questions.rules import find_rules
 
         changes: dict[str, Any] = {"min_environments": self.min_environments, "min_entropy": self.min_entropy}
         changes["templates"] = tuple(self.templates) if self.templates else None
@@ -66,7 +67,8 @@ def questions(
         robot-runtime episodes questions flats/* --rules paper --out questions.json.gz --episodes-out eqa.json.gz
     """
     from robot_runtime.scenes.scene import find_scene, load_scene
-    from robot_runtime.task_kinds.eqa.questions import generate_questions, write_questions
+    from robot_runtime.task_kinds.eqa.questions.dataset import write_questions
+    from robot_runtime.task_kinds.eqa.questions.generate import generate_questions
 
     chosen = rules.chosen()
     loaded = [load_scene(find_scene(scene)) for scene in scenes]

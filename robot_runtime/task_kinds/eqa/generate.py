@@ -8,8 +8,9 @@ from itertools import groupby
 
 from robot_runtime.errors import EpisodeError
 from robot_runtime.scenes.scene import Scene
-from robot_runtime.task_kinds.eqa.questions import generate_questions, sample_questions
+from robot_runtime.task_kinds.eqa.questions.dataset import sample_questions
 from robot_runtime.task_kinds.eqa.questions.episodes import question_episodes
+from robot_runtime.task_kinds.eqa.questions.generate import generate_questions
 from robot_runtime.tasks.episode import Episode
 from robot_runtime.tasks.task import Task
 

@@ -9,14 +9,7 @@ from typing_extensions import override
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import EpisodeError
 from robot_runtime.scenes.scene import Scene
-from robot_runtime.tasks.categories import (
-    CategoryGoal,
-    category_of,
-    category_sensor,
-    check_categories,
-    instances,
-    object_goal,
-)
+from robot_runtime.tasks import categories
 from robot_runtime.tasks.episode import Episode
 from robot_runtime.tasks.kind import TaskKind
 from robot_runtime.tasks.sensor import Sensor
@@ -27,7 +20,7 @@ class ObjectNav(TaskKind):
     """Object navigation. The rule ``visible``: the object is in view, unoccluded, within ``distance_m`` (RoboTHOR)."""
 
     sensors: ClassVar[Mapping[str, Sensor]] = {
-        "objectgoal": category_sensor("the goal category's id in the task", rank=20)
+        "objectgoal": categories.category_sensor("the goal category's id in the task", rank=20)
     }
     success_rules: ClassVar[tuple[str, ...]] = ("distance", "visible")
     distance_rules: ClassVar[tuple[str, ...]] = ("distance", "visible")
@@ -36,7 +29,7 @@ class ObjectNav(TaskKind):
     @override
     def check_task(self, task: Task) -> None:
         super().check_task(task)
-        check_categories(task)
+        categories.check_categories(task)
         if task.success.rule == "visible" and task.success.when != "stop":
             raise ValueError("the rule visible is judged from the frame of the stop: 'when' must be stop")
 
@@ -54,14 +47,14 @@ class ObjectNav(TaskKind):
         needs_views = task.success.target == "view_points"
         if any(goal.view_points or not needs_views for goal in episode.goals):
             return episode
-        found = instances(task, scene, episode)
+        found = categories.instances(task, scene, episode)
         if not found:
-            wanted = f"{episode.category!r} ({', '.join(category_of(task, episode).matches)})"
+            wanted = f"{episode.category!r} ({', '.join(categories.category_of(task, episode).matches)})"
             raise EpisodeError(
                 f"episode {episode.id!r}: scene {scene.name!r} has no object of category {wanted}",
                 f"choose another episode, or add the object to {scene.folder / 'scene.yaml'}",
             )
-        goals = [object_goal(scene, item) for item in found]
+        goals = [categories.object_goal(scene, item) for item in found]
         if needs_views:
             goals = [goal for goal in goals if goal.view_points]
         if not goals:
@@ -74,7 +67,7 @@ class ObjectNav(TaskKind):
 
     @override
     def goal(self, task: Task, scene: Scene, episode: Episode, start: SE2) -> object:
-        return CategoryGoal(category_of(task, episode).id) if episode.goals else None
+        return categories.CategoryGoal(categories.category_of(task, episode).id) if episode.goals else None
 
 
 KIND = ObjectNav()

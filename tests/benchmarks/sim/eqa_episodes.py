@@ -19,9 +19,10 @@ from robot_runtime.records import ANSWER, StepRecord, Subscriber
 from robot_runtime.robots.loader import RobotContext, load_robot
 from robot_runtime.runtime import run_episodes
 from robot_runtime.scenes.scene import Scene, load_scene
-from robot_runtime.task_kinds.eqa.questions import FEW_SCENES, generate_questions, sample_questions
+from robot_runtime.task_kinds.eqa.questions.dataset import sample_questions
 from robot_runtime.task_kinds.eqa.questions.episodes import question_episodes
-from robot_runtime.task_kinds.eqa.questions.rules import V1_TEMPLATES
+from robot_runtime.task_kinds.eqa.questions.generate import generate_questions
+from robot_runtime.task_kinds.eqa.questions.rules import FEW_SCENES, V1_TEMPLATES
 from robot_runtime.tasks.episode import Episode
 from robot_runtime.tasks.task import Task, load_task, with_sensors
 from sim_bridge.scenes.generate import flats, generate_scene

@@ -18,9 +18,10 @@ from robot_runtime.errors import ConfigError, EpisodeError
 from robot_runtime.scenes.scene import Scene, find_scene, load_scene
 from robot_runtime.task_kinds.eqa.cli import register
 from robot_runtime.task_kinds.eqa.kind import Inquiry
-from robot_runtime.task_kinds.eqa.questions import FEW_SCENES, PAPER, generate_questions, read_questions
+from robot_runtime.task_kinds.eqa.questions.dataset import read_questions
 from robot_runtime.task_kinds.eqa.questions.episodes import question_episodes
-from robot_runtime.task_kinds.eqa.questions.rules import NINE_TEMPLATES
+from robot_runtime.task_kinds.eqa.questions.generate import generate_questions
+from robot_runtime.task_kinds.eqa.questions.rules import FEW_SCENES, NINE_TEMPLATES, PAPER
 from sim_bridge.scenes.generate import flats
 
 SEEDS = (31, 32, 33, 34, 35)

@@ -13,14 +13,9 @@ from raising import raises_naming
 
 from robot_runtime.errors import EpisodeError
 from robot_runtime.metrics.functional.eqa import normalized_entropy
-from robot_runtime.task_kinds.eqa.questions import (
-    CODE,
-    FEW_SCENES,
-    PAPER,
-    generate_questions,
-    read_questions,
-    write_questions,
-)
+from robot_runtime.task_kinds.eqa.questions.dataset import read_questions, write_questions
+from robot_runtime.task_kinds.eqa.questions.generate import generate_questions
+from robot_runtime.task_kinds.eqa.questions.rules import CODE, FEW_SCENES, PAPER
 
 SOFAS = ("gray", "gray", "red", "red", "blue", "blue")
 TABLES = ("brown", "brown", "brown", "brown", "brown", "white")

@@ -16,13 +16,15 @@ from robot_runtime.datasets.files import load_episodes
 from robot_runtime.errors import EpisodeError
 from robot_runtime.task_kinds.eqa import format_mp3d as mp3d_eqa
 from robot_runtime.task_kinds.eqa.kind import Inquiry
-from robot_runtime.task_kinds.eqa.questions import FEW_SCENES, QuestionSet, generate_questions
+from robot_runtime.task_kinds.eqa.questions.dataset import QuestionSet
 from robot_runtime.task_kinds.eqa.questions.episodes import (
     EQA_MAGNITUDES,
     LOCOBOT_RADIUS_M,
     QuestionEpisodes,
     question_episodes,
 )
+from robot_runtime.task_kinds.eqa.questions.generate import generate_questions
+from robot_runtime.task_kinds.eqa.questions.rules import FEW_SCENES
 from robot_runtime.task_kinds.eqa.questions.starts import ARRIVE_M, PathFinder
 from robot_runtime.tasks.categories import object_goal
 

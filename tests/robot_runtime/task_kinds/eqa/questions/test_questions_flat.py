@@ -10,16 +10,18 @@ from raising import raises_naming
 
 from robot_runtime.errors import ConfigError, SceneError
 from robot_runtime.scenes.scene import SceneObject
-from robot_runtime.task_kinds.eqa.questions import (
+from robot_runtime.task_kinds.eqa.questions.generate import generate_questions
+from robot_runtime.task_kinds.eqa.questions.programs import TEMPLATES
+from robot_runtime.task_kinds.eqa.questions.rules import (
     CODE,
     FEW_SCENES,
+    NINE_TEMPLATES,
     PAPER,
-    TEMPLATES,
+    DistanceRules,
     QuestionRules,
+    RelationRules,
     find_rules,
-    generate_questions,
 )
-from robot_runtime.task_kinds.eqa.questions.rules import NINE_TEMPLATES, DistanceRules, RelationRules
 
 DECIDED = ("location", "color", "color_room", "preposition", "count", "room_count")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from question_flat import flat
 
-from robot_runtime.task_kinds.eqa.questions import generate_questions
+from robot_runtime.task_kinds.eqa.questions.generate import generate_questions
 from robot_runtime.task_kinds.eqa.questions.house import House
 from robot_runtime.task_kinds.eqa.questions.names import AskedFor, read_question
 from robot_runtime.task_kinds.eqa.questions.rules import FEW_SCENES

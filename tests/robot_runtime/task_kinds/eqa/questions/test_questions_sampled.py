@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from question_flat import flat
 
-from robot_runtime.task_kinds.eqa.questions import generate_questions, sample_questions
+from robot_runtime.task_kinds.eqa.questions.dataset import sample_questions
+from robot_runtime.task_kinds.eqa.questions.generate import generate_questions
 
 
 def test_a_sample_has_as_many_questions_of_each_template() -> None:

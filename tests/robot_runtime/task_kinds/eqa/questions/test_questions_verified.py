@@ -13,8 +13,8 @@ from small_flat import occupancy
 
 from robot_runtime.common.geometry import SE2
 from robot_runtime.scenes.scene import Room, Scene, SceneFile, SceneObject
-from robot_runtime.task_kinds.eqa.questions import QuestionRules, generate_questions
-from robot_runtime.task_kinds.eqa.questions.rules import CODE, NINE_TEMPLATES, DistanceRules
+from robot_runtime.task_kinds.eqa.questions.generate import generate_questions
+from robot_runtime.task_kinds.eqa.questions.rules import CODE, NINE_TEMPLATES, DistanceRules, QuestionRules
 
 ROOMS = ("kitchen", "bedroom", "bathroom", "living_room")
 THINGS = ("bed", "cup", "bench", "AlarmClock", "box", "clothes")
