@@ -49,16 +49,7 @@ class Ending:
 
 
 class Runner:
-    """A session of a campaign.
-
-    Args:
-        plan: plan of the campaign.
-        ledger: open; its first line is the plan's.
-        tell: gets lines for people.
-        on_change: called after each line of the ledger.
-        make_robot: makes the campaign's side of a robot's process.
-        judged: whether people judge while it runs: it waits for them as long as for other answers.
-    """
+    """A session of a campaign; where people judge while it runs, it waits for them as long as for other answers."""
 
     def __init__(
         self,

@@ -79,12 +79,6 @@ _SEEN_STEPS = 20
 class LogCheck:
     """Check of all logs, in the order of the ledger.
 
-    Args:
-        folder: folder of the campaign.
-        plan: plan of the campaign.
-        contents: contents of what the plan names; None for an older campaign's, which holds none.
-        find: gets kind, place and detail of each finding.
-
     Attributes:
         session: line of the present session; None before the first.
     """

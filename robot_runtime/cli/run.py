@@ -189,23 +189,7 @@ def run_policy(
     keep_going: bool = False,
     wrap: Callable[[Policy], Policy] = lambda policy: policy,
 ) -> None:
-    """Run episodes with a policy and print their scores, by the options of ``run``.
-
-    Args:
-        load: loads the policy.
-        robot: see ``run``.
-        scene: see ``run``.
-        task: see ``run``.
-        episodes: see ``run``.
-        output: see ``run``.
-        operator: see ``run``.
-        name: see ``run``.
-        label: label of the policy in the folder's default name; None for the policy's own.
-        seed: see ``run``.
-        real_time: see ``run``.
-        localization_patience_s: see ``run``.
-        keep_going: see ``run``.
-        wrap: adds to the loaded policy what else the run needs.
+    """Run episodes with the policy that ``load`` and ``wrap`` give, and print their scores; the rest is as for ``run``.
 
     Raises:
         RuntimeFault: as ``run``.
@@ -343,15 +327,7 @@ def _tell_failures(failures: Sequence[RuntimeFault]) -> None:
 
 
 def _print_outcome(folder: Path, begun: int, failures: Sequence[RuntimeFault], left: int, json: Path | None) -> None:
-    """Print the scores; raise the first failure, or an error if not every episode counts.
-
-    Args:
-        folder: folder of the logs.
-        begun: number of episodes that have begun.
-        failures: failures of episodes that could not be read or run.
-        left: number of episodes without a log that counts.
-        json: file for the scores.
-    """
+    """Print the scores; raise the first failure, or an error if not every episode counts."""
     from robot_runtime.scoring.cli.score import print_scores
 
     found = sum(1 for _ in folder.glob("*.mcap"))

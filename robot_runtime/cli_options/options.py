@@ -261,13 +261,7 @@ class EpisodeOptions:
     def choose(
         self, seed: int, task: LoadedTask, scene: LoadedScene, unreadable: list[RuntimeFault] | None = None
     ) -> list[Episode]:
-        """Return the episodes.
-
-        Args:
-            seed: seed of generated episodes.
-            task: task of the episodes.
-            scene: scene in which they are generated.
-            unreadable: takes the errors of episodes that cannot be read; None to raise the first.
+        """Return the episodes; ``unreadable`` takes the errors of unreadable ones; without it, the first is raised.
 
         Raises:
             ConfigError: both ``--count`` and ``--episode``.

@@ -44,14 +44,7 @@ def check_positive(owner: object, *names: str) -> None:
 
 
 class FieldError(ConfigError):
-    """A field of a document is missing, unknown, of another type, or impossible.
-
-    Args:
-        where: place of the document.
-        place: path of the field in it.
-        problem: what is wrong with it.
-        remedy: see ``RuntimeFault``.
-    """
+    """A field of a document is missing, unknown, of another type, or impossible."""
 
     def __init__(self, where: str, place: field_errors.Place, problem: str, remedy: str) -> None:
         line = field_errors.line_of(where, place)

@@ -94,13 +94,7 @@ YamlDumper.add_implicit_resolver("tag:yaml.org,2002:float", SHORT_FLOAT, list("-
 
 
 def dump_yaml(document: Any, dumper: type[YamlDumper] = YamlDumper, **style: Any) -> str:
-    """YAML that :func:`read_yaml` reads as the same document, by default in the document's own order.
-
-    Args:
-        document: mappings, lists, texts, numbers, booleans and None.
-        dumper: writer, for other forms of lists and aliases.
-        style: options of ``yaml.dump``.
-    """
+    """YAML that :func:`read_yaml` reads as the same document, by default in the document's own order."""
     return str(yaml.dump(document, Dumper=dumper, **({"sort_keys": False, "allow_unicode": True} | style)))
 
 

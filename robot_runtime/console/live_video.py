@@ -24,11 +24,6 @@ def live_video(robot: Robot, show: Callable[[RgbdFrame], None], is_watched: Call
     A real camera is read in a thread of its own. A simulated one is drawn without its noise in the thread of the
     clock, where the simulation belongs, and no simulated time passes. A robot whose clock is simulated without ground
     truth has the pictures of its steps only.
-
-    Args:
-        robot: connected.
-        show: takes a picture; any thread.
-        is_watched: whether somebody watches.
     """
     if robot.simulation is not None:
         simulation = robot.simulation

@@ -196,12 +196,6 @@ class PageGuide(Guide):
 
     A command is repeated at each message, ten times a second, and expires after the Guard's 0.2 s: a released key, a
     lost page and a placement that ends stop the robot.
-
-    Args:
-        show: shows the way that is left, a line and the tolerance on the page.
-        other: the guide that was there.
-        supervision: supervision by which the operator can end the placement.
-        base: base that is driven.
     """
 
     def __init__(

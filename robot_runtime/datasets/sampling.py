@@ -55,14 +55,7 @@ class Sampler:
         return wrap_angle(self.rng.uniform(0, 2 * math.pi))
 
     def episode(self, index: int, start: tuple[float, float], field: DistanceField, goals: tuple[Goal, ...]) -> Episode:
-        """An episode with a random heading, and the shortest path of a distance field.
-
-        Args:
-            index: number of the episode, its id.
-            start: place of the start, x and y in map.
-            field: distances to the places where the episode ends.
-            goals: goals of the episode.
-        """
+        """An episode with a random heading, and the shortest path of a distance field."""
         return Episode(
             id=str(index),
             scene=self.scene.name,

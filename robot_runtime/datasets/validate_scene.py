@@ -21,13 +21,7 @@ _BESIDE = np.ones((3, 3), bool)
 
 
 class SceneChecks:
-    """Check of episodes against one scene. Connected areas are labeled once.
-
-    Args:
-        scene: scene of the episodes.
-        task: task whose robot's radius counts; None for a LoCoBot.
-        kinds: findings of the kinds of tasks.
-    """
+    """Check of episodes against one scene, for a LoCoBot without a task. Connected areas are labeled once."""
 
     def __init__(self, scene: Scene, task: Task | None, kinds: Sequence[Findings]) -> None:
         self._scene, self._kinds = scene, kinds

@@ -30,13 +30,7 @@ Image = NDArray[np.uint8]
 
 
 def write_video(log: LogReader, path: Path, fps: float = FPS, on_step: Callable[[], None] = lambda: None) -> int:
-    """Write one log, and return the number of frames.
-
-    Args:
-        log: log with images.
-        path: path of the video, H.264 in MP4.
-        fps: steps per second.
-        on_step: called after every step.
+    """Write one log as H.264 in MP4, and return the number of frames.
 
     Raises:
         ConfigError: PyAV is not installed.

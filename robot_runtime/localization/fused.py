@@ -77,11 +77,6 @@ class OutputSmoother:
     def step(self, belief: Belief, sample: OdometrySample, elapsed_s: float) -> tuple[SE2, SE2]:
         """Compute the pose to publish.
 
-        Args:
-            belief: belief of the filter, at ``sample``.
-            sample: odometry at the stamp to publish.
-            elapsed_s: time since the step before.
-
         Returns:
             The pose and the remaining correction along the axes of ``map``.
         """
@@ -174,15 +169,7 @@ def make_localizer(robot: Robot, context: RobotContext, options: Mapping[str, An
 
 
 class FusedLocalizer(Localizer):
-    """Poses in ``map`` at odometry's rate and stamps. Connects and closes its sources with itself.
-
-    Args:
-        clock: the robot's.
-        odometry: localizer in ``odom``.
-        absolute: localizers in ``map``.
-        options: options of the fusion.
-        bounds: bounds of the map, for ``hal.pose_health``; None if unknown.
-    """
+    """Poses in ``map`` at odometry's rate and stamps. Connects and closes its sources with itself."""
 
     def __init__(
         self,

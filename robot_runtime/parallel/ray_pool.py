@@ -56,12 +56,6 @@ _STORE_BYTES = 80 * 2**20  # Ray's minimum is 75 MiB; only paths and numbers pas
 class RayPool(WorkerPool[T, R]):
     """Actors with a CPU each, spread over the nodes.
 
-    Args:
-        function: see :func:`robot_runtime.parallel.map.map_in_order`.
-        address: see :class:`robot_runtime.parallel.map.Workers`.
-        count: number of workers; None for one per CPU.
-        required_paths: files and folders that an item needs and its node must have.
-
     Raises:
         DriverMissing: Ray is not installed.
         ConfigError: no cluster answers there, it runs another Ray or Python, or this process uses another already.

@@ -60,13 +60,7 @@ def check_devices(robot: Robot) -> Iterator[Finding]:
 
 
 def check_calibrations(configuration: Any, robot: str, now: str) -> Iterator[Finding]:
-    """Check the age of the calibrations that a robot's file names, and what it lacks.
-
-    Args:
-        configuration: the file's content as mappings and lists.
-        robot: its name.
-        now: ISO 8601.
-    """
+    """Check the age of the calibrations that a robot's file names, and what it lacks."""
     try:
         paths = calibrations_in(configuration)
     except RuntimeFault as fault:

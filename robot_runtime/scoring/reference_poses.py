@@ -42,11 +42,6 @@ def check_rule(rule: RefereeRule) -> None:
 def scored_steps(log: LogReader, rule: RefereeRule, verify: bool = True) -> Iterator[StepRecord]:
     """Yield the log's steps without images, with the referee's poses by the rule.
 
-    Args:
-        log: open for reading.
-        rule: whose poses.
-        verify: whether to verify the log, as in ``LogReader.steps``.
-
     Raises:
         ConfigError: GTSAM, which smoothing needs, is missing.
         RecordingError: the log lacks the streams to smooth.

@@ -14,12 +14,6 @@ from robot_runtime.tasks.task import Task
 def check_episode(task: Task, scene: Scene, episode: Episode, geodesic: GeodesicMap) -> Episode:
     """The episode with resolved goals, if it can be run: the robot fits at the start and a way leads to a goal.
 
-    Args:
-        task: task of the episode.
-        scene: scene of the episode.
-        episode: episode as read from its file.
-        geodesic: distances on the scene's map for the task's robot radius.
-
     Raises:
         InvalidStart: the start is off the map, in an obstacle, or too near one.
         OtherFloor: the start, every goal, or an object to move is on another floor than the map's.

@@ -12,16 +12,10 @@ from robot_runtime.tasks.task import Task
 
 
 class AgentPolicy(InterfacePolicy):
-    """Runs an unmodified agent.
+    """Runs an unmodified agent, of a spec ``module:name`` or ``path/to/file.py:name``.
 
     The agent's random numbers (Python's, numpy's global ones, torch's) are seeded at each episode's start: its
     interface has no seed. After a failure has ended the process, the next episode starts a new one.
-
-    Args:
-        interface: its kind.
-        spec: ``module:name`` or ``path/to/file.py:name``.
-        arguments: arguments of its constructor.
-        isolation: interpreter and time limit; None for the defaults.
 
     Raises:
         PolicyError: the agent cannot be loaded.

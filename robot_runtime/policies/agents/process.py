@@ -104,13 +104,7 @@ class AgentProcess:
     def ask(
         self, request: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], what: str, limit_s: float | None = None
     ) -> dict[str, Any]:
-        """The agent's answer to one request.
-
-        Args:
-            request: JSON document with the ``type`` of the request.
-            arrays: arrays of the request, by name.
-            what: the request in words, for messages.
-            limit_s: time limit instead of the isolation's.
+        """The agent's answer to one request, a JSON document with its ``type``, and arrays by name.
 
         Raises:
             PolicyError: the agent raised, took too long, ended, or broke the protocol. In all but the first case the

@@ -101,12 +101,7 @@ class GamepadState:
 
 
 class Gamepad:
-    """Reader of a gamepad in a thread of its own; a context.
-
-    Args:
-        path: path of the device.
-        inbox: gets what is asked for.
-        stop: called with the reason for the emergency stop: its button, or the gamepad is gone.
+    """Reader of a gamepad in a thread of its own; a context. Its button, or its loss, calls ``stop`` with the reason.
 
     Raises:
         DeviceFault: the device cannot be opened.

@@ -46,13 +46,6 @@ def align(
 ) -> tuple[Action, ...] | None:
     """Return the fewest actions to a pose whose score is ``good`` or better; to the best one if none is that good.
 
-    Args:
-        start: present pose of the robot.
-        moves: moves of the task.
-        slowness: ``Terrain.slowness``: inf where the robot must not be.
-        score: score of a pose.
-        good: score from which on only the number of actions counts.
-
     Returns:
         None if no pose within :data:`MOST_FORWARDS` moves has a score above 0.
     """

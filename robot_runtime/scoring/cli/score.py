@@ -254,14 +254,7 @@ def score_with_progress(
     rules: Rules | None = None,
     limit_s: float | None = None,
 ) -> list[list[EpisodeScore]]:
-    """Return the scores of several groups of logs, under one progress bar.
-
-    Args:
-        groups: logs, or folders of them, of each group.
-        parallel: workers, by default one per core, and journal.
-        rules: rules of the scores; None for the defaults.
-        limit_s: time limit of a log in seconds; None for the default.
-    """
+    """Return the scores of several groups of logs, under one progress bar."""
     from robot_runtime.metrics.settings import Rules
     from robot_runtime.parallel.map import LIMIT_S
     from robot_runtime.recording.log_files import find_logs

@@ -22,15 +22,7 @@ def n(value: float) -> str:
 
 
 def element(name: str, css: str = "", content: str | Markup = "", tip: str = "", **attributes: float | str) -> Markup:
-    """An SVG element.
-
-    Args:
-        name: name of the element.
-        css: classes of the element.
-        content: text or elements inside; text is escaped.
-        tip: tooltip.
-        attributes: numbers are rounded, text is escaped, underscores become hyphens.
-    """
+    """An SVG element; numbers are rounded, text is escaped, underscores in names of attributes become hyphens."""
     head = f' class="{escape(css)}"' if css else ""
     for key, value in attributes.items():
         head += f' {key.replace("_", "-")}="{n(value) if isinstance(value, int | float) else escape(value)}"'

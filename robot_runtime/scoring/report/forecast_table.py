@@ -11,15 +11,7 @@ from robot_runtime.scoring.statistics.planner import CAMPAIGNS, Forecast, WorkTi
 
 
 def table(forecasts: Sequence[Forecast], times: WorkTimes, pairs: int, metric: str, max_pairs: int) -> Group:
-    """A row per difference, and below it what the forecasts rest on.
-
-    Args:
-        forecasts: forecasts of the differences.
-        times: time and charge of the robot's work.
-        pairs: number of pairs of the pilot.
-        metric: name of the compared metric.
-        max_pairs: largest number of pairs of the plan.
-    """
+    """A row per difference, and below it what the forecasts rest on: ``pairs`` pairs of a pilot."""
     rows = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
     for heading in (f"{metric} B - A", "found", "episodes", "80 % range", "robot-hours", "80 % range"):
         rows.add_column(heading, justify="right", no_wrap=True)

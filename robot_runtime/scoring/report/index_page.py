@@ -62,14 +62,7 @@ def success_by_distance(episodes: Sequence[tuple[float, bool]]) -> Markup:
 
 
 def distribution(title: str, values: Sequence[float], interval: Interval, high: float | None = None) -> Markup:
-    """A histogram of values >= 0 with the mean and its interval; empty without finite values.
-
-    Args:
-        title: title of the chart.
-        values: one value per episode.
-        interval: interval of their mean.
-        high: greatest possible value; None for the greatest in the data.
-    """
+    """A histogram of values from 0 to ``high`` with the mean and its interval; empty without finite values."""
     finite = [value for value in values if math.isfinite(value)]
     if not finite:
         return Markup("")

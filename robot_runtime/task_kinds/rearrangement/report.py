@@ -85,14 +85,7 @@ def object_changes(
     stated: Mapping[str, ObjectPose],
     criteria: ObjectCriteria | None,
 ) -> tuple[ObjectChange, ...]:
-    """The objects of a rearrangement.
-
-    Args:
-        header: header of the log.
-        records: steps of the log.
-        stated: poses by people's verdicts, which overrule the log's.
-        criteria: test results of the scorer; None without a score.
-    """
+    """The objects of a rearrangement; poses that people have stated overrule the log's."""
     items = {item.id: item for item in header.scene.objects}
     last = {**records[-1].state.poses, **stated}
     changes = []

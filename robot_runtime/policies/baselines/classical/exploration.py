@@ -39,13 +39,7 @@ def frontier_cells(costs: CostMap) -> Bools:
 
 
 def next_frontier(costs: CostMap, pose: SE2, penalty_m: Callable[[float, float], float] | None = None) -> Target | None:
-    """The frontier of least path length, large ones preferred; None if none can be reached.
-
-    Args:
-        costs: the map.
-        pose: pose of the robot.
-        penalty_m: added to the path length to a frontier at (x, y).
-    """
+    """The frontier of least path length and penalty at (x, y), large ones preferred; None if none can be reached."""
     labels, count = ndimage.label(frontier_cells(costs), _EIGHT)
     to_go_m = march(costs, disc(costs, pose.x_m, pose.y_m, _AROUND_ROBOT_M)).to_go_m
     best, best_cost_m = None, np.inf

@@ -58,11 +58,6 @@ class CostParameters:
 class CostMap(GridFrame):
     """A planner's copy of a window of the grid.
 
-    Args:
-        grid: grid to copy from.
-        parameters: parameters of the costs.
-        window: rows and columns of the grid.
-
     Attributes:
         known: bool, as the grid's.
         suspect: bool, as the grid's.

@@ -61,12 +61,6 @@ def open_session(
 ) -> ort.InferenceSession:
     """Open a network that runs the same way every time and leaves the other cores to the robot's drivers.
 
-    Args:
-        network: path or content of the file.
-        threads: number of CPU threads.
-        on_gpu: whether it runs on a GPU.
-        weights: content of the files with its weights, by the names that it has for them.
-
     Raises:
         Exception: ONNX Runtime cannot read it. Its own classes derive from that, one for each way to fail.
     """
