@@ -120,7 +120,6 @@ AngleTolerance = Annotated[float, Quantity("tolerance of an angle", "°", 0.001,
 Baseline = Annotated[float, Quantity("baseline of a stereo camera", "m", 0.005, 1)]
 TagSize = Annotated[float, Quantity("edge of a tag's black square", "m", 0.01, 2)]
 MapCoordinate = Annotated[float, Quantity("coordinate in a map", "m", -500, 500)]
-ObjectSize = Annotated[float, Quantity("size of an object or room", "m", 0, 100)]
 CeilingHeight = Annotated[float, Quantity("height of a ceiling", "m", 0.05, 30)]
 Resolution = Annotated[float, Quantity("resolution of a map", "m/px", 0.0005, 1)]
 SmallMove = Annotated[float, Quantity("tolerance of a position", "m", 1e-6, 1)]
@@ -140,7 +139,6 @@ EpisodeTime = Annotated[float, Quantity("duration of an episode", "s", 0.1, 20_0
 Speed = Annotated[float, Quantity("speed", "m/s", 0, 3)]
 StillSpeed = Annotated[float, Quantity("speed at rest", "m/s", 0, 0.2)]
 StillTurnRate = Annotated[float, Quantity("turn rate at rest", "rad/s", 0, 0.3)]
-TurnRate = Annotated[float, Quantity("turn rate", "rad/s", 0, 10)]
 AngularAcceleration = Annotated[float, Quantity("angular acceleration", "rad/s²", 0, 30)]
 Rate = Annotated[float, Quantity("rate", "Hz", 0.05, 1000)]
 

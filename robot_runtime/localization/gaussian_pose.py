@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from robot_runtime.common.geometry import SE2
 from robot_runtime.localization.odometry_preintegration import OdometrySample, motion
 
 Belief = tuple[float, float, float, float, float, float, float, float, float]
@@ -138,9 +137,3 @@ def covariance_of(belief: Belief) -> NDArray[np.float64]:
     """The covariance of a belief, float64 (3, 3)."""
     _, _, _, xx, xy, xt, yy, yt, tt = belief
     return np.array(((xx, xy, xt), (xy, yy, yt), (xt, yt, tt)))
-
-
-def belief_of(pose: SE2, covariance: NDArray[np.float64]) -> Belief:
-    """The belief of a pose with a finite covariance (3, 3)."""
-    (xx, xy, xt), (_, yy, yt), (_, _, tt) = covariance.tolist()
-    return (pose.x_m, pose.y_m, pose.yaw_rad, xx, xy, xt, yy, yt, tt)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 
@@ -209,3 +210,12 @@ episodes:
     tries: [1, 2]
 """
 """Every kind of task, in the form that the runtime itself writes."""
+
+
+def ithor_pickled(document: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    """The content of the published pickle that became this document."""
+    scenes: dict[str, list[dict[str, Any]]] = {}
+    for record in document["episodes"]:
+        original = {name: value for name, value in record.items() if name not in ("unique_id", "scene", "index")}
+        scenes.setdefault(record["scene"], []).append(original)
+    return scenes

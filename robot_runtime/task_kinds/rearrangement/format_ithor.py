@@ -124,15 +124,6 @@ def from_pickled(scenes: Mapping[str, Sequence[Mapping[str, Any]]], stage: str) 
     return {"format": MARK, "stage": stage, "episodes": episodes}
 
 
-def to_pickled(document: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
-    """The inverse of :func:`from_pickled`."""
-    scenes: dict[str, list[dict[str, Any]]] = {}
-    for record in document["episodes"]:
-        original = {name: value for name, value in record.items() if name not in ("unique_id", "scene", "index")}
-        scenes.setdefault(record["scene"], []).append(original)
-    return scenes
-
-
 def _episode(record: Record, stage: str, where: str) -> Episode:
     position = record["agent_position"]
     x_m, y_m, _ = thor_to_ros_position(position["x"], position["y"], position["z"])

@@ -29,7 +29,7 @@ def gap(
     trials: Annotated[int, typer.Option(min=0, help="Number of robots with random parameters.")] = 4,
     robots: Annotated[int, typer.Option(min=0, help="Number of robots with all errors at once.")] = 10,
     drawn: Annotated[int, typer.Option(min=1, help="Number of robots of drawn errors, of either kind.")] = 20,
-    workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
+    workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 2,
     seed: Annotated[int, typer.Option(min=0, help="Seed of all random numbers.")] = 0,
     json: JsonFile = None,
 ) -> None:

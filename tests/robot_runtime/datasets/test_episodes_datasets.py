@@ -13,6 +13,7 @@ from episode_documents import (
     SITE_YAML,
     eqa_document,
     habitat_record,
+    ithor_pickled,
     ithor_scenes,
     r2r_document,
     r2r_truth,
@@ -250,7 +251,7 @@ def test_ithor_turns_as_unity_does() -> None:
 
 def test_reading_and_writing_ithor_gives_the_same_document_and_pickled_form(tmp_path: Path) -> None:
     document = ithor_rearrangement.from_pickled(ithor_scenes(), "val")
-    assert ithor_rearrangement.to_pickled(document) == ithor_scenes()
+    assert ithor_pickled(document) == ithor_scenes()
     episodes = load_episodes(write(tmp_path / "a.json.gz", document))
     ithor_rearrangement.save(tmp_path / "b.json.gz", episodes)
     assert read_json(tmp_path / "b.json.gz") == document

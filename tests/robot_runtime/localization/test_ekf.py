@@ -13,15 +13,7 @@ from hypothesis import strategies as st
 from robot_runtime.common.clock import NS_PER_S, seconds_to_ns
 from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.localization.ekf import Decision, PoseFilter, pose_of
-from robot_runtime.localization.gaussian_pose import (
-    Belief,
-    Measurement,
-    belief_of,
-    covariance_of,
-    predict,
-    update,
-    whitening,
-)
+from robot_runtime.localization.gaussian_pose import Belief, Measurement, covariance_of, predict, update, whitening
 from robot_runtime.localization.odometry_preintegration import OdometryNoise, PreintegratedOdometry, motion
 from tests.benchmarks.runtime.synthetic_drives import Beacons, Drive, make_drive, measure
 
@@ -29,6 +21,11 @@ angles = st.floats(-math.pi, math.pi)
 lengths = st.floats(-5, 5)
 poses = st.builds(SE2, lengths, lengths, angles)
 steps = st.lists(st.tuples(st.floats(-0.1, 0.1), st.floats(-0.3, 0.3)), min_size=2, max_size=30)
+
+
+def belief_of(pose: SE2, covariance: np.ndarray) -> Belief:
+    (xx, xy, xt), (_, yy, yt), (_, _, tt) = covariance.tolist()
+    return (pose.x_m, pose.y_m, pose.yaw_rad, xx, xy, xt, yy, yt, tt)
 
 
 @st.composite

@@ -322,6 +322,14 @@ def test_pointnav_measures_to_every_goal_and_tells_the_first() -> None:
         POINTNAV.resolve_goals(task, scene, episode())
 
 
+def test_pointnav_measures_to_view_points_where_the_task_says_so_and_there_are_any() -> None:
+    task = replace(pointnav_task(), success=replace(pointnav_task().success, target="view_points"))
+    seen_from = Goal(0.5, 0.6, view_points=(SE2(1.0, 1.5), SE2(1.2, 1.5)))
+    assert POINTNAV.targets(task, episode(2, 2, seen_from), flat()) == [(1.0, 1.5), (1.2, 1.5)]
+    assert POINTNAV.targets(task, episode(2, 2, Goal(0.5, 0.6)), flat()) == [(0.5, 0.6)]
+    assert POINTNAV.targets(pointnav_task(), episode(2, 2, seen_from), flat()) == [(0.5, 0.6)]
+
+
 def test_objectnav_takes_every_instance_that_its_category_matches() -> None:
     task, scene = objectnav_task(), flat()
     chairs = objectnav.KIND.resolve_goals(task, scene, episode(category="chair"))

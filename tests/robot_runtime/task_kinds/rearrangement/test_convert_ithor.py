@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from episode_documents import ithor_scenes
+from episode_documents import ithor_pickled, ithor_scenes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from raising import raises_naming
@@ -23,7 +23,6 @@ from robot_runtime.datasets.io import read_json
 from robot_runtime.datasets.pickle_reading import read_pickle
 from robot_runtime.datasets.pickle_sandbox import PlainDataCheck, Refused, unpickle
 from robot_runtime.errors import EpisodeError
-from robot_runtime.task_kinds.rearrangement import format_ithor as ithor_rearrangement
 from robot_runtime.task_kinds.rearrangement.convert_ithor import convert
 
 
@@ -59,7 +58,7 @@ def test_the_published_form_becomes_json_that_loads(tmp_path: Path, capsys: pyte
         "FloorPlan24__val__1",
         "FloorPlan2__val__0",
     ]
-    assert ithor_rearrangement.to_pickled(read_json(tmp_path / "val.json.gz")) == ithor_scenes()
+    assert ithor_pickled(read_json(tmp_path / "val.json.gz")) == ithor_scenes()
     convert(source, tmp_path / "x.json", "test")
     assert load_episodes(tmp_path / "x.json")[2].id == "FloorPlan2__test__0"
 

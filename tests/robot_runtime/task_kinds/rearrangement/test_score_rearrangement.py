@@ -306,7 +306,7 @@ def test_a_persons_word_overrules_the_tracker(tmp_path: Path) -> None:
 
 def test_verdicts_name_objects() -> None:
     head = header()
-    measures = RearrangementMeasures(head, Rules(), EpisodeScorer(head)._measures.geodesic)
+    measures = RearrangementMeasures(head, Rules(), EpisodeScorer(head).measures.geodesic)
     for record in tracked(head, {**START, "ball": at(2.0), "bin": at(3.0, z_m=0.2)}):
         measures.on_step(record)
     assert measures.criteria() == {"ball": {"translation": False}}
