@@ -148,7 +148,8 @@ class BaseSensors:
             lacking = self._tracker.lacking(self._session.clock.now_ns(), math.inf)
         if lacking:
             raise StaleData(
-                f"the base's safety sensors: {lacking}", "check that the base's driver runs (`rosnode ping`)"
+                f"the base's safety sensors: {lacking}",
+                "check that the base's driver runs (`rosnode ping`, `ros2 node list`)",
             )
 
     def battery(self) -> tuple[float, float]:

@@ -147,8 +147,8 @@ class RosCamera(RosDevice, Camera):
         return StaleData(
             f"topics {self._color.topic} and {self._depth.topic}: no pair exposed after the requested instant arrived "
             f"within {timeout_s:g} s",
-            "allow more time, or check the network's bandwidth (`rostopic bw`); on ROS 2, start the camera's driver "
-            "with launch/dds/fastdds_images.xml",
+            "allow more time, or check the bandwidth (`rostopic bw`, `ros2 topic bw`); on ROS 2, start the camera's "
+            "driver with launch/dds/fastdds_images.xml",
         )
 
     # --- connection -------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from drivers.ros.connection.errors import TwoSources
 from drivers.ros.connection.received import UNKNOWN
 
-REMEDY = "stop one of the two (`rosnode list`, `rostopic info`), or name a topic that only one of them publishes"
+REMEDY = "stop one of the two (`rostopic info`, `ros2 topic info -v`), or name a topic that only one of them publishes"
 
 
 class Sources:

@@ -121,7 +121,7 @@ class TopicCache:
         if newest is None or last is None:
             raise StaleData(
                 f"topic {self.topic} has delivered nothing yet",
-                "check that its node runs and stamps its messages (`rostopic hz`, `rostopic echo -n1`)",
+                "check that its node runs and stamps its messages (`rostopic hz`, `ros2 topic hz`)",
             )
         age_s = ns_to_seconds(now_ns - newest.stamp_ns)
         allowed_s = self._clock.allowed_skew_s
@@ -141,7 +141,7 @@ class TopicCache:
             )
         raise StaleData(
             f"topic {self.topic} is silent: its newest message is {age_s:.3f} s old, {max_age_s:g} s is allowed",
-            "check that its node runs (`rosnode ping`), and the network between the computers",
+            "check that its node runs (`rosnode ping`, `ros2 node list`), and the network between the computers",
         )
 
     def _least_lag_s(self) -> float:

@@ -121,7 +121,9 @@ def _topics(group: ParameterGroup, family: str, robot_name: str, where: str) -> 
         for field, name in names.items():
             check_topic(field, name)
     except ValueError as error:
-        raise ConfigError(f"parameter {where}/topics: {error}", "set it with rosparam or in the launch file") from error
+        raise ConfigError(
+            f"parameter {where}/topics: {error}", "set it in YAML, the launch file or by rosparam"
+        ) from error
     return BaseTopicNames(**names)
 
 

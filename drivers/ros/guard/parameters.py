@@ -88,4 +88,6 @@ class ParameterGroup:
 
     def _invalid(self, value: Any, needed: str) -> ConfigError:
         found = "it is not set" if value is None else f"found {value!r:.100}"
-        return ConfigError(f"parameter {self._where}: {needed} ({found})", "set it with rosparam or in the launch file")
+        return ConfigError(
+            f"parameter {self._where}: {needed} ({found})", "set it in YAML, the launch file or by rosparam"
+        )
