@@ -96,9 +96,7 @@ def test_transforms(emulator: Any, ros2_domain: int) -> None:
     def publish() -> None:
         turn = dds.Quaternion(0.0, 0.0, math.sin(PLACE.yaw_rad / 2), math.cos(PLACE.yaw_rad / 2))
         transform = dds.Transform(dds.Vector3(PLACE.x_m, PLACE.y_m, 0.0), turn)
-        writer.write(
-            dds.TFMessage([dds.TransformStamped(dds.Header(dds.stamp(0.0), "map"), "odom", transform)])
-        )
+        writer.write(dds.TFMessage([dds.TransformStamped(dds.Header(dds.stamp(0.0), "map"), "odom", transform)]))
 
     try:
         check(ros2_domain, LocalizerOptions("tf"), publish, "/tf")

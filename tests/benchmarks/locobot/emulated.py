@@ -24,6 +24,7 @@ from drivers.serial_wire.pty_emulation import Pty
 from robot_runtime.common.clock import SystemClock
 from robot_runtime.hal import Zone
 from robot_runtime.hal.simulated_motors import MotorOptions
+from robot_runtime.hal.simulation import WheelSensors
 from robot_runtime.safety.guard import STILL
 from tests.support.kinematic_body import KinematicBody
 from tests.support.pty_server import PtyServer
@@ -67,9 +68,8 @@ class PressableBody(KinematicBody):
 
     pressed = False
 
-    @property
-    def bumper(self) -> Zone:
-        return Zone.CENTER if self.pressed else Zone.NONE
+    def sensors(self) -> WheelSensors:
+        return super().sensors()._replace(bumper=Zone.CENTER if self.pressed else Zone.NONE)
 
 
 class MeasuringKobuki(EmulatedKobuki):

@@ -1,4 +1,4 @@
-"""What an agent that maps keeps from step to step: map, contacts, pose and the camera's tilt."""
+"""Memory of an agent that maps: map, contacts, pose and the camera's tilt."""
 
 import numpy as np
 from numpy.typing import NDArray
