@@ -40,7 +40,7 @@ class Survey:
         """Add an observation.
 
         Args:
-            observation: with ``depth``, ``gps`` and ``compass``.
+            observation: observation with ``depth``, ``gps`` and ``compass``.
             goal_mask: bool (H, W), pixels that show the goal object; None if there is none.
         """
         pose = pose_in_start_frame(observation)
