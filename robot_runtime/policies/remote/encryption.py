@@ -20,7 +20,7 @@ _POLL_S = 0.1
 class DuplexSocket(ssl.SSLSocket):
     """An encrypted socket that one thread reads while another writes.
 
-    OpenSSL's connection is for one thread at a time: without a lock, about one connection in 300 was lost at its first
+    OpenSSL's connection is for one thread at a time: without a lock, about one connection in 200 was lost at its first
     messages (``BAD_RECORD_TYPE``), and Python's own lock, where it has one, lets no thread write while another waits
     for bytes. Here, threads take turns for each call of OpenSSL, and wait for the network outside of their turn.
     Contexts make such sockets by ``sslsocket_class``.
