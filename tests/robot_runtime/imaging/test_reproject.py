@@ -103,6 +103,7 @@ def test_what_is_nearer_hides_what_is_behind_whatever_is_drawn_first() -> None:
         assert (np.abs(seen.depth_m[near, 30:34] - 1) < 1e-3).all()
 
 
+@pytest.mark.slow  # may be the first that compiles
 def test_a_slanted_plane_stays_one() -> None:
     rig = flat_rig()
     rays = rig.depth.pixel_rays()
