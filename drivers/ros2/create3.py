@@ -25,7 +25,7 @@ WEB = "the file of the base's web page (http://BASE/ros-params), then restart it
 POLL_S = 0.02
 
 LATCHED_S = 0.5
-"""Time in which a publisher that repeats its message, or keeps the newest one, has told it."""
+"""Time within which a periodic or transient-local publisher has delivered its state."""
 
 REPUBLISHER = "turtlebot4_bringup/config/republisher.yaml on the robot"
 """turtlebot4_robot 2.0.1: in the file as delivered, these lines are commented out (turtlebot4 issue 593)."""
@@ -97,7 +97,7 @@ class Ros2Base(RosBase):
         return False
 
     def _learn_contacts(self, control: Parameters | None) -> None:
-        """Wait until contacts from before the connection are known; ask a Create 3 that tells changes only.
+        """Wait until contacts from before the connection are known; ask a Create 3 that publishes on change only.
 
         Raises:
             StaleData: They stay unknown. Names the topic.
@@ -119,8 +119,8 @@ class Ros2Base(RosBase):
         log.warning("topic %s: press and release the bumper once, within %g s", topic, session.connect_timeout_s)
         if not wait_until(are_known, session.wait, session.connect_timeout_s, POLL_S):
             raise StaleData(
-                f"topic {topic}: it tells changes only, and none has come: whether the base touches something is not "
-                "known",
+                f"topic {topic}: published on change only, without a message yet: whether the base touches something "
+                "is not known",
                 "press and release the bumper while it connects; for good, make the base repeat the topic and set "
                 "base.periodic_hazards (a Create 3: set hazards_pub_fixed_period_ms to 16 under robot_state: "
                 f"ros__parameters in {WEB}), or make its publisher transient local",

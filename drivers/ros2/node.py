@@ -103,9 +103,9 @@ def stamp_ns(message: Any) -> int | None:
 
 
 def repeated_hazards() -> list[Any]:
-    """Return the parameters with which a Create 3's ``robot_state`` repeats its hazards: since H.2.5 it tells changes.
+    """Return the parameters with which a Create 3's ``robot_state`` publishes its hazards periodically.
 
-    It is not documented whether firmware takes them while it runs; before H.2.5 it repeats them anyway.
+    Since H.2.5 it publishes them on change only. It is not documented whether firmware takes them while it runs.
     """
     made, value = (message_class((f"rcl_interfaces/{kind}",)) for kind in ("Parameter", "ParameterValue"))
     return [made(name="hazards_pub_fixed_period_ms", value=value(type=2, integer_value=HAZARD_PERIOD_MS))]

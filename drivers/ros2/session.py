@@ -26,7 +26,7 @@ from robot_runtime.errors import DeviceFault, RuntimeFault, StaleData
 POLL_S = 0.02
 
 UNNAMED, UNNAMED_S = "_NODE_NAME_UNKNOWN_", 0.5
-"""What rclpy calls the node of an endpoint until discovery has told its name, and the time that is waited for it."""
+"""The name that rclpy gives a node before its discovery is complete, and the longest wait for the real one."""
 
 SERVICE_S = 5.0
 """Limit of a service's answer; the simulated robot's may wait for an image."""

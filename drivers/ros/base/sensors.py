@@ -130,7 +130,7 @@ class BaseSensors:
 
     @property
     def unknown_topics(self) -> tuple[str, ...]:
-        """The topics that tell changes only, and have told none yet."""
+        """The topics that are published on change only, without a message yet."""
         return self._tracker.unknown_topics
 
     def feedback(self, now_ns: int) -> Feedback | None:

@@ -205,7 +205,7 @@ class LevelTracker:
 
     @property
     def unknown_topics(self) -> tuple[str, ...]:
-        """The latched topics that have not told their state yet."""
+        """The latched topics whose state is not known yet."""
         return tuple(topic for topic in self._latched_topics if topic not in self._latched)
 
     def levels(self, levels: Levels, now_ns: int, topic: str, confirm: bool = False) -> None:
@@ -257,7 +257,7 @@ class LevelTracker:
         """Take the topics that have no publisher now; without one of :attr:`quiet_topics` there is no feedback."""
         self._unpublished = frozenset(topics)
         for topic in topics:
-            self._latched.pop(topic, None)  # what happens meanwhile will not be told
+            self._latched.pop(topic, None)  # changes are missed meanwhile
 
     def lacking(self, now_ns: int, max_age_s: float) -> str:
         """Return why there is no feedback of at most ``max_age_s``, naming the topics; empty if there is."""
@@ -269,7 +269,7 @@ class LevelTracker:
             if not self._level_topics:
                 reasons.append("odometry: no message yet")
             ages_s = {topic: ns_to_seconds(now_ns - stamp_ns) for topic, stamp_ns in self._stamps_ns.items()}
-        reasons += [f"{topic} tells changes only, none yet: press the bumper once" for topic in self.unknown_topics]
+        reasons += [f"{topic} without a message yet: press the bumper once" for topic in self.unknown_topics]
         reasons += [f"{topic}: newest {age_s:.1f} s old" for topic, age_s in ages_s.items() if age_s > max_age_s]
         return ", ".join(reasons)
 
