@@ -67,46 +67,33 @@ def _fixed_camera(motors: MotorModel) -> RobotVariant:
     return RobotVariant("", "", motors, "none", fixed, math.nan, math.nan, names_dead_base=True)
 
 
+_PYROBOT = RobotVariant(
+    pan_joint="head_pan_joint",
+    tilt_joint="head_tilt_joint",
+    motors=KOBUKI_MOTORS,
+    head="floats",
+    limits=PAN_TILTS["pyrobot"].limits,
+    full_v=16.5,
+    empty_v=13.2,
+)
+_INTERBOTIX = RobotVariant(
+    pan_joint="pan",
+    tilt_joint="tilt",
+    motors=replace(KOBUKI_MOTORS, accel_m_s2=LIMITED_ACCEL_M_S2),
+    head="group",
+    limits=PAN_TILTS["interbotix"].limits,
+    full_v=16.5,
+    empty_v=13.2,
+    namespaced=True,
+)
+
 VARIANTS: Mapping[str, RobotVariant] = {
-    "pyrobot-kobuki": RobotVariant(
-        pan_joint="head_pan_joint",
-        tilt_joint="head_tilt_joint",
-        motors=KOBUKI_MOTORS,
-        head="floats",
-        limits=PAN_TILTS["pyrobot"].limits,
-        full_v=16.5,
-        empty_v=13.2,
-    ),
-    "pyrobot-create": RobotVariant(
-        pan_joint="head_pan_joint",
-        tilt_joint="head_tilt_joint",
-        motors=CREATE_2_MOTORS,
-        head="floats",
-        limits=PAN_TILTS["pyrobot"].limits,
-        full_v=16.0,
-        empty_v=12.5,
-    ),
-    "interbotix": RobotVariant(
-        pan_joint="pan",
-        tilt_joint="tilt",
-        motors=replace(KOBUKI_MOTORS, accel_m_s2=LIMITED_ACCEL_M_S2),
-        head="group",
-        limits=PAN_TILTS["interbotix"].limits,
-        full_v=16.5,
-        empty_v=13.2,
-        namespaced=True,
-    ),
+    "pyrobot-kobuki": _PYROBOT,
+    "pyrobot-create": replace(_PYROBOT, motors=CREATE_2_MOTORS, full_v=16.0, empty_v=12.5),
+    "interbotix": _INTERBOTIX,
     "create3": _fixed_camera(CREATE_3_MOTORS),
-    "locobot-create3": RobotVariant(
-        pan_joint="pan",
-        tilt_joint="tilt",
-        motors=CREATE_3_MOTORS,
-        head="group",
-        limits=PAN_TILTS["interbotix"].limits,
-        full_v=math.nan,
-        empty_v=math.nan,
-        namespaced=True,
-        names_dead_base=True,
+    "locobot-create3": replace(
+        _INTERBOTIX, motors=CREATE_3_MOTORS, full_v=math.nan, empty_v=math.nan, names_dead_base=True
     ),
     "turtlebot4-jazzy": _fixed_camera(CREATE_3_MOTORS),
     "turtlebot4-humble": _fixed_camera(CREATE_3_MOTORS),

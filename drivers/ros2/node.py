@@ -82,7 +82,7 @@ def message_class(kinds: Sequence[str], part: str = "msg") -> Any:
             continue
     if part == "msg":
         with suppress(ImportError):
-            known = importlib.import_module("drivers.ros.bag.definitions").ROS_2_DEFINITIONS
+            known = importlib.import_module("drivers.ros.bag.definitions").definitions(2)
             for kind in filter(known.__contains__, kinds):
                 return importlib.import_module("drivers.ros2.forged").stand_in(kind)
     raise DriverMissing(

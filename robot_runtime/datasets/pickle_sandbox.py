@@ -1,7 +1,8 @@
 """Sandbox for pickles of plain data: reads one from standard input and writes it as JSON to standard output.
 
-A pickle is a program. This file runs as a script in its own process (:mod:`robot_runtime.datasets.pickle_reading`),
-with the standard library only. Three measures protect the machine:
+A pickle is a program. This file runs as a script in its own process, started by
+:mod:`robot_runtime.task_kinds.rearrangement.convert_ithor`, with the standard library only. Three measures protect the
+machine:
 
 * ``find_class`` rejects all names, so that no class is instantiated and no function called; dictionaries, lists,
   tuples, strings, numbers, booleans and None remain, which is all that the published files contain;

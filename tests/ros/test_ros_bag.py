@@ -24,7 +24,7 @@ from ros_processes import LIMIT_S, Program, eventually
 from sensor_msgs.msg import Image
 from synthetic import FORWARD, LEFT, RIGHT, STOP, UP
 
-from drivers.ros.bag.definitions import ROS_1_DEFINITIONS, md5_of
+from drivers.ros.bag.definitions import definitions, md5_of
 from drivers.ros.bag.episode_header import ImportOptions
 from drivers.ros.bag.errors import DamagedBag
 from drivers.ros.bag.export import export_log
@@ -97,7 +97,7 @@ def node(name: str, *arguments: str, master: str | None = None) -> Program:
     return Program(["rosrun", "rosbag", name, *arguments], environ | ({"ROS_MASTER_URI": master} if master else {}))
 
 
-@pytest.mark.parametrize("name", sorted(ROS_1_DEFINITIONS))
+@pytest.mark.parametrize("name", definitions(1))
 @pytest.mark.slow
 def test_definitions_are_those_of_the_messages(name: str) -> None:
     import roslib.message

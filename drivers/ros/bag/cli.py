@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -26,7 +26,17 @@ if TYPE_CHECKING:
     from robot_runtime.robots.loader import RobotFile
     from robot_runtime.tasks.episode import Episode
 
-PRESETS = {
+Family = Literal[
+    "pyrobot-kobuki",
+    "pyrobot-create",
+    "interbotix",
+    "create3",
+    "locobot-create3",
+    "turtlebot4-jazzy",
+    "turtlebot4-humble",
+    "turtlebot3",
+]
+PRESETS: dict[Family, str] = {
     "pyrobot-kobuki": "locobot-ros-pyrobot",
     "pyrobot-create": "locobot-ros-create",
     "interbotix": "locobot-ros-interbotix",
@@ -37,19 +47,6 @@ PRESETS = {
     "turtlebot3": "turtlebot3",
 }
 """Robots of ``launch/robots`` by family."""
-
-
-class Variant(str, Enum):
-    """Family of robots; it determines the topics."""
-
-    PYROBOT = "pyrobot-kobuki"
-    CREATE = "pyrobot-create"
-    INTERBOTIX = "interbotix"
-    CREATE_3 = "create3"
-    LOCOBOT_CREATE_3 = "locobot-create3"
-    TURTLEBOT_4_JAZZY = "turtlebot4-jazzy"
-    TURTLEBOT_4_HUMBLE = "turtlebot4-humble"
-    TURTLEBOT_3 = "turtlebot3"
 
 
 class Storage(str, Enum):
@@ -89,7 +86,7 @@ def export_bag(
     out: Annotated[
         Path, typer.Option(help="The bag to write, NAME.bag (ROS 1); else a folder, with one bag for each log.")
     ],
-    family: Annotated[Variant, typer.Option(help="Robot whose topics, and whose ROS, are written.")] = Variant.PYROBOT,
+    family: Annotated[Family, typer.Option(help="Robot whose topics, and whose ROS, are written.")] = "pyrobot-kobuki",
     robot_name: Annotated[str, typer.Option(help="Namespace of an Interbotix robot.")] = "locobot",
     storage: Annotated[Storage, typer.Option(help="Format of a bag of ROS 2.")] = Storage.MCAP,
 ) -> None:
@@ -104,7 +101,7 @@ def export_bag(
     from drivers.ros.bag.export import export_log
     from drivers.ros.bag.topic_layout import layout
 
-    where = layout(family.value, robot_name)
+    where = layout(family, robot_name)
     suffix = ".bag" if where.ros == 1 else ""
     write_each(logs, out, suffix, lambda log, bag, on_step: export_log(log, bag, where, on_step, storage.value))
 
@@ -272,18 +269,18 @@ def _real(file: RobotFile) -> RobotFile:
 def _preset(bag: BagReader) -> str:
     from drivers.ros.bag.topic_layout import layout
 
-    def count(variant: Variant) -> int:
-        where = layout(variant.value)
+    def count(family: Family) -> int:
+        where = layout(family)
         names = attrgetter("velocity", "core", "bumper", "hazards", "odom", "color")(where.topics)
         return (where.ros == bag.ros) * sum(name in bag.kinds or name in bag.silent for name in names)
 
-    best = max(Variant, key=count)
+    best = max(PRESETS, key=count)
     if not count(best):
         raise ConfigError(
             f"{bag.path}: has no topic of a known robot's base; its topics: {', '.join(sorted(bag.kinds)) or 'none'}",
             "name its topics in a YAML file and give that with --robot",
         )
-    return PRESETS[best.value]
+    return PRESETS[best]
 
 
 def _episode(path: Path, wanted: str | None) -> Episode:

@@ -1,8 +1,8 @@
 """Room rearrangement in iTHOR (ai2thor-rearrangement, data of 2021 to 2023), converted from pickle.
 
 The published ``val.pkl.gz`` is a pickle of ``{scene: [episode]}``. ``robot-runtime episodes convert`` converts it in a
-sandbox (:mod:`robot_runtime.datasets.pickle_reading`) to the JSON of this module: ``format``, ``stage`` and
-``episodes``, each with the original fields and ``scene``, ``index`` and ``unique_id`` (``scene__stage__index``, the
+sandbox (:mod:`robot_runtime.task_kinds.rearrangement.convert_ithor`) to the JSON of this module: ``format``, ``stage``
+and ``episodes``, each with the original fields and ``scene``, ``index`` and ``unique_id`` (``scene__stage__index``, the
 challenge's key for scores).
 
 Every pickupable object has a pose at the start of the unshuffle phase and one to restore; they are equal, or nearly so,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from calibration.fitting.fit import RobotFit, fit_robot, of_one_robot, read_all
 from calibration.fitting.motors import chosen_records
 from calibration.fitting.simulator_options import options as options_of
 from calibration.fitting.simulator_options import settings
+from robot_runtime.errors import CalibrationFailed
 from robot_runtime.motion.identification import PARAMETERS, SMOOTH, fit_motors
 from robot_runtime.recording.log_files import find_logs
 from robot_runtime.robots.action_errors import MOVES
@@ -63,8 +65,8 @@ class Hidden:
     """Result of one robot.
 
     Attributes:
-        effects: its errors.
-        again: errors of the fitted robot, found by a second fit.
+        effects: its errors; empty if its logs do not suffice for a fit.
+        again: errors of the fitted robot, found by a second fit; empty without one.
         misfits: contradictions of its model of actions, which holds.
     """
 
@@ -117,19 +119,20 @@ def draw(random: np.random.Generator) -> Options:
     }
 
 
-def run_hidden(seed: int, number: int, folder: Path, episodes: int = EPISODES) -> Hidden:
-    """Fit one robot and the robot that this fit makes.
-
-    Raises:
-        CalibrationFailed: a fit failed.
-    """
+def run_hidden(seed: int, number: int, folder: Path, episodes: int = EPISODES, refit: bool = True) -> Hidden:
+    """Fit one robot and, with ``refit``, the robot that this fit makes; no effects where a fit is refused."""
     hidden, first = draw(np.random.default_rng((seed, number, 27))), 20_000_000 + 10_000 * seed + 100 * number
     campaign(hidden, episodes, first, folder / "real")
-    fit = fit_logs(folder / "real")
-    fitted = options_of(settings(fit))
-    campaign(fitted, episodes, first, folder / "again", simulated=True, images=False)
-    again = fit_logs(folder / "again")
-    moved = tuple(effects_of(again, fitted, motors_alone=False))
+    try:
+        fit = fit_logs(folder / "real")
+    except CalibrationFailed:  # too few free actions
+        return Hidden((), (), 0)
+    moved: tuple[Effect, ...] = ()
+    if refit:
+        fitted = options_of(settings(fit))
+        campaign(fitted, episodes, first, folder / "again", simulated=True, images=False)
+        with suppress(CalibrationFailed):
+            moved = tuple(effects_of(fit_logs(folder / "again"), fitted, motors_alone=False))
     return Hidden(tuple(effects_of(fit, hidden)), moved, len(fit.misfits))
 
 

@@ -20,10 +20,9 @@ from raising import raises_naming
 from robot_runtime.cli.main import run_command
 from robot_runtime.datasets.files import load_episodes
 from robot_runtime.datasets.io import read_json
-from robot_runtime.datasets.pickle_reading import read_pickle
 from robot_runtime.datasets.pickle_sandbox import PlainDataCheck, Refused, unpickle
 from robot_runtime.errors import EpisodeError
-from robot_runtime.task_kinds.rearrangement.convert_ithor import convert
+from robot_runtime.task_kinds.rearrangement.convert_ithor import convert, read_pickle
 
 
 def pickled(path: Path, value: Any, protocol: int = 4) -> Path:
