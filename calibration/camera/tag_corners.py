@@ -4,9 +4,10 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from robot_runtime.common.transforms import transform
 from robot_runtime.hal.lens import Lens
 from robot_runtime.imaging.tag_detector import TagDetector
-from robot_runtime.scenes.tag_map import CELLS, unit_corners
+from robot_runtime.scenes.tag_map import CELLS, poses_of_square, unit_corners
 
 Array = NDArray[np.float64]
 
@@ -108,20 +109,20 @@ def tag_poses(lens: Lens, pixels: Array, size_m: float) -> list[Array]:
         pixels: float64 (4, 2), the corners.
         size_m: edge of the black square.
     """
-    rays = lens.rays(pixels)[:, :2]
-    # OpenCV's order of a square's corners: upper left, upper right, lower right, lower left.
-    order = [3, 2, 1, 0]
-    corners = unit_corners()[order] * size_m
-    square = np.column_stack([corners[:, 1], corners[:, 2], np.zeros(4)])
-    _, turns, shifts, _ = cv2.solvePnPGeneric(square, rays[order], np.eye(3), None, flags=cv2.SOLVEPNP_IPPE_SQUARE)
-    poses = []
-    for turn, shift in zip(turns, shifts, strict=True):
-        pose = np.eye(4)
-        # The square's axes are the tag's y, z and x.
-        pose[:3, :3] = cv2.Rodrigues(turn)[0] @ np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]])
-        pose[:3, 3] = shift.ravel()
-        poses.append(pose)
-    return poses
+    rays = np.ascontiguousarray(lens.rays(pixels)[:, :2])
+    poses = [_fitted(pose, rays, size_m) for pose in poses_of_square(rays, size_m)]
+
+    def error(pose: Array) -> float:
+        corners = corners_of(pose, size_m)
+        return float(np.abs(corners[:, :2] / corners[:, 2:] - rays).sum())
+
+    return sorted(poses, key=error)
+
+
+def _fitted(pose: Array, rays: Array, size_m: float) -> Array:
+    turn, shift = cv2.Rodrigues(pose[:3, :3])[0], pose[:3, 3:].copy()
+    turn, shift = cv2.solvePnPRefineLM(unit_corners() * size_m, rays, np.eye(3), None, turn, shift)
+    return transform(tuple(shift.ravel().tolist()), np.asarray(cv2.Rodrigues(turn)[0], np.float64))
 
 
 def corners_of(pose: Array, size_m: float) -> Array:

@@ -17,11 +17,11 @@ from scipy.sparse import coo_matrix, csr_matrix, diags, lil_matrix
 from scipy.sparse.linalg import spsolve
 from scipy.spatial.transform import Rotation
 
-from drivers.apriltag.pose import FloorPrior, Sighting, Vector, camera_from_tag
+from drivers.apriltag.pose import FloorPrior, Vector
 from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.common.transforms import Matrix, rotation_rpy, transform
 from robot_runtime.errors import CalibrationFailed
-from robot_runtime.scenes.tag_map import Tag, unit_corners
+from robot_runtime.scenes.tag_map import Tag, poses_of_square, unit_corners
 
 CORNER_SD_PX = 0.15
 SURVEYED_SD_M, SURVEYED_SD_RAD = 0.002, math.radians(0.2)
@@ -298,7 +298,7 @@ class Problem:
         nearest = sorted(views, key=lambda view: -float(np.ptp(view[1].rays[tag_id], axis=0).max()))[:MIN_VIEWS]
         guesses: list[Matrix] = []
         for i, view in nearest:
-            seen = camera_from_tag(Sighting(Tag(tag_id, size_m, (0.0, 0.0, 0.0)), view.rays[tag_id], 1.0))
+            seen = poses_of_square(view.rays[tag_id], size_m)
             guesses.extend(self._bases[i] @ view.base_from_camera @ matrix for matrix in seen)
         return guesses
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from drivers.apriltag.pose import GATE, FloorPrior, Geometry, Sighting, Solution, camera_from_tag, initial_poses, refine
+from drivers.apriltag.pose import GATE, FloorPrior, Geometry, Sighting, Solution, initial_poses, refine
+from robot_runtime.scenes.tag_map import poses_of_square
 
 CONFIRMATIONS = 3
 """Images in a row that must agree before a tag is rejected or accepted again: a passer-by may cover half a tag."""
@@ -105,7 +106,8 @@ def _explain(sighting: Sighting, solution: Solution, geometry: Geometry) -> Inco
             "scale",
             f"tag {tag.id} is where the map has it, but {tag.size_m * ratio:.3f} m large instead of {tag.size_m:g} m",
         )
-    seen = min(camera_from_tag(sighting), key=lambda m: float(np.linalg.norm(m[:3, 3] - expected.mean(axis=0))))
+    both = poses_of_square(sighting.rays, sighting.tag.size_m)
+    seen = min(both, key=lambda m: float(np.linalg.norm(m[:3, 3] - expected.mean(axis=0))))
     off_m = float(np.linalg.norm(seen[:3, 3] - expected.mean(axis=0)))
     return Inconsistency("anchor_moved", f"tag {tag.id} is {off_m:.2f} m away from where the map has it")
 

@@ -23,7 +23,7 @@ from robot_runtime.common import config
 from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.common.quantities import AngleSpread, Spread
 from robot_runtime.common.transforms import Matrix, rotation_rpy, transform
-from robot_runtime.scenes.tag_map import Tag, unit_corners
+from robot_runtime.scenes.tag_map import Tag, poses_of_square
 
 Vector = NDArray[np.float64]
 
@@ -227,33 +227,6 @@ def refine(
     return Solution(matrix, (covariance + covariance.T) / 2, cost, fits, used)
 
 
-def camera_from_tag(sighting: Sighting) -> list[Matrix]:
-    """Return both poses of a tag by its own corners, float64 (4, 4), tag to optical frame.
-
-    The first is decomposed from the homography; the second is its mirror image, which a camera without perspective
-    could not distinguish. (OpenCV 5's ``SOLVEPNP_IPPE_SQUARE`` returns NaN or a wrong pose for some upright tags.)
-    """
-    rows = []
-    for (_, across, up), (u, v) in zip(unit_corners() * sighting.tag.size_m, sighting.rays, strict=True):
-        rows.append((across, up, 1, 0, 0, 0, -u * across, -u * up, -u))
-        rows.append((0, 0, 0, across, up, 1, -v * across, -v * up, -v))
-    homography = np.linalg.svd(np.array(rows))[2][-1].reshape(3, 3)
-    homography /= np.sign(homography[2, 2]) * np.sqrt(
-        np.linalg.norm(homography[:, 0]) * np.linalg.norm(homography[:, 1])
-    )
-    place = homography[:, 2]
-    if not (np.isfinite(homography).all() and place[2] > 0):
-        return []
-    sight = place / np.linalg.norm(place)
-    found = []
-    for axes in (homography[:, :2], homography[:, :2] - 2 * np.outer(sight, sight @ homography[:, :2])):
-        # The nearest orthonormal pair of axes.
-        left, _, right = np.linalg.svd(axes, full_matrices=False)
-        across, up = (left @ right).T
-        found.append(transform(tuple(place.tolist()), np.column_stack([np.cross(across, up), across, up])))
-    return found
-
-
 def _agreed(
     sightings: Sequence[Sighting],
     first: int,
@@ -277,7 +250,7 @@ def _agreed(
 def initial_poses(sighting: Sighting, geometry: Geometry) -> list[Matrix]:
     """Return the possible poses by one tag alone, set upright on the floor."""
     level = []
-    for seen in camera_from_tag(sighting):
+    for seen in poses_of_square(sighting.rays, sighting.tag.size_m):
         base = geometry.base(sighting.tag.matrix, seen)
         yaw_rad = math.atan2(base[1, 0], base[0, 0])
         level.append(transform((base[0, 3], base[1, 3], 0.0), rotation_rpy(0.0, 0.0, yaw_rad)))

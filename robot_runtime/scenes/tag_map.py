@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from robot_runtime.common import config
 from robot_runtime.common.quantities import MapCoordinate, TagSize
-from robot_runtime.common.transforms import Matrix, Offset, Point3
+from robot_runtime.common.transforms import Matrix, Offset, Point3, transform
 from robot_runtime.common.yaml_text import dump_yaml
 from robot_runtime.errors import ConfigError
 from robot_runtime.scenes.scene import Scene
@@ -154,6 +154,37 @@ def find_tag_map(name: str, scene: Scene | None, where: str) -> Path:
 def unit_corners() -> NDArray[np.float64]:
     """Corners of a black square of edge 1 in the tag's frame, float64 (4, 3), in the order of :attr:`Tag.corners`."""
     return np.array([(0.0, -0.5, -0.5), (0.0, 0.5, -0.5), (0.0, 0.5, 0.5), (0.0, -0.5, 0.5)])
+
+
+def poses_of_square(rays: NDArray[np.float64], size_m: float) -> list[Matrix]:
+    """Both poses of a tag by its own corners, not refined: float64 (4, 4), tag to optical frame; none of a bad square.
+
+    The first is decomposed from the homography; the second is its mirror image, which a camera without perspective
+    could not distinguish. (OpenCV 5's ``SOLVEPNP_IPPE_SQUARE`` returns NaN or a wrong pose for upright tags.)
+
+    Args:
+        rays: float64 (4, 2), x / z and y / z of the corners in the optical frame, undistorted.
+        size_m: edge of the black square.
+    """
+    rows = []
+    for (_, across, up), (u, v) in zip(unit_corners() * size_m, rays, strict=True):
+        rows.append((across, up, 1, 0, 0, 0, -u * across, -u * up, -u))
+        rows.append((0, 0, 0, across, up, 1, -v * across, -v * up, -v))
+    homography = np.linalg.svd(np.array(rows))[2][-1].reshape(3, 3)
+    homography /= np.sign(homography[2, 2]) * np.sqrt(
+        np.linalg.norm(homography[:, 0]) * np.linalg.norm(homography[:, 1])
+    )
+    place = homography[:, 2]
+    if not (np.isfinite(homography).all() and place[2] > 0):
+        return []
+    sight = place / np.linalg.norm(place)
+    found = []
+    for axes in (homography[:, :2], homography[:, :2] - 2 * np.outer(sight, sight @ homography[:, :2])):
+        # The nearest orthonormal pair of axes.
+        left, _, right = np.linalg.svd(axes, full_matrices=False)
+        across, up = (left @ right).T
+        found.append(transform(tuple(place.tolist()), np.column_stack([np.cross(across, up), across, up])))
+    return found
 
 
 def tag_image(tag_id: int, cell_px: int = 1) -> NDArray[np.uint8]:

@@ -218,6 +218,14 @@ def test_corners_are_found_to_a_tenth_of_a_pixel(place: tuple[float, float, floa
     assert np.abs((OPTICAL @ tag_poses(LENS, seen[7], SIZE_M)[0])[:3, 3] - place).max() < 0.01
 
 
+@pytest.mark.parametrize("yaw_rad", [-0.9, -0.2, 0.0, 0.4, 1.0])
+@pytest.mark.parametrize("roll_rad", [0.0, 1e-6, 0.02])
+def test_the_pose_of_an_upright_tag_is_found(yaw_rad: float, roll_rad: float) -> None:
+    pose = OPTICAL.T @ transform((1.4, 0.3, -0.2), rotation_rpy(roll_rad, 0.0, math.pi + yaw_rad))
+    poses = tag_poses(LENS, LENS.project(corners_of(pose, SIZE_M)), SIZE_M)
+    assert min(np.abs(found - pose).max() for found in poses) < 1e-4
+
+
 def test_tags_that_are_small_cut_off_or_twice_there_do_not_count() -> None:
     detector = TagCornerDetector()
     facing = rotation_rpy(0, 0, math.pi)

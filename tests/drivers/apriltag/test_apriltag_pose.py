@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drivers.apriltag.pose import CameraInRoom, CameraOnRobot, FloorPrior, Geometry, Sighting, camera_from_tag, solve
+from drivers.apriltag.pose import CameraInRoom, CameraOnRobot, FloorPrior, Geometry, Sighting, solve
 from robot_runtime.common.geometry import SE2, optical_axes, wrap_angle
 from robot_runtime.common.transforms import Matrix, rotation_rpy, transform
 from robot_runtime.imaging.tag_detector import TagDetector
-from robot_runtime.scenes.tag_map import Tag, tag_image
+from robot_runtime.scenes.tag_map import Tag, poses_of_square, tag_image
 
 FOCAL_PX = 400.0
 SD_PX = 0.12
@@ -139,7 +139,7 @@ def test_one_of_the_two_poses_by_a_single_tag_is_right(x: float, y: float, z: fl
     pose = transform((x, y, z), rotation_rpy(lean, turn, 0.0) @ frontal)
     tag = Tag(5, 0.16, (0.0, 0.0, 0.0))
     corners = tag.corners @ pose[:3, :3].T + pose[:3, 3]
-    found = camera_from_tag(Sighting(tag, corners[:, :2] / corners[:, 2:], 1.0))
+    found = poses_of_square(corners[:, :2] / corners[:, 2:], tag.size_m)
     assert len(found) == 2
     np.testing.assert_allclose(found[0], pose, atol=1e-6)
     for matrix_ in found:
@@ -160,9 +160,8 @@ def test_the_detector_agrees_with_tag_maps_about_corners() -> None:
     expected = [(169.5, 279.5), (329.5, 279.5), (329.5, 119.5), (169.5, 119.5)]
     np.testing.assert_allclose(found.corners_px, expected, atol=0.3)
     assert abs(found.edge_px - 160) < 0.3
-    tag = Tag(42, 0.16, (0.0, 0.0, 0.0))
     rays = (np.array(expected) - (249.5, 199.5)) / 400
-    pose = camera_from_tag(Sighting(tag, rays, 1.0))[0]
+    pose = poses_of_square(rays, 0.16)[0]
     # Frontal: its face towards the camera, its top up in the image.
     np.testing.assert_allclose(pose[:3, 0], (0, 0, -1), atol=1e-3)
     np.testing.assert_allclose(pose[:3, 2], (0, -1, 0), atol=1e-3)
