@@ -113,3 +113,8 @@ def test_a_base_that_starts_slowly_is_silent_and_takes_commands_afterwards(emula
     client.wait(lambda: odometry)
     assert time.monotonic() - began_s > 0.5
     client.drive(client.commander(), 0.1, 0.0, lambda: base.state["velocity"][0] > 0.05)
+
+
+def test_a_robot_with_all_types_needs_no_rosbags() -> None:
+    code = "import sys; sys.modules['rosbags'] = None; import drivers.ros2.driver, drivers.ros2.guard.node"
+    subprocess.run([sys.executable, "-c", code], check=True)

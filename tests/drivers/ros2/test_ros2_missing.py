@@ -31,6 +31,6 @@ def test_the_guard_names_rclpy(capsys: pytest.CaptureFixture[str]) -> None:
     assert said.count("setup.bash") == 2
 
 
-def test_the_robot_names_an_extra() -> None:
-    with raises_naming(DriverMissing, "rosbags", "robot-runtime[ros]"):
+def test_the_robot_names_rclpy() -> None:
+    with raises_naming(DriverMissing, "rclpy", "setup.bash"):
         config.resolve("drivers.ros2.driver.make_robot", "turtlebot3.yaml")
