@@ -20,7 +20,7 @@ from websockets.sync.client import ClientConnection, connect
 from robot_runtime.actions.timed import Decision
 from robot_runtime.common import config
 from robot_runtime.common.clock import Stopwatch, SystemClock, wait_for
-from robot_runtime.errors import ConfigError, LinkLost, PolicyError
+from robot_runtime.errors import ConfigError, LinkLost, PolicyError, PolicyMismatch
 from robot_runtime.policies.remote import protocol
 from robot_runtime.policies.remote.dialects import openpi
 from robot_runtime.policies.remote.encryption import client_context
@@ -295,15 +295,21 @@ class RemotePolicy(ChunkedPolicy):
 
     def _read_server_description(self, about: object) -> None:
         """Set name, sensors and task from the description that this runtime's servers send."""
-        if not isinstance(about, Mapping) or about.get("protocol") != protocol.PROTOCOL:
+        needs = about.get("needs") if isinstance(about, Mapping) else None
+        if not isinstance(about, Mapping) or about.get("protocol") != protocol.PROTOCOL or not isinstance(needs, list):
             self._drop()
             raise PolicyError(
                 f"{self._url}: its first message is not of protocol {protocol.PROTOCOL}: {about!r:.80}",
                 "install the same version of robot-runtime there",
             )
         self.name = f"{about.get('policy')}@{self._url}"  # type: ignore[misc]
-        needs = about.get("needs")
-        self.needs = tuple(name for name in needs if name in sensor_names()) if isinstance(needs, list) else ()  # type: ignore[misc]
+        if unknown := [str(name) for name in needs if name not in sensor_names()]:
+            self._drop()
+            raise PolicyMismatch(
+                f"{self._url}: its policy needs {', '.join(unknown)}, and no sensor here has that name",
+                "install the package that adds the sensor, or the server's version of robot-runtime, on this computer",
+            )
+        self.needs = tuple(needs)  # type: ignore[misc]
         self.follows = about.get("follows") is True  # type: ignore[misc]  # earlier versions do not send it
         if about.get("task") is not None:
             self.task = config.parse(about["task"], Task, f"{self._url}: task")

@@ -23,7 +23,7 @@ from robot_runtime.actions import timed
 from robot_runtime.actions.discrete import Action
 from robot_runtime.actions.timed import Decision
 from robot_runtime.env import Env
-from robot_runtime.errors import ConfigError, PolicyError, RuntimeFault, UnknownAction
+from robot_runtime.errors import ConfigError, PolicyError, PolicyMismatch, RuntimeFault, UnknownAction
 from robot_runtime.policies import load_policy
 from robot_runtime.policies.remote.client import LinkLost, RemotePolicy
 from robot_runtime.policies.remote.protocol import EXTENSION, ProtocolError, observation_from_message, pack, unpack
@@ -362,6 +362,12 @@ def test_a_missing_sensor_is_named() -> None:
         assert client.needs == ("gps",)
         with raises_naming(PolicyError, "gps"):
             check_policy(client, make_task(sensors=("rgb",)))
+
+
+def test_a_sensor_that_only_the_server_has_is_named() -> None:
+    first = pack({EXTENSION: {"protocol": 1, "policy": "p", "needs": ["gps", "lidar"], "task": None}})
+    with answering(first=first) as url, raises_naming(PolicyMismatch, "lidar"):
+        RemotePolicy(url)
 
 
 def test_a_privileged_policy_is_not_served() -> None:
