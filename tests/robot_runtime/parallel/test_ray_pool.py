@@ -60,7 +60,8 @@ def test_work_on_ray(tmp_path: Path, record, capfd: pytest.CaptureFixture[str]) 
             list(map_in_order(square, range(3), Workers(2, "elsewhere:6379"), minus))
         command = [sys.executable, "-m", "robot_runtime", "score", str(logs[0].parent), "--ray", address]
         scored = subprocess.run(command, capture_output=True, text=True, timeout=200, cwd=tmp_path)
-        assert (scored.returncode, scored.stderr) == (0, ""), "another process connects by the address"
+        said = [line for line in scored.stderr.splitlines() if not line.startswith("scoring: ")]  # on slow computers
+        assert (scored.returncode, said) == (0, []), "another process connects by the address"
         assert "3 runs of 1 episode" in scored.stdout
 
     assert capfd.readouterr() == ("", ""), "Ray prints nothing"
