@@ -2,7 +2,9 @@
 
 import os
 import signal
+import sys
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -15,9 +17,16 @@ from robot_runtime.errors import RuntimeFault
 REPEATED_S = 5.0
 """Seconds in which further signals are taken for repetitions: a closed terminal sends two, impatient people several."""
 
+RAISED_AGAIN_S = 0.1
+"""Seconds from the end of an interruption that foreign code swallowed to the next one, and between attempts."""
+
 T = TypeVar("T")
 
 _STANDARD_STREAMS = (0, 1, 2)
+
+
+class _Interruption(KeyboardInterrupt):
+    """What a signal raises; an exception whose end can be watched."""
 
 
 @contextmanager
@@ -26,29 +35,52 @@ def interrupted_by_signals(until_exit: bool = False) -> Iterator[None]:
 
     A signal that the process was started to ignore (``nohup``, a script's background jobs) stays ignored. Repetitions
     do not interrupt the clean-up that the first one began; one that comes later than ``REPEATED_S`` does.
+    Foreign code may swallow what is raised in it (a bare ``except``, a ``__del__``): then a timer
+    (``SIGALRM``) raises it again, outside of every handler of exceptions.
 
     Args:
         until_exit: whether the process ends with the context: a terminal closed after it does not change the exit code.
     """
     terminals = [stream for stream in _STANDARD_STREAMS if os.isatty(stream)]
     interrupted: Stopwatch | None = None
+    text = ""
+    raised: weakref.ref[_Interruption] | None = None
+    is_over = False
 
     def interrupt(number: int, _: FrameType | None) -> None:
-        nonlocal interrupted
+        nonlocal interrupted, text
         if number == signal.SIGHUP:
             _leave(terminals)
         if interrupted is not None and interrupted.elapsed_s() < REPEATED_S:
             return
         interrupted = Stopwatch()
         by_key = number == signal.SIGINT
-        raise KeyboardInterrupt(
-            "interrupted from the keyboard" if by_key else f"ended by {signal.Signals(number).name}"
-        )
+        text = "interrupted from the keyboard" if by_key else f"ended by {signal.Signals(number).name}"
+        raise_()
+
+    def raise_() -> None:
+        nonlocal raised
+        error = _Interruption(text)
+        raised = weakref.ref(error, swallowed)
+        try:
+            raise error
+        finally:
+            del error  # else its own traceback would keep it
+
+    def swallowed(_: object) -> None:
+        if not is_over:
+            signal.setitimer(signal.ITIMER_REAL, RAISED_AGAIN_S, RAISED_AGAIN_S)
+
+    def raise_again(*_: object) -> None:
+        if sys.exc_info()[1] is None:  # else this is the clean-up after an error that the interruption became
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            raise_()
 
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     before = {number: handler for number in numbers if (handler := signal.getsignal(number)) is not signal.SIG_IGN}
     for number in before:
         signal.signal(number, interrupt)
+    before[signal.SIGALRM] = signal.signal(signal.SIGALRM, raise_again)
     try:
         yield
     except Exception as error:
@@ -56,6 +88,8 @@ def interrupted_by_signals(until_exit: bool = False) -> Iterator[None]:
             raise
         raise KeyboardInterrupt("interrupted") from error  # foreign native code turned it into an error of its own
     finally:
+        is_over = True
+        signal.setitimer(signal.ITIMER_REAL, 0)
         for number, handler in before.items():
             signal.signal(number, signal.SIG_IGN if until_exit and number == signal.SIGHUP else handler)
 

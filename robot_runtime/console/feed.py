@@ -123,12 +123,12 @@ class Feed(Subscriber):
         """End sending.
 
         Args:
-            end_s: longest time for the message that is being sent, in seconds.
+            end_s: longest time for the message that is being sent to pages, in seconds; shorter where none is open.
             kill: ends the page's process, which takes nothing any more.
         """
         self._ended.set()
         self._watcher.join()
-        self._sender.join(end_s)
+        self._sender.join(end_s if self.viewers else min(end_s, 1 / STATE_HZ))
         if self._sender.is_alive():
             kill()
             self._sender.join()

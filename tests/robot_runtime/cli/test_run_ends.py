@@ -7,7 +7,9 @@ import pty
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -15,7 +17,7 @@ from terminals import LIMIT_S, read_until, start
 
 from robot_runtime.cli.main import run_command
 from robot_runtime.common.own_directory import OwnDirectory
-from robot_runtime.common.signals import interrupted_by_signals
+from robot_runtime.common.signals import RAISED_AGAIN_S, interrupted_by_signals
 from robot_runtime.errors import PolicyError, RecordingError, RuntimeFault
 from robot_runtime.hal import Velocity
 from robot_runtime.recording.reader import LogReader
@@ -131,6 +133,52 @@ def test_the_first_signal_interrupts_and_repetitions_do_not() -> None:
             os.kill(os.getpid(), signal.SIGTERM)
         os.kill(os.getpid(), signal.SIGTERM)
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+class Dropped:
+    def __del__(self) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+def swallowed_by_a_library() -> None:
+    with suppress(BaseException):
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+@pytest.mark.parametrize("foreign", [Dropped, swallowed_by_a_library])
+def test_an_interruption_that_foreign_code_swallows_is_raised_again(
+    monkeypatch: pytest.MonkeyPatch, foreign: Callable[[], object]
+) -> None:
+    monkeypatch.setattr(sys, "unraisablehook", lambda _: None)  # pytest's own keeps the exception
+    before = signal.getsignal(signal.SIGALRM)
+
+    def work() -> None:
+        with interrupted_by_signals():
+            foreign()
+            threading.Event().wait(60)
+
+    with pytest.raises(KeyboardInterrupt, match="SIGTERM"):
+        work()
+    assert signal.getsignal(signal.SIGALRM) is before
+    assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
+
+
+def test_an_interruption_raised_again_waits_for_the_clean_up() -> None:
+    cleaned = False
+
+    def work() -> None:
+        nonlocal cleaned
+        with interrupted_by_signals():
+            try:
+                swallowed_by_a_library()
+                raise OSError("interrupted system call")  # what the library makes of it
+            finally:
+                cleaned = not threading.Event().wait(4 * RAISED_AGAIN_S)
+
+    with pytest.raises(KeyboardInterrupt) as interruption:
+        work()
+    assert cleaned
+    assert isinstance(interruption.value.__cause__, OSError)
 
 
 def test_a_policy_that_exits_has_failed(capsys: pytest.CaptureFixture[str], tmp_path: Path, agents: Path) -> None:
