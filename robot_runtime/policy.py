@@ -62,6 +62,7 @@ class Policy(ABC):
         privileged: whether it needs the :class:`World`.
         follows: whether :meth:`overruled` reaches all that it remembers of its own actions.
         task: the one that it was trained for and runs in by default; None for any.
+        declared: content of its package's ``policy.yaml``, with each input's form; None for a policy of another sort.
         source: its origin, for logs; None for a policy that was not loaded by name.
         directory: folder in which its code is called, once it was loaded or called (``policies.stepping``).
     """
@@ -72,6 +73,7 @@ class Policy(ABC):
     privileged: ClassVar[bool] = False
     follows: ClassVar[bool] = False
     task: Task | None = None
+    declared: Mapping[str, Any] | None = None
     source: PolicySource | None = None
     directory: OwnDirectory | None = None
 

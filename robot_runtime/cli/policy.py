@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -59,26 +59,31 @@ def inspect(
 ) -> None:
     """Say what a package is, without running anything in it, hashes checked; of other policies what they declare.
 
+    A server of this project declares the package that it serves.
+
     Examples:
         robot-runtime policy inspect my_policy.zip
         robot-runtime policy inspect gym:my_model.py:load
+        robot-runtime policy inspect ws://192.168.1.20:8080
     """
     from robot_runtime.common import config
     from robot_runtime.common.console import console
     from robot_runtime.common.tables import facts_table
     from robot_runtime.policies.package.files import is_package, read_package
+    from robot_runtime.policies.package.manifest import Manifest
 
     if is_package(Path(policy)):
-        manifest = read_package(Path(policy)).manifest
-        facts, document = _about(manifest), config.unparse(manifest)
+        declared: Mapping[str, Any] | None = config.unparse(read_package(Path(policy)).manifest)
     else:
         with closing(agent.load(policy)) as loaded:
-            facts = document = _declared(loaded)
+            declared, facts = loaded.declared, _declared(loaded)
+    if declared is not None:
+        facts = _about(config.parse(declared, Manifest, policy))
     console.print(facts_table(facts))
     if json is not None:
         from robot_runtime.recording.json_records import write_json
 
-        write_json(json, document)
+        write_json(json, declared or facts)
 
 
 @grouped_options

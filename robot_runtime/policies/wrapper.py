@@ -18,7 +18,8 @@ class PolicyWrapper(Policy):
         self.needs = inner.needs  # type: ignore[misc]
         self.privileged = inner.privileged  # type: ignore[misc]
         self.follows = inner.follows  # type: ignore[misc]
-        self.task, self.source, self.directory = inner.task, inner.source, inner.directory
+        self.task, self.declared = inner.task, inner.declared
+        self.source, self.directory = inner.source, inner.directory
 
     @override
     def check(self, task: Task) -> None:

@@ -131,6 +131,7 @@ class PolicyServer(Closing):
                     "policy": policy.name,
                     "needs": list(policy.needs),
                     "follows": policy.follows,
+                    "declared": policy.declared,
                     "task": None if policy.task is None else config.unparse(policy.task),
                 }
             }

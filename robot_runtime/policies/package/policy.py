@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from robot_runtime.actions.timed import Decision
+from robot_runtime.common import config
 from robot_runtime.errors import ConfigError, PolicyError, PolicyMismatch
 from robot_runtime.policies.package import golden
 from robot_runtime.policies.package.compatibility import check_task
@@ -100,7 +101,7 @@ class PackagePolicy(ChunkedPolicy):
         self.manifest = replace(package.manifest, selection=selection or package.manifest.selection)
         self.name = self.manifest.name  # type: ignore[misc]  # one class stands for every package
         self.needs = self.manifest.needs  # type: ignore[misc]
-        self.task = self.manifest.task
+        self.task, self.declared = self.manifest.task, config.unparse(self.manifest)
         self.package = package
         self._rollout = Rollout(self.manifest, package.network)
         self._info: dict[str, Any] = {}

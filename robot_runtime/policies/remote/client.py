@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
+from typing_extensions import override
 from websockets.exceptions import InvalidHandshake, InvalidMessage, InvalidStatus, InvalidURI, WebSocketException
 from websockets.frames import CloseCode
 from websockets.sync.client import ClientConnection, connect
@@ -21,6 +22,8 @@ from robot_runtime.actions.timed import Decision
 from robot_runtime.common import config
 from robot_runtime.common.clock import Stopwatch, SystemClock, wait_for
 from robot_runtime.errors import ConfigError, LinkLost, PolicyError, PolicyMismatch
+from robot_runtime.policies.package.compatibility import check_task
+from robot_runtime.policies.package.manifest import Manifest
 from robot_runtime.policies.remote import protocol
 from robot_runtime.policies.remote.dialects import openpi
 from robot_runtime.policies.remote.encryption import client_context
@@ -82,10 +85,17 @@ class RemotePolicy(ChunkedPolicy):
         self._sequence = 0
         self._task: Task | None = None
         self._info: dict[str, Any] = {}
+        self._manifest: Manifest | None = None
         self._about = self._with_reconnect(self._connect)
         self._server = self._about.get(protocol.EXTENSION)
         if self._server is not None:
             self._read_server_description(self._server)
+
+    @override
+    def check(self, task: Task) -> None:
+        super().check(task)
+        if self._manifest is not None:
+            check_task(self._manifest, task)
 
     def reset(self, task: Task, seed: int, world: World | None = None) -> None:
         """Start an episode.
@@ -311,6 +321,9 @@ class RemotePolicy(ChunkedPolicy):
             )
         self.needs = tuple(needs)  # type: ignore[misc]
         self.follows = about.get("follows") is True  # type: ignore[misc]  # earlier versions do not send it
+        self.declared = about.get("declared")  # earlier versions do not send it
+        if self.declared is not None:
+            self._manifest = config.parse(self.declared, Manifest, f"{self._url}: declared")
         if about.get("task") is not None:
             self.task = config.parse(about["task"], Task, f"{self._url}: task")
 

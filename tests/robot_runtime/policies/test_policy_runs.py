@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,11 +23,13 @@ from robot_runtime.errors import PolicyError, PolicyMismatch, PolicyOutputError
 from robot_runtime.policies.baselines.blind import GoalFollower
 from robot_runtime.policies.package.formats.network import Network
 from robot_runtime.policies.package.policy import Package, PackagePolicy, load_package, load_package_policy
+from robot_runtime.policies.remote.client import RemotePolicy
 from robot_runtime.policies.stepping import check_policy
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import PHASES, EndReason
 from robot_runtime.runtime import run_episode
 from robot_runtime.scoring.policy_agreement import open_loop
+from robot_runtime.servers.policy import PolicyServer
 from robot_runtime.tasks.task import load_task
 
 SAMPLED = ["--agent-arg", "selection=sample", "--agent-arg", "temperature=9"]
@@ -122,6 +125,32 @@ def test_inspect_prints_all_facts_without_running_the_network(
     out = tmp_path / "manifest.json"
     assert run_command(["policy", "inspect", str(package), "--json", str(out)]) == 0
     assert json.loads(out.read_text(encoding="utf-8"))["name"] == "tiny"
+
+
+@pytest.fixture
+def server(package: Path) -> Iterator[str]:
+    with closing(load_package_policy(package)) as policy:
+        assert policy.task is not None
+        with PolicyServer(policy, policy.task, ("127.0.0.1", 0)) as serving:
+            yield f"ws://127.0.0.1:{serving.port}"
+
+
+def test_a_server_declares_its_package(
+    server: str, package: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = {}
+    for policy in (str(package), server):
+        out = tmp_path / "declared.json"
+        assert run_command(["policy", "inspect", policy, "--json", str(out)]) == 0
+        said[policy] = capsys.readouterr().out, json.loads(out.read_text(encoding="utf-8"))
+    assert said[server] == said[str(package)]
+    assert "torch_area" in said[server][0]
+
+
+def test_a_robot_refuses_a_server_whose_package_was_trained_otherwise(server: str) -> None:
+    with closing(RemotePolicy(server)) as remote, raises_naming(PolicyMismatch, "turns of (degrees)", "45"):
+        assert remote.task is not None
+        check_policy(remote, replace(remote.task, magnitudes=replace(remote.task.magnitudes, turn_deg=45.0)))
 
 
 def test_inspect_of_an_agent_prints_what_it_declares(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

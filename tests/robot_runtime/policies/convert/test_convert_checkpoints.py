@@ -198,6 +198,7 @@ def test_transformers_and_trainings_that_are_not_known_are_refused(convert: Call
         convert(SMALL, config)
 
 
+@pytest.mark.slow
 def test_the_family_is_detected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "ckpt.pt"
     torch.save({"weights": {"a": torch.zeros(1)}}, path)
