@@ -14,15 +14,8 @@ from calibration.operator_guide import Guide
 from calibration.procedure import Fit, Procedure
 from robot_runtime.common import config
 from robot_runtime.hal import MotorModel, Robot
+from robot_runtime.motion import identification_drive
 from robot_runtime.motion.identification import LEAST_SLOWNESS_S2_M, PARAMETERS, MotorFit
-from robot_runtime.motion.identification_drive import (
-    HELD_OUT_LIMITS,
-    MOVES,
-    TEST_MOVES,
-    IdentificationDrive,
-    fit_drive,
-    held_out_errors,
-)
 from robot_runtime.motion.wheel_record import WheelRecord
 from robot_runtime.robots.calibration_file import MOTORS, MotorCalibration
 
@@ -43,7 +36,7 @@ class MotorProcedure(Procedure[Drive, MotorFit]):
     """Calibration of motors; see the module."""
 
     kind: ClassVar[str] = MOTORS
-    limits: Mapping[str, float] = HELD_OUT_LIMITS
+    limits: Mapping[str, float] = identification_drive.HELD_OUT_LIMITS
 
     def __init__(self) -> None:
         self._start = MotorModel()
@@ -54,16 +47,16 @@ class MotorProcedure(Procedure[Drive, MotorFit]):
         if robot.simulation is not None:
             start_poses.central_start_pose(robot, robot.simulation)
         self._start = robot.base.motors.model
-        total, done = RAMPS + len(MOVES) + len(TEST_MOVES), 0
+        total, done = RAMPS + len(identification_drive.MOVES) + len(identification_drive.TEST_MOVES), 0
 
         def on_record() -> None:
             nonlocal done
             done += 1
             guide.progress(done, total, "ramps and moves")
 
-        drive = IdentificationDrive(robot.clock, robot.base, self._start.separation_m, on_record)
-        solved = [*drive.ramps(RAMPS), *drive.moves(MOVES)]
-        tested = drive.moves(TEST_MOVES)
+        drive = identification_drive.IdentificationDrive(robot.clock, robot.base, self._start.separation_m, on_record)
+        solved = [*drive.ramps(RAMPS), *drive.moves(identification_drive.MOVES)]
+        tested = drive.moves(identification_drive.TEST_MOVES)
         self._figures = {
             "drive_s": drive.seconds,
             "extent_m": drive.extent_m,
@@ -75,14 +68,14 @@ class MotorProcedure(Procedure[Drive, MotorFit]):
         return [c for c in captures if not c.held_out], [c for c in captures if c.held_out]
 
     def solve(self, captures: Sequence[Drive]) -> Fit[MotorFit]:
-        fit = fit_drive([capture.record for capture in captures], self._start)
+        fit = identification_drive.fit_drive([capture.record for capture in captures], self._start)
         calibration = calibration_of(fit)
         residuals = {"rms_mm": 1000 * fit.error_m, **self._figures}
         method = f"{len(captures)} ramps and moves, odometry alone"
         return Fit(fit, config.unparse(calibration), "", method, residuals)
 
     def verify(self, solution: MotorFit, held_out: Sequence[Drive]) -> Mapping[str, float]:
-        return held_out_errors(solution.model, [capture.record for capture in held_out])
+        return identification_drive.held_out_errors(solution.model, [capture.record for capture in held_out])
 
 
 def calibration_of(fit: MotorFit) -> MotorCalibration:

@@ -4,18 +4,8 @@ import ctypes
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
-from drivers.azure_kinect import modes
+from drivers.azure_kinect import modes, sdk_types
 from drivers.azure_kinect.sdk import Capture, ImuSample, Sdk
-from drivers.azure_kinect.sdk_types import (
-    FAILED,
-    SUCCEEDED,
-    TIMED_OUT,
-    ColorControl,
-    ControlMode,
-    DeviceConfiguration,
-    Handle,
-    ImageFormat,
-)
 from drivers.azure_kinect.sdk_types import ImuSample as RawImuSample
 from robot_runtime.errors import DeviceFault
 
@@ -40,10 +30,10 @@ class Configuration:
     imu: bool
 
     @property
-    def raw(self) -> DeviceConfiguration:
+    def raw(self) -> sdk_types.DeviceConfiguration:
         """The SDK's structure: JPEG color, captures with both images only."""
-        raw = DeviceConfiguration()
-        raw.color_format = ImageFormat.COLOR_MJPG
+        raw = sdk_types.DeviceConfiguration()
+        raw.color_format = sdk_types.ImageFormat.COLOR_MJPG
         raw.color_resolution = modes.COLOR[self.color].number
         raw.depth_mode = modes.DEPTH[self.depth].number
         raw.camera_fps = modes.FPS[self.rate_hz]
@@ -62,7 +52,7 @@ class KinectDevice(ABC):
         """Start the exposures. Raises ``DeviceFault`` with the SDK's reason."""
 
     @abstractmethod
-    def set_control(self, control: ColorControl, value: int | None) -> None:
+    def set_control(self, control: sdk_types.ColorControl, value: int | None) -> None:
         """Set a color control to a value, or to automatic (None). Raises ``DeviceFault``."""
 
     @abstractmethod
@@ -87,7 +77,7 @@ class SdkDevice(KinectDevice):
 
     def __init__(self, sdk: Sdk, serial: str = "") -> None:
         self._sdk = sdk
-        self._handle: Handle | None = None
+        self._handle: sdk_types.Handle | None = None
         count = sdk.k4a.k4a_device_get_installed_count()
         sdk.last_error()  # clear the error that it logs without a device
         if count == 0:
@@ -97,8 +87,8 @@ class SdkDevice(KinectDevice):
             )
         found, busy = [], 0
         for index in range(count):
-            handle = Handle()
-            if sdk.k4a.k4a_device_open(index, ctypes.byref(handle)) != SUCCEEDED:
+            handle = sdk_types.Handle()
+            if sdk.k4a.k4a_device_open(index, ctypes.byref(handle)) != sdk_types.SUCCEEDED:
                 busy += 1
                 continue
             raw = sdk.read_bytes(sdk.k4a.k4a_device_get_serialnum, handle, what="serial number", remedy=UNPLUGGED)
@@ -130,16 +120,16 @@ class SdkDevice(KinectDevice):
         if configuration.imu:
             self._sdk.check(k4a.k4a_device_start_imu(self._handle), f"{name}: the IMU does not start", UNPLUGGED)
 
-    def set_control(self, control: ColorControl, value: int | None) -> None:
-        mode = ControlMode.AUTO if value is None else ControlMode.MANUAL
+    def set_control(self, control: sdk_types.ColorControl, value: int | None) -> None:
+        mode = sdk_types.ControlMode.AUTO if value is None else sdk_types.ControlMode.MANUAL
         result = self._sdk.k4a.k4a_device_set_color_control(self._handle, control, mode, value or 0)
         what = f"Azure Kinect {self.serial}: {control.name.lower()} cannot be {'automatic' if value is None else value}"
         self._sdk.check(result, what, "choose another value")
 
     def next_capture(self, timeout_s: float) -> Capture | None:
-        handle = Handle()
+        handle = sdk_types.Handle()
         result = self._sdk.k4a.k4a_device_get_capture(self._handle, ctypes.byref(handle), int(timeout_s * 1000))
-        if result == TIMED_OUT:
+        if result == sdk_types.TIMED_OUT:
             return None
         self._sdk.check(result, f"Azure Kinect {self.serial}: was unplugged or has failed", UNPLUGGED)
         return self._sdk.take_capture(handle)
@@ -147,9 +137,9 @@ class SdkDevice(KinectDevice):
     def next_imu(self) -> ImuSample | None:
         raw = RawImuSample()
         result = self._sdk.k4a.k4a_device_get_imu_sample(self._handle, ctypes.byref(raw), 0)
-        if result == FAILED:
+        if result == sdk_types.FAILED:
             self._sdk.check(result, f"Azure Kinect {self.serial}: the IMU has failed", UNPLUGGED)
-        return imu_sample(raw) if result == SUCCEEDED else None
+        return imu_sample(raw) if result == sdk_types.SUCCEEDED else None
 
     def close(self) -> None:
         if self._handle is not None:

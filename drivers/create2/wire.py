@@ -23,13 +23,7 @@ from drivers.create2.protocol import (
 from drivers.create2.serial_port import CREATE_2
 from drivers.serial_base.wire import BaseWire, DeadReckoning, Reading, Signal, zones
 from robot_runtime.common.clock import NS_PER_S, seconds_to_ns
-from robot_runtime.hal.wheel_motor import (
-    CREATE_2_DEAD_TIME_S,
-    CREATE_2_LAG_S,
-    CREATE_2_QUANTUM_M_S,
-    STICKING_M_S,
-    WheelMotor,
-)
+from robot_runtime.hal import wheel_motor
 from robot_runtime.hal.wheels import Velocity, Zone
 
 PADDING = bytes([Opcode.START]) * 40
@@ -65,7 +59,7 @@ class _Wheel:
 
     def __init__(self) -> None:
         self.count: int | None = None
-        self._motor = WheelMotor(CREATE_2_LAG_S, 1.0, 0.0, CREATE_2_QUANTUM_M_S)
+        self._motor = wheel_motor.WheelMotor(wheel_motor.CREATE_2_LAG_S, 1.0, 0.0, wheel_motor.CREATE_2_QUANTUM_M_S)
         self._under_way: deque[tuple[int, float]] = deque()
         self._recent: deque[tuple[int, float]] = deque()
         self._command_m_s = self._newest_m_s = 0.0
@@ -73,7 +67,7 @@ class _Wheel:
 
     def command(self, speed_m_s: float, now_ns: int) -> None:
         """Take note of a command."""
-        self._under_way.append((now_ns + seconds_to_ns(CREATE_2_DEAD_TIME_S), speed_m_s))
+        self._under_way.append((now_ns + seconds_to_ns(wheel_motor.CREATE_2_DEAD_TIME_S), speed_m_s))
         if speed_m_s:
             self._newest_m_s = speed_m_s
             self._recent.append((now_ns, abs(speed_m_s)))
@@ -86,7 +80,7 @@ class _Wheel:
         while self._under_way and self._under_way[0][0] <= now_ns:
             self._command_m_s = self._under_way.popleft()[1]
         motor.step(self._command_m_s, seconds)
-        if abs(motor.speed_m_s) > STICKING_M_S:
+        if abs(motor.speed_m_s) > wheel_motor.STICKING_M_S:
             self._direction = math.copysign(1.0, motor.speed_m_s)
         elif self._newest_m_s:  # it stands, or almost: what moves it is the newest command
             self._direction = math.copysign(1.0, self._newest_m_s)

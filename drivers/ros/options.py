@@ -7,18 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from drivers.ros.topics import BaseTopicNames, check_topic
-from robot_runtime.common import config
-from robot_runtime.common.quantities import (
-    AngleTolerance,
-    FarDepth,
-    Latency,
-    Period,
-    Rate,
-    ShortTime,
-    SmallMove,
-    Spread,
-    Timeout,
-)
+from robot_runtime.common import config, quantities
 from robot_runtime.hal.pose_limits import PoseLimits
 from robot_runtime.placement.offset import Tolerance
 
@@ -39,8 +28,8 @@ class ClockOptions(config.Strict):
             subscribers on a busy computer.
     """
 
-    max_skew_s: Latency = 0.05
-    stall_s: Timeout = 5.0
+    max_skew_s: quantities.Latency = 0.05
+    stall_s: quantities.Timeout = 5.0
 
 
 @dataclass(frozen=True)
@@ -98,7 +87,7 @@ class BaseOptions(config.Strict):
 
     guard: bool = False
     silent_publishers: tuple[str, ...] = ()
-    rate_hz: Annotated[Rate, Field(ge=20)] | None = None
+    rate_hz: Annotated[quantities.Rate, Field(ge=20)] | None = None
     max_linear_m_s: Positive | None = None
     max_angular_rad_s: Positive | None = None
     max_linear_accel_m_s2: Positive | None = None
@@ -125,8 +114,8 @@ class HeadOptions(config.Strict):
     min_tilt_rad: float | None = None
     max_tilt_rad: float | None = None
     max_speed_rad_s: Positive | None = None
-    tolerance_deg: AngleTolerance = 0.8
-    settle_s: ShortTime = 0.2
+    tolerance_deg: quantities.AngleTolerance = 0.8
+    settle_s: quantities.ShortTime = 0.2
 
 
 @dataclass(frozen=True)
@@ -146,8 +135,8 @@ class CameraOptions(config.Strict):
     rectified: bool = False
     max_distortion_px: NotNegative = 1.0
     depth_min_m: NotNegative = 0.28
-    depth_max_m: FarDepth = 10.0
-    rate_hz: Rate = 30.0
+    depth_max_m: quantities.FarDepth = 10.0
+    rate_hz: quantities.Rate = 30.0
 
     def __post_init__(self) -> None:
         if not self.depth_min_m < self.depth_max_m:
@@ -183,13 +172,13 @@ class LocalizerOptions(config.Strict):
     alignment: str = ""
     map_frame: str = "map"
     base_frame: str = ""
-    rate_hz: Rate = 30.0
-    max_gap_s: Period = 0.5
-    max_std_m: Spread = 0.5
+    rate_hz: quantities.Rate = 30.0
+    max_gap_s: quantities.Period = 0.5
+    max_std_m: quantities.Spread = 0.5
     max_std_deg: Positive = 20.0
     max_jump_m: Positive = 0.3
     max_jump_deg: Positive = 20.0
-    recover_s: Timeout = 5.0
+    recover_s: quantities.Timeout = 5.0
 
     @property
     def limits(self) -> PoseLimits:
@@ -219,9 +208,9 @@ class PlacerOptions(config.Strict):
 
     by: Literal["operator", "drive", "simulation"] = "operator"
     service: str = "/simulation/place"
-    within_m: SmallMove = Tolerance.within_m
+    within_m: quantities.SmallMove = Tolerance.within_m
     within_deg: Positive = Tolerance.within_deg
-    timeout_s: Timeout = Tolerance.timeout_s
+    timeout_s: quantities.Timeout = Tolerance.timeout_s
 
     @property
     def tolerance(self) -> Tolerance:

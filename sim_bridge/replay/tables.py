@@ -15,18 +15,7 @@ from robot_runtime.records import StepRecord
 from robot_runtime.scoring.report.terminal_table import columns, episode_cell
 from robot_runtime.scoring.sim_to_real.side_by_side import Row as EpisodeRow
 from robot_runtime.scoring.sim_to_real.side_by_side import Run, Worlds, row_name, table
-from sim_bridge.replay import text
-from sim_bridge.replay.results import (
-    FAR_SHARE,
-    ActionReplay,
-    ActionStep,
-    Metrics,
-    Note,
-    PoseReplay,
-    RelativeMotion,
-    Replay,
-    succeeded,
-)
+from sim_bridge.replay import results, text
 from sim_bridge.replay.summary import ReplaySummary, median_of
 
 
@@ -35,7 +24,7 @@ def _line(text: str, style: str = "") -> Text:
     return Text(text, style, no_wrap=True, overflow="ignore")
 
 
-def one(replay: Replay) -> Group:
+def one(replay: results.Replay) -> Group:
     """All parts of a replay."""
     title = f"{replay.episode} · {replay.agent or 'no agent'} → {replay.twin}"
     parts: list[RenderableType] = [_line(title, style="bold")]
@@ -69,7 +58,7 @@ def one(replay: Replay) -> Group:
     return Group(*parts, *notes(replay.notes))
 
 
-def _pose(rows: Table, pose: PoseReplay) -> None:
+def _pose(rows: Table, pose: results.PoseReplay) -> None:
     median_mm, p95_mm, bias_mm = (pose.median("depth", name) for name in ("median_mm", "p95_mm", "bias_mm"))
     mean_mm = text.number(pose.mean("depth", "mean_abs_mm"), 2, " mm")
     rows.add_row(
@@ -83,7 +72,7 @@ def _pose(rows: Table, pose: PoseReplay) -> None:
     rows.add_row("", "color SSIM", text.number(pose.median("color", "ssim"), 3), f"over {len(pose.frames)} frames")
 
 
-def _action(rows: Table, action: ActionReplay) -> None:
+def _action(rows: Table, action: results.ActionReplay) -> None:
     steps = f"{max(0, len(action.steps) - 1)} of {max(0, action.recorded_steps - 1)} actions"
     rows.add_row("action", "nDTW", text.number(action.ndtw, 3), steps)
     largest = text.number(text.scaled(action.largest_error_m, 100), 1, " cm")
@@ -98,7 +87,7 @@ def _action(rows: Table, action: ActionReplay) -> None:
         rows.add_row("", label, "no" if place is None else f"step {place.index}", by)
 
 
-def notes(noted: Sequence[Note]) -> list[Text]:
+def notes(noted: Sequence[results.Note]) -> list[Text]:
     """Lines of the notes, with their remedies."""
     lines = []
     for group in text.group_notes(noted):
@@ -224,7 +213,7 @@ def _quality(summaries: Sequence[ReplaySummary]) -> dict[str, str]:
     counts = f"{sum(each.count for each in far)} of {sum(each.frames for each in far)}, worst {text.share(worst)}"
     return {
         "depth error, mean": f"{np.mean(depths_mm):.2f} mm" if depths_mm else "–",
-        f"frames above {text.share(FAR_SHARE, 0)}": counts if far else "–",
+        f"frames above {text.share(results.FAR_SHARE, 0)}": counts if far else "–",
         "SSIM, mean": f"{np.mean(similar):.3f}" if similar else "–",
         f"nDTW ≥ {GOOD_NDTW}": f"{sum(v >= GOOD_NDTW for v in followed)} of {len(followed)}" if followed else "–",
     }
@@ -263,7 +252,7 @@ class Row:
     cells: tuple[Cell, ...]
 
 
-def tiles(replay: Replay) -> list[Tile]:
+def tiles(replay: results.Replay) -> list[Tile]:
     """The main results."""
     shown: list[Tile] = []
     if replay.pose is not None:
@@ -281,13 +270,16 @@ def tiles(replay: Replay) -> list[Tile]:
     if replay.closed_loop is not None:
         closed = replay.closed_loop
         won = {True: "success", False: "failed", None: "not scored"}
-        recorded, replayed = won[succeeded(closed.metrics_recorded)], won[succeeded(closed.metrics_replayed)]
+        recorded, replayed = (
+            won[results.succeeded(closed.metrics_recorded)],
+            won[results.succeeded(closed.metrics_replayed)],
+        )
         detail = f"recorded: {recorded}; the first {closed.same_actions} actions are the same"
         shown.append(Tile("closed loop", replayed, detail, recorded != replayed))
     return shown
 
 
-def _pose_tiles(pose: PoseReplay) -> Iterator[Tile]:
+def _pose_tiles(pose: results.PoseReplay) -> Iterator[Tile]:
     median_mm, p95_mm, bias_mm = (pose.median("depth", name) for name in ("median_mm", "p95_mm", "bias_mm"))
     detail = f"median; 95 % within {text.number(p95_mm, 0, ' mm')}, bias {text.number(bias_mm, 1, ' mm')}"
     yield Tile("depth error", text.number(median_mm, 1, " mm"), detail)
@@ -304,7 +296,7 @@ def _pose_tiles(pose: PoseReplay) -> Iterator[Tile]:
         yield Tile("camera tilt", value, "off, see below" if off else "off: it is where the log has it", off)
 
 
-def _action_tiles(action: ActionReplay) -> Iterator[Tile]:
+def _action_tiles(action: results.ActionReplay) -> Iterator[Tile]:
     ndtw = action.ndtw
     poor = ndtw is not None and ndtw < POOR_NDTW
     threshold = f"replayed path to recorded, {action.ndtw_threshold_m:g} m"
@@ -328,7 +320,7 @@ def _action_tiles(action: ActionReplay) -> Iterator[Tile]:
 # --- tables ---------------------------------------------------------------------------------------------------------
 
 
-def closed_rows(replay: Replay) -> list[tuple[str, str, str]]:
+def closed_rows(replay: results.Replay) -> list[tuple[str, str, str]]:
     """Results of the episode in both worlds."""
     closed = replay.closed_loop
     if closed is None:
@@ -345,12 +337,12 @@ def closed_rows(replay: Replay) -> list[tuple[str, str, str]]:
     return [*rows, ("parts at", "", "–" if closed.parting is None else str(closed.parting))]
 
 
-def _metric(metrics: Metrics, name: str) -> str | None:
+def _metric(metrics: results.Metrics, name: str) -> str | None:
     value = metrics.get(name)
     return None if value is None or isinstance(value, str) else episode_cell(name, value)
 
 
-def headings(replay: Replay) -> list[str]:
+def headings(replay: results.Replay) -> list[str]:
     """Headings of the columns of :func:`step_rows`."""
     names = ["step", "action", "outcome"]
     if replay.action is not None:
@@ -360,7 +352,7 @@ def headings(replay: Replay) -> list[str]:
     return names
 
 
-def step_rows(replay: Replay, records: Sequence[StepRecord]) -> list[Row]:
+def step_rows(replay: results.Replay, records: Sequence[StepRecord]) -> list[Row]:
     """A row per step of the log."""
     replayed = {step.index: step for step in replay.action.steps} if replay.action is not None else {}
     decided = {step.index: step for step in replay.open_loop.steps} if replay.open_loop is not None else {}
@@ -377,7 +369,7 @@ def step_rows(replay: Replay, records: Sequence[StepRecord]) -> list[Row]:
     return table
 
 
-def _action_cells(step: ActionStep | None) -> list[Cell]:
+def _action_cells(step: results.ActionStep | None) -> list[Cell]:
     if step is None:
         return [Cell("not replayed"), *([Cell("")] * 5)]
     outcome = step.outcome_replayed.value.replace("_", " ") if step.outcome_replayed is not None else ""
@@ -389,7 +381,7 @@ def _action_cells(step: ActionStep | None) -> list[Cell]:
     return [Cell(outcome, odd), *_moved(step.difference), Cell(text.number(apart)), Cell(text.number(turned))]
 
 
-def _moved(difference: RelativeMotion | None) -> list[Cell]:
+def _moved(difference: results.RelativeMotion | None) -> list[Cell]:
     if difference is None:
         return [Cell("–")] * 3
     values = (1000 * difference.x_m, 1000 * difference.y_m, math.degrees(difference.yaw_rad))

@@ -12,17 +12,8 @@ from numpy.typing import NDArray
 from robot_runtime.common.clock import SimulatedClock, seconds_to_ns
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import DeviceFault
-from robot_runtime.hal import Intrinsics, Lens, Velocity
+from robot_runtime.hal import Intrinsics, Lens, Velocity, simulation
 from robot_runtime.hal.printed_targets import draw_sheets
-from robot_runtime.hal.simulation import (
-    CameraMotion,
-    ColorNoise,
-    DepthNoise,
-    Pose3,
-    SimulatedChassis,
-    Simulation,
-    Subscription,
-)
 from sim_bridge.noise import models
 from sim_bridge.physics import tags
 from sim_bridge.physics.world import World
@@ -45,7 +36,7 @@ class _Ticks:
     next_ns: int
 
 
-class MujocoGroundTruth(Simulation):
+class MujocoGroundTruth(simulation.Simulation):
     """The ground truth of a :class:`World` and a head.
 
     The clock's listener must be added after the base's.
@@ -59,7 +50,7 @@ class MujocoGroundTruth(Simulation):
         world: World,
         head: SimHead,
         camera: SimCamera,
-        chassis: SimulatedChassis,
+        chassis: simulation.SimulatedChassis,
         seed: int,
     ) -> None:
         self.clock, self.scene, self.sheets = clock, world.scene_model.scene, world.sheets
@@ -73,7 +64,7 @@ class MujocoGroundTruth(Simulation):
         clock.add_listener(self._on_step)
 
     @property
-    def chassis(self) -> SimulatedChassis:
+    def chassis(self) -> simulation.SimulatedChassis:
         return self._chassis
 
     def connect(self) -> None:
@@ -84,7 +75,7 @@ class MujocoGroundTruth(Simulation):
             self._renderer.close()
             self._renderer = None
 
-    def move_tags(self, poses: Mapping[int, Pose3]) -> None:
+    def move_tags(self, poses: Mapping[int, simulation.Pose3]) -> None:
         """Move AprilTags of the room, by id, visibly after the next step.
 
         Raises:
@@ -101,19 +92,19 @@ class MujocoGroundTruth(Simulation):
     def head_angles(self) -> tuple[float, float]:
         return self._head.camera_angles(self.clock.now_ns())
 
-    def camera_pose(self) -> Pose3:
+    def camera_pose(self) -> simulation.Pose3:
         return self._camera.pose()
 
-    def camera_motion(self) -> CameraMotion:
+    def camera_motion(self) -> simulation.CameraMotion:
         return self._camera.motion()
 
-    def depth_noise(self, options: Mapping[str, Any], where: str) -> DepthNoise:
+    def depth_noise(self, options: Mapping[str, Any], where: str) -> simulation.DepthNoise:
         return models.depth_noise(options, where)
 
-    def color_noise(self, options: Mapping[str, Any], where: str) -> ColorNoise:
+    def color_noise(self, options: Mapping[str, Any], where: str) -> simulation.ColorNoise:
         return models.color_noise(options, where)
 
-    def render(self, lens: Lens, map_from_camera: Pose3) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
+    def render(self, lens: Lens, map_from_camera: simulation.Pose3) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
         rgb, depth_m = lens_renderer.render(self._drawing(), lens, map_from_camera)
         assert rgb is not None
         assert depth_m is not None
@@ -121,21 +112,21 @@ class MujocoGroundTruth(Simulation):
             draw_sheets(self.sheets.values(), lens_renderer.pixel_rays(lens), map_from_camera, rgb, depth_m)
         return rgb, depth_m
 
-    def render_color(self, lens: Lens, map_from_camera: Pose3) -> NDArray[np.uint8]:
+    def render_color(self, lens: Lens, map_from_camera: simulation.Pose3) -> NDArray[np.uint8]:
         if self.sheets:
             return self.render(lens, map_from_camera)[0]
         rgb, _ = lens_renderer.render(self._drawing(), lens, map_from_camera, depth=False)
         assert rgb is not None
         return rgb
 
-    def render_depth(self, lens: Lens, map_from_camera: Pose3) -> NDArray[np.float32]:
+    def render_depth(self, lens: Lens, map_from_camera: simulation.Pose3) -> NDArray[np.float32]:
         if self.sheets:
             return self.render(lens, map_from_camera)[1]
         _, depth_m = lens_renderer.render(self._drawing(), lens, map_from_camera, color=False)
         assert depth_m is not None
         return depth_m
 
-    def every(self, rate_hz: float, callback: Callable[[int], None]) -> Subscription:
+    def every(self, rate_hz: float, callback: Callable[[int], None]) -> simulation.Subscription:
         fastest_hz = 1e9 / self.clock.step_ns
         if not 0 < rate_hz <= fastest_hz:
             raise ValueError(
@@ -144,12 +135,12 @@ class MujocoGroundTruth(Simulation):
         ticks = _Ticks(rate_hz, callback, 0, 0)
         self._advance(ticks, self.clock.now_ns())
         self._ticks.append(ticks)
-        return Subscription(lambda: self._ticks.remove(ticks))
+        return simulation.Subscription(lambda: self._ticks.remove(ticks))
 
-    def on_placed(self, callback: Callable[[], None]) -> Subscription:
+    def on_placed(self, callback: Callable[[], None]) -> simulation.Subscription:
         entry = callback
         self._placed.append(entry)
-        return Subscription(lambda: self._placed.remove(entry))
+        return simulation.Subscription(lambda: self._placed.remove(entry))
 
     def random(self, name: str) -> np.random.Generator:
         return np.random.default_rng((self._seed, self._placements, zlib.crc32(name.encode())))

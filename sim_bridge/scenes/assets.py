@@ -16,16 +16,8 @@ from scipy.spatial.transform import Rotation
 
 from robot_runtime.common import config
 from robot_runtime.scenes.scene import Asset, Collision, Material, SceneFile, SceneObject, Visual
+from sim_bridge.scenes import decompose
 from sim_bridge.scenes.columns import columns
-from sim_bridge.scenes.decompose import (
-    SEARCHED_TRIANGLES,
-    DecompositionSettings,
-    Faces,
-    Search,
-    coacd_parts,
-    components,
-    convex_parts,
-)
 from sim_bridge.scenes.mesh_files import Appearance, MeshPart
 from sim_bridge.scenes.pieces import Piece
 from sim_bridge.scenes.progress import Progress
@@ -59,11 +51,11 @@ class AssetWriter:
     def __init__(
         self,
         folder: Path,
-        settings: DecompositionSettings,
+        settings: decompose.DecompositionSettings,
         texture_px: int,
         min_z_m: float,
         max_z_m: float,
-        search: Search | None = None,
+        search: decompose.Search | None = None,
     ) -> None:
         self._search = search
         self._folder = folder
@@ -176,7 +168,7 @@ class AssetWriter:
                 low, high = (float(level - piece.matrix[2, 3]) for level in self._band)
                 found.extend(columns(contact, low, high, _COLUMN_M))
                 continue
-            for component in components(contact):
+            for component in decompose.components(contact):
                 # A floor with holes takes a minute to decompose, for parts of which the robot touches none.
                 if self._touchable(piece, component, self._settings.sheet_m):
                     parts = self._decomposed(component, piece.kind)
@@ -186,8 +178,8 @@ class AssetWriter:
     def _decomposed(self, component: Array, kind: str) -> list[Array]:
         key = digest(component)
         if key not in self._parts:
-            parts = convex_parts(component, self._settings, partial(self._searched, kind))
-            if len(component) > SEARCHED_TRIANGLES and len(parts) > 1:
+            parts = decompose.convex_parts(component, self._settings, partial(self._searched, kind))
+            if len(component) > decompose.SEARCHED_TRIANGLES and len(parts) > 1:
                 self.notes.append(
                     f"{kind}: its contact mesh has {len(component):,} triangles, so {len(parts):,} boxes stand for it; "
                     "a simpler collision mesh in the model is followed more closely"
@@ -196,9 +188,9 @@ class AssetWriter:
         return self._parts[key]
 
     def _searched(
-        self, kind: str, vertices: Array, faces: Faces, settings: DecompositionSettings
+        self, kind: str, vertices: Array, faces: decompose.Faces, settings: decompose.DecompositionSettings
     ) -> list[Array] | None:
-        found = (self._search or coacd_parts)(vertices, faces, settings)
+        found = (self._search or decompose.coacd_parts)(vertices, faces, settings)
         if found is None:
             self.notes.append(
                 f"{kind}: the search for the convex parts of its contact mesh did not end; boxes stand for it"

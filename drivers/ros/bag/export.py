@@ -20,19 +20,11 @@ from rosbags import rosbag1, rosbag2
 from rosbags.interfaces import Connection, Qos, QosDurability, QosHistory, QosLiveliness, QosReliability, QosTime
 from typing_extensions import Self
 
+from drivers.ros import safety_fields
 from drivers.ros.bag import topic_layout as at
 from drivers.ros.bag.definitions import stored_name, typestore
 from drivers.ros.bag.topic_layout import Layout
 from drivers.ros.protocol import MessageFactory, bits_of, create_safety_diagnosis
-from drivers.ros.safety_fields import (
-    CREATE_SAFETY_STATUS,
-    HAZARD_BUMP,
-    HAZARD_CLIFF,
-    HAZARD_FRAMES,
-    HAZARD_WHEEL_DROP,
-    KOBUKI_BITS,
-    KOBUKI_WHEEL_BITS,
-)
 from robot_runtime.common.clock import NS_PER_S
 from robot_runtime.common.creating import creating
 from robot_runtime.common.geometry import SE2
@@ -158,9 +150,9 @@ class BagMessages(MessageFactory):
             "kobuki_msgs/SensorState",
             header=self.header(state.stamp_ns),
             time_stamp=state.stamp_ns // 1_000_000 % 65536,
-            bumper=bits_of(state.bumper, KOBUKI_BITS),
-            wheel_drop=bits_of(state.wheel_drop, KOBUKI_WHEEL_BITS),
-            cliff=bits_of(state.cliff, KOBUKI_BITS),
+            bumper=bits_of(state.bumper, safety_fields.KOBUKI_BITS),
+            wheel_drop=bits_of(state.wheel_drop, safety_fields.KOBUKI_WHEEL_BITS),
+            cliff=bits_of(state.cliff, safety_fields.KOBUKI_BITS),
             battery=battery,
             bottom=np.zeros(3, np.uint16),
             current=np.zeros(2, np.uint8),
@@ -184,20 +176,20 @@ class BagMessages(MessageFactory):
     def create_diagnostics(self, state: BaseState) -> Any:
         """Build the diagnostic_msgs/DiagnosticArray of a Create's driver with the cliff and wheel-drop sensors."""
         diagnosis = create_safety_diagnosis(bool(state.cliff), bool(state.wheel_drop))
-        return self.diagnostics(state.stamp_ns, {f"ca_driver: {CREATE_SAFETY_STATUS}": diagnosis})
+        return self.diagnostics(state.stamp_ns, {f"ca_driver: {safety_fields.CREATE_SAFETY_STATUS}": diagnosis})
 
     def create_hazards(self, state: BaseState) -> Any:
         """Build a Create 3's irobot_create_msgs/HazardDetectionVector."""
         parts = (
-            (HAZARD_BUMP, "bump_front", state.bumper),
-            (HAZARD_CLIFF, "cliff_front", state.cliff),
-            (HAZARD_WHEEL_DROP, "wheel", state.wheel_drop),
+            (safety_fields.HAZARD_BUMP, "bump_front", state.bumper),
+            (safety_fields.HAZARD_CLIFF, "cliff_front", state.cliff),
+            (safety_fields.HAZARD_WHEEL_DROP, "wheel", state.wheel_drop),
         )
         header = self.header(state.stamp_ns, "base_link")
         detections = [
             self.make("irobot_create_msgs/HazardDetection", header=self.header(state.stamp_ns, frame), type=kind)
             for kind, part, zones in parts
-            for frame, zone in HAZARD_FRAMES.items()
+            for frame, zone in safety_fields.HAZARD_FRAMES.items()
             if part in frame and zone in zones
         ]
         return self.make("irobot_create_msgs/HazardDetectionVector", header=header, detections=detections)

@@ -31,15 +31,7 @@ from typing import Any, ClassVar
 import numpy as np
 from typing_extensions import override
 
-from robot_runtime.actions.discrete import (
-    HABITAT,
-    HABITAT_2019,
-    HABITAT_2020,
-    HABITAT_2023,
-    Action,
-    Dialect,
-    parse_action,
-)
+from robot_runtime.actions import discrete
 from robot_runtime.actions.timed import Control, Decision, Range, TimedAction, scaled, velocity, waypoint
 from robot_runtime.errors import PolicyError, UnknownAction
 from robot_runtime.policies.agents.interface import Interface, single
@@ -48,8 +40,8 @@ from robot_runtime.tasks.kind import kind_of
 from robot_runtime.tasks.task import Task
 
 _STOP = "velocity_stop"
-_VELOCITY = Action.VELOCITY_CONTROL.value
-_WAYPOINT = Action.WAYPOINT_CONTROL.value
+_VELOCITY = discrete.Action.VELOCITY_CONTROL.value
+_WAYPOINT = discrete.Action.WAYPOINT_CONTROL.value
 _CAMERA = ("camera_pitch_velocity", "camera_pitch_angular_velocity")
 _ARGUMENTS = {
     _VELOCITY: ("linear_velocity", "angular_velocity", *_CAMERA),
@@ -66,7 +58,7 @@ class HabitatInterface(Interface):
     """Agents with ``reset`` and ``act``; see the module for their return values."""
 
     kind = "habitat"
-    ids: ClassVar[Dialect] = HABITAT
+    ids: ClassVar[discrete.Dialect] = discrete.HABITAT
 
     @override
     def agent_observation(self, observation: Observation, task: Task) -> dict[str, Any]:
@@ -83,22 +75,22 @@ class HabitatInterface(Interface):
             if not isinstance(arguments, Mapping):
                 raise self.invalid_answer(returned, _REMEDY)
         value = single(value)
-        if isinstance(value, str) and value == "answer" and kind_of(task).answer_due(task, Action.STOP, 0):
-            return Action.STOP, self._answer(returned, arguments)
+        if isinstance(value, str) and value == "answer" and kind_of(task).answer_due(task, discrete.Action.STOP, 0):
+            return discrete.Action.STOP, self._answer(returned, arguments)
         names = tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else (value,)
         if names and all(isinstance(name, str) and name in _ARGUMENTS for name in names):
             return self._continuous(tuple(map(str, names)), arguments, task), None
         if isinstance(value, bool) or not isinstance(value, int | np.integer | str):
             raise self.invalid_answer(returned, _REMEDY)
-        return parse_action(self._discrete(value), task.actions), None
+        return discrete.parse_action(self._discrete(value), task.actions), None
 
-    def _discrete(self, value: int | np.integer[Any] | str) -> Action:
+    def _discrete(self, value: int | np.integer[Any] | str) -> discrete.Action:
         if not isinstance(value, str):
             return self.ids.parse(int(value))
-        for dialect in (HABITAT_2020, HABITAT_2023):
+        for dialect in (discrete.HABITAT_2020, discrete.HABITAT_2023):
             if value in dialect.spellings:
                 return dialect.parse(value)
-        return HABITAT.parse(value)
+        return discrete.HABITAT.parse(value)
 
     def _continuous(self, names: Sequence[str], arguments: Mapping[str, Any], task: Task) -> Decision:
         unknown = set(arguments) - {argument for name in names for argument in _ARGUMENTS[name]}
@@ -107,7 +99,7 @@ class HabitatInterface(Interface):
                 dict(arguments), f"{' and '.join(names)} have no argument {', '.join(sorted(map(str, unknown)))}"
             )
         if _STOP in names and self._number(arguments, _STOP) > 0:
-            return Action.STOP
+            return discrete.Action.STOP
         moves = [name for name in names if name != _STOP]
         if len(moves) > 1:
             raise self.invalid_answer(tuple(names), "return one of velocity_control and waypoint_control")
@@ -128,7 +120,7 @@ class HabitatInterface(Interface):
             scaled(self._number(arguments, tilts[0]), _UNIT, ranges.tilt_rad_s) if tilts else 0.0,
             ranges.time_step_s,
         )
-        return Action.STOP if ranges.is_stop(command.points[0]) else command
+        return discrete.Action.STOP if ranges.is_stop(command.points[0]) else command
 
     def _waypoint(self, arguments: Mapping[str, Any], control: Control) -> TimedAction:
         ranges = control.waypoint
@@ -175,7 +167,7 @@ class Habitat2019Interface(HabitatInterface):
     """
 
     kind = "habitat-2019"
-    ids = HABITAT_2019
+    ids = discrete.HABITAT_2019
 
     @property
     @override

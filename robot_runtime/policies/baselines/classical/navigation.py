@@ -9,16 +9,8 @@ import numpy as np
 
 from robot_runtime.actions.discrete import Action
 from robot_runtime.common.geometry import SE2, wrap_angle
+from robot_runtime.policies.baselines.classical import planning
 from robot_runtime.policies.baselines.classical.grid import Grid
-from robot_runtime.policies.baselines.classical.planning import (
-    BOLDEST,
-    Bools,
-    CostMap,
-    CostParameters,
-    Field,
-    Window,
-    march,
-)
 from robot_runtime.policies.planning.contact_memory import ContactMemory
 from robot_runtime.policies.planning.lattice import Moves, Plan, Step, Terrain, search
 from robot_runtime.scenes.grid_interpolation import Floats
@@ -45,8 +37,8 @@ class Target:
     """
 
     point: tuple[float, float]
-    sources: Callable[[CostMap], Bools]
-    arrived: Callable[[Floats, Floats], Bools]
+    sources: Callable[[planning.CostMap], planning.Bools]
+    arrived: Callable[[Floats, Floats], planning.Bools]
 
 
 class Navigator:
@@ -64,15 +56,15 @@ class Navigator:
         self._marches = 0
 
     @property
-    def parameters(self) -> CostParameters:
+    def parameters(self) -> planning.CostParameters:
         """Clearances from obstacles, smaller at a higher boldness."""
-        return CostParameters.of(self._radius_m, self._grid.resolution_m, self._boldness)
+        return planning.CostParameters.of(self._radius_m, self._grid.resolution_m, self._boldness)
 
-    def costs(self) -> CostMap:
+    def costs(self) -> planning.CostMap:
         """The cost map of everything known, with a margin."""
-        return CostMap(self._grid, self.parameters, self._grid.known_window(_WINDOW_MARGIN_M))
+        return planning.CostMap(self._grid, self.parameters, self._grid.known_window(_WINDOW_MARGIN_M))
 
-    def towards(self, target: Target, pose: SE2, boldest: int = BOLDEST) -> Action | None:
+    def towards(self, target: Target, pose: SE2, boldest: int = planning.BOLDEST) -> Action | None:
         """The next action on the path; None where no path leads, not even through the unknown, or the robot is stuck.
 
         Args:
@@ -129,10 +121,10 @@ class Navigator:
             return False
         ahead = [step.pose for step in self._plan.steps[self._next :]]
         x, y = np.array([p.x_m for p in ahead]), np.array([p.y_m for p in ahead])
-        costs = CostMap(self._grid, self.parameters, self._window_around([pose, *ahead]))
+        costs = planning.CostMap(self._grid, self.parameters, self._window_around([pose, *ahead]))
         return bool(np.isfinite(costs.slowness_from(pose.x_m, pose.y_m, x, y)).all())
 
-    def _window_around(self, poses: list[SE2]) -> Window:
+    def _window_around(self, poses: list[SE2]) -> planning.Window:
         """The part of the grid in which obstacles can touch a robot at these poses."""
         margin_m = 2 * self._radius_m
         x, y = [pose.x_m for pose in poses], [pose.y_m for pose in poses]
@@ -161,7 +153,7 @@ class Navigator:
             return _NOWHERE
         return plan if plan.arrived else Plan(_first_forwards(plan), arrived=False)
 
-    def _march(self, target: Target, pose: SE2) -> Field:
+    def _march(self, target: Target, pose: SE2) -> planning.Field:
         """The target's field over the known cells; over the whole grid, if no path lies within them."""
         self._marches += 1
         window = self._grid.known_window(_WINDOW_MARGIN_M, including=target.point)
@@ -170,11 +162,11 @@ class Navigator:
         reachable = np.isfinite(self._nearby_to_go_m(field, pose))
         return field if reachable else self._field(target, everything)
 
-    def _field(self, target: Target, window: Window) -> Field:
-        costs = CostMap(self._grid, self.parameters, window)
-        return march(costs, target.sources(costs))
+    def _field(self, target: Target, window: planning.Window) -> planning.Field:
+        costs = planning.CostMap(self._grid, self.parameters, window)
+        return planning.march(costs, target.sources(costs))
 
-    def _nearby_to_go_m(self, field: Field, pose: SE2) -> float:
+    def _nearby_to_go_m(self, field: planning.Field, pose: SE2) -> float:
         """The least cost to go from the poses one forward move away."""
         angles = self._moves.angles(pose.yaw_rad)
         reach_m = self._moves.forward_m
