@@ -25,7 +25,7 @@ from robot_runtime.env import Env
 from robot_runtime.errors import ConfigError, PolicyError, PolicyMismatch, RuntimeFault, UnknownAction
 from robot_runtime.policies import load_policy
 from robot_runtime.policies.agents import process as agent_process
-from robot_runtime.policies.agents.policy import AgentPolicy
+from robot_runtime.policies.agents.opener import AgentPolicy
 from robot_runtime.policies.isolation import Isolation
 from robot_runtime.policies.stepping import check_policy
 from robot_runtime.policy import Observation
