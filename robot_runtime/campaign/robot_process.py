@@ -32,6 +32,7 @@ from robot_runtime.campaign.placing import StartPicture, placer_of
 from robot_runtime.campaign.plan import Plan, PlannedRobot
 from robot_runtime.common import config
 from robot_runtime.common.signals import interrupted_by_signals
+from robot_runtime.common.threads import short_collections
 from robot_runtime.datasets.files import load_episodes
 from robot_runtime.env import Env
 from robot_runtime.errors import ConfigError, DeviceFault, LinkLost, PolicyError, RuntimeFault, UnknownAction
@@ -241,6 +242,7 @@ class RobotSession:
         robot_config = config.unparse(read_robot_file(planned.robot, parts)[1])
         env = Env(self.robot, task, scene, subscribers, plan.order.seed, robot_config, plan.episodes)
         self._env = stack.enter_context(env)
+        stack.enter_context(short_collections())
         stack.callback(self._close_policies)
 
     def run(self, request: RunRequest) -> None:

@@ -195,6 +195,7 @@ def run_policy(
         RuntimeFault: as ``run``.
     """
     from robot_runtime.campaign.single_run import RunLedger
+    from robot_runtime.common.threads import short_collections
     from robot_runtime.common.yaml_text import dump_yaml
     from robot_runtime.env import Env
     from robot_runtime.policies.stepping import check_policy
@@ -243,9 +244,9 @@ def run_policy(
             dataset=episodes.dataset,
             localization_patience_s=localization_patience_s,
         )
-        _run_episodes(
-            stack.enter_context(env), loaded, chosen, ledger, seed, name, bar, failures, keep_going, operation
-        )
+        stack.enter_context(env)
+        stack.enter_context(short_collections())
+        _run_episodes(env, loaded, chosen, ledger, seed, name, bar, failures, keep_going, operation)
     _print_outcome(folder, bar.begun, failures, len(ledger.left), output.json)
 
 
