@@ -18,6 +18,7 @@ import typer
 from drivers.ros.topics import ROS_2_FAMILIES
 from robot_runtime.common import config
 from robot_runtime.common.geometry import SE2
+from robot_runtime.common.threads import short_collections
 from robot_runtime.errors import ConfigError, RuntimeFault
 from robot_runtime.hal import Intrinsics
 from robot_runtime.robots.camera_mount import load_mount
@@ -81,7 +82,8 @@ def run(
     simulated = node.make_robot(loaded_scene, options, network)
     simulated.place(pose, 0.0)
     print(f"ready: {kind} LoCoBot in {loaded_scene.name!r} at {pose.x_m:.2f}, {pose.y_m:.2f}", flush=True)
-    simulated.run()
+    with short_collections():
+        simulated.run()
 
 
 def node_module(family: str) -> Any:
