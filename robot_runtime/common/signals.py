@@ -35,8 +35,8 @@ def interrupted_by_signals(until_exit: bool = False) -> Iterator[None]:
 
     A signal that the process was started to ignore (``nohup``, a script's background jobs) stays ignored. Repetitions
     do not interrupt the clean-up that the first one began; one that comes later than ``REPEATED_S`` does.
-    Foreign code may swallow what is raised in it (a bare ``except``, a ``__del__``): then a timer
-    (``SIGALRM``) raises it again, outside of every handler of exceptions.
+    Foreign code may swallow what is raised in it (a bare ``except``, a ``__del__``): then a timer (``SIGALRM``) raises
+    it again, outside of every handler of exceptions.
 
     Args:
         until_exit: whether the process ends with the context: a terminal closed after it does not change the exit code.
@@ -45,7 +45,7 @@ def interrupted_by_signals(until_exit: bool = False) -> Iterator[None]:
     interrupted: Stopwatch | None = None
     text = ""
     raised: weakref.ref[_Interruption] | None = None
-    is_over = False
+    again = is_over = False
 
     def interrupt(number: int, _: FrameType | None) -> None:
         nonlocal interrupted, text
@@ -68,11 +68,18 @@ def interrupted_by_signals(until_exit: bool = False) -> Iterator[None]:
             del error  # else its own traceback would keep it
 
     def swallowed(_: object) -> None:
-        if not is_over:
+        nonlocal again
+        again = not is_over
+        if again:
             signal.setitimer(signal.ITIMER_REAL, RAISED_AGAIN_S, RAISED_AGAIN_S)
 
-    def raise_again(*_: object) -> None:
-        if sys.exc_info()[1] is None:  # else this is the clean-up after an error that the interruption became
+    def raise_again(number: int, frame: FrameType | None) -> None:
+        nonlocal again
+        others = before[signal.SIGALRM]
+        if not again and callable(others):
+            others(number, frame)
+        elif again and sys.exc_info()[1] is None:  # else this is the clean-up after the error that it became
+            again = False
             signal.setitimer(signal.ITIMER_REAL, 0)
             raise_()
 
@@ -89,7 +96,8 @@ def interrupted_by_signals(until_exit: bool = False) -> Iterator[None]:
         raise KeyboardInterrupt("interrupted") from error  # foreign native code turned it into an error of its own
     finally:
         is_over = True
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        if again:
+            signal.setitimer(signal.ITIMER_REAL, 0)
         for number, handler in before.items():
             signal.signal(number, signal.SIG_IGN if until_exit and number == signal.SIGHUP else handler)
 

@@ -110,6 +110,7 @@ class PackagePolicy(ChunkedPolicy):
     def select(self, selection: Selection) -> None:
         """Use another selection from the next episode on."""
         self.manifest = replace(self.manifest, selection=selection)
+        self.declared = config.unparse(self.manifest)
 
     @override
     def check(self, task: Task) -> None:

@@ -21,7 +21,7 @@ from websockets.sync.client import ClientConnection, connect
 from robot_runtime.actions.timed import Decision
 from robot_runtime.common import config
 from robot_runtime.common.clock import Stopwatch, SystemClock, wait_for
-from robot_runtime.errors import ConfigError, LinkLost, PolicyError, PolicyMismatch
+from robot_runtime.errors import ConfigError, LinkLost, PolicyError, PolicyMismatch, RuntimeFault
 from robot_runtime.policies.package.compatibility import check_task
 from robot_runtime.policies.package.manifest import Manifest
 from robot_runtime.policies.remote import protocol
@@ -89,7 +89,11 @@ class RemotePolicy(ChunkedPolicy):
         self._about = self._with_reconnect(self._connect)
         self._server = self._about.get(protocol.EXTENSION)
         if self._server is not None:
-            self._read_server_description(self._server)
+            try:
+                self._read_server_description(self._server)
+            except RuntimeFault:
+                self._drop()
+                raise
 
     @override
     def check(self, task: Task) -> None:
@@ -307,14 +311,12 @@ class RemotePolicy(ChunkedPolicy):
         """Set name, sensors and task from the description that this runtime's servers send."""
         needs = about.get("needs") if isinstance(about, Mapping) else None
         if not isinstance(about, Mapping) or about.get("protocol") != protocol.PROTOCOL or not isinstance(needs, list):
-            self._drop()
             raise PolicyError(
                 f"{self._url}: its first message is not of protocol {protocol.PROTOCOL}: {about!r:.80}",
                 "install the same version of robot-runtime there",
             )
         self.name = f"{about.get('policy')}@{self._url}"  # type: ignore[misc]
         if unknown := [str(name) for name in needs if name not in sensor_names()]:
-            self._drop()
             raise PolicyMismatch(
                 f"{self._url}: its policy needs {', '.join(unknown)}, and no sensor here has that name",
                 "install the package that adds the sensor, or the server's version of robot-runtime, on this computer",

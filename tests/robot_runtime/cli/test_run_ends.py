@@ -163,6 +163,17 @@ def test_an_interruption_that_foreign_code_swallows_is_raised_again(
     assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
 
 
+def test_an_alarm_of_somebody_else_is_theirs() -> None:
+    rang: list[int] = []
+    before = signal.signal(signal.SIGALRM, lambda number, _: rang.append(number))
+    try:
+        with interrupted_by_signals():
+            signal.raise_signal(signal.SIGALRM)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert rang == [signal.SIGALRM]
+
+
 def test_an_interruption_raised_again_waits_for_the_clean_up() -> None:
     cleaned = False
 

@@ -370,6 +370,12 @@ def test_a_sensor_that_only_the_server_has_is_named() -> None:
         RemotePolicy(url)
 
 
+def test_what_is_no_declaration_is_named() -> None:
+    about = {"protocol": 1, "policy": "p", "needs": [], "task": None, "declared": {"name": 3}}
+    with answering(first=pack({EXTENSION: about})) as url, raises_naming(ConfigError, "declared"):
+        RemotePolicy(url)
+
+
 def test_a_privileged_policy_is_not_served() -> None:
     with raises_naming(PolicyError, "oracle"):
         PolicyServer(load_policy("oracle"), TASK, LOOPBACK)
