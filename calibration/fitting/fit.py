@@ -53,7 +53,7 @@ class RobotFit:
         validation: held-out likelihood.
         misfits: contradictions of the action model; empty if it fits.
         unused: unusable logs with the reason.
-        torn: what is missing of truncated logs.
+        truncated: what is missing of truncated logs.
         continuous: number of continuous commands, ignored by the model of discrete actions.
     """
 
@@ -76,7 +76,7 @@ class RobotFit:
     validation: Validation
     misfits: tuple[Misfit, ...]
     unused: Sequence[tuple[Path, str]]
-    torn: Sequence[str]
+    truncated: Sequence[str]
     continuous: int
 
 
@@ -207,6 +207,6 @@ def fit_robot(
         validation=validation,
         misfits=misfits(selection),
         unused=tuple(unused),
-        torn=tuple(episode.torn for episode in episodes if episode.torn),
+        truncated=tuple(episode.truncated for episode in episodes if episode.truncated),
         continuous=sum(episode.continuous for episode in episodes),
     )

@@ -101,7 +101,7 @@ class LoggedEpisode:
         scatter: float64 (3, 3), covariance of a raw pose of the referee while the robot is stationary; None without
             raw poses of a single referee.
         scattered: number of deviations of ``scatter``.
-        torn: what is missing; empty for a complete log.
+        truncated: what is missing; empty for a complete log.
         continuous: number of continuous commands.
     """
 
@@ -114,7 +114,7 @@ class LoggedEpisode:
     commands: Sequence[SentCommand] = ()
     scatter: Array | None = None
     scattered: int = 0
-    torn: str = ""
+    truncated: str = ""
     continuous: int = 0
 
     def raw(self, source: str) -> list[PoseEstimate]:
@@ -138,13 +138,13 @@ def read_episode(path: Path) -> LoggedEpisode:
         commands, _ = before_damage(log.commands())
         if not records:
             raise RecordingError(f"no complete step in {path}", "record the episode again")
-        torn = damage.message if damage else "" if log.complete else f"{path}: ends after step {records[-1].index}"
+        truncated = damage.message if damage else "" if log.complete else f"{path}: ends after step {records[-1].index}"
     stationary_poses = _StationaryPoses(header, records, arrivals)
     steps = tuple(_step(record, stationary_poses.of(record)) for record in records)
     continuous = sum(record.command is not None for record in records)
     scatter, scattered = stationary_poses.scatter, stationary_poses.scattered
     return LoggedEpisode(
-        path, header, steps, motions(steps), arrivals, base, commands, scatter, scattered, torn, continuous
+        path, header, steps, motions(steps), arrivals, base, commands, scatter, scattered, truncated, continuous
     )
 
 

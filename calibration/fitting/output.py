@@ -76,7 +76,7 @@ def as_document(fit: RobotFit, settings: list[Setting]) -> dict[str, Any]:
         "robot": fit.robot,
         "logs": [str(episode.path) for episode in fit.episodes],
         "unused": [{"log": str(path), "reason": reason} for path, reason in fit.unused],
-        "torn": list(fit.torn),
+        "truncated": list(fit.truncated),
         "continuous_commands": fit.continuous,
         "size": plain(fit.selection.size),
         "left_out": fit.selection.left_out,

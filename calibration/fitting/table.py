@@ -39,7 +39,7 @@ def notes(fit: RobotFit) -> list[str]:
     if len(fit.episodes) > RAW_LOGS:
         lines.append(f"latencies and travel after touch: of the first {RAW_LOGS} of {len(fit.episodes)} logs")
     lines += [f"not used: {path}: {reason}" for path, reason in fit.unused]
-    return lines + [f"in part: {torn}" for torn in fit.torn]
+    return lines + [f"in part: {truncated}" for truncated in fit.truncated]
 
 
 def _actions(fit: RobotFit) -> Table:

@@ -166,11 +166,11 @@ class Ledger(Closing):
         data = read_bytes(self.path)
         whole = data[: data.rfind(b"\n") + 1]
         self.entries, self._chain = parse_ledger(self.path, whole)
-        if torn := data[len(whole) :]:
+        if rest := data[len(whole) :]:
             with writing(self.path):
                 os.ftruncate(self._file, len(whole))
             if whole:  # else nothing has happened yet
-                self.append("recovered", bytes=len(torn), sha256=hashlib.sha256(torn).hexdigest())
+                self.append("recovered", bytes=len(rest), sha256=hashlib.sha256(rest).hexdigest())
         sync_folder(self.folder)
 
     def _write(self, line: bytes) -> None:

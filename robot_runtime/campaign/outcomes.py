@@ -213,13 +213,13 @@ def closing_lines(state: State, result: Answer) -> list[str]:
         means = ", ".join(f"{name} {mean:.3f}" for name, mean in differing.means.items())
         lines.append(f"by the {other} count: {plan.test.metric} {means}")
     attempts = state.attempts.values()
-    torn = [
+    disputed = [
         attempt.name
         for attempt in attempts
         if len({said.success for said in attempt.judges.values() if said.success is not None}) > 1
     ]
-    if torn:
-        lines.append(f"the judges disagree on {', '.join(torn)}")
+    if disputed:
+        lines.append(f"the judges disagree on {', '.join(disputed)}")
     helped = [attempt.name for attempt in attempts if attempt.facts is not None and attempt.facts.taken_over]
     if helped:
         lines.append(f"a person took over in {', '.join(helped)}")

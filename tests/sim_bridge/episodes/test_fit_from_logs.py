@@ -242,7 +242,7 @@ def test_torn_logs_count_as_far_as_they_go_and_others_say_why_not(sliding: Path,
     assert [path for path, _ in fit.unused] == [second]
     assert len(fit.episodes) == 7
     assert 0 < len(fit.episodes[0].steps) < len(fit.episodes[1].steps)
-    (torn,) = fit.torn
+    (torn,) = fit.truncated
     assert f"{first}: ends after step" in torn
     assert [line.partition(":")[0] for line in notes(fit)][-2:] == ["not used", "in part"]
     many = replace(fit, episodes=fit.episodes * 10)
