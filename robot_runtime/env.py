@@ -353,7 +353,7 @@ class Env:
         # and the earlier one must not be from a robot that still moved.
         moves = act.command is not None and not act.command.settle
         one_pose_ns = 0 if moves else seconds_to_ns(1 / min(robot.localizer.info.rate_hz, robot.referee.info.rate_hz))
-        timeout_s = ns_to_seconds(one_pose_ns) + STREAMS["rgb"].max_age_s
+        timeout_s = ns_to_seconds(one_pose_ns) + STREAMS["rgb"].max_age_s + robot.patience_s
         robot.clock.sleep_until(act.end_ns + one_pose_ns)
         phase_s["settle"] = phase_s.get("settle", 0.0) + timer.restart()
         frame = self._capture(act.end_ns + one_pose_ns, timeout_s)
@@ -364,7 +364,7 @@ class Env:
             located = self._pose_monitor.at(frame)
         pose, referee = located
         phase_s["localize"] = timer.restart()
-        added, head = self._session.observe(act.end_ns), robot.head.state(STREAMS["head"].max_age_s)
+        added, head = self._session.observe(act.end_ns), robot.head_state()
         record = StepRecord(
             index=act.index,
             action=act.action,
@@ -373,7 +373,7 @@ class Env:
             frame=frame,
             pose=pose,
             referee=referee,
-            base=robot.base.state(STREAMS["base"].max_age_s),
+            base=robot.base_state(),
             head=head,
             times=StepTimes(act.start_ns, act.end_ns, frame.stamp_ns, robot.clock.now_ns()),
             policy_info=act.policy_info,

@@ -39,7 +39,6 @@ from robot_runtime.errors import ConfigError, DeviceFault, LinkLost, PolicyError
 from robot_runtime.estop.requests import wait_for_release
 from robot_runtime.estop.server import StopServer
 from robot_runtime.hal import Robot
-from robot_runtime.hal.streams import STREAMS
 from robot_runtime.policies import load_source
 from robot_runtime.policies.stepping import check_policy
 from robot_runtime.policies.wrapper import PolicyWrapper
@@ -262,7 +261,7 @@ class RobotSession:
 
     def battery(self) -> float | None:
         """The charge, 0 to 1; None if unknown."""
-        return finite(self.robot.base.state(STREAMS["base"].max_age_s).battery_fraction)
+        return finite(self.robot.base_state().battery_fraction)
 
     def _policy(self, name: str) -> Policy:
         if name not in self._policies:

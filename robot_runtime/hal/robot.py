@@ -4,24 +4,23 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from typing_extensions import Self
 
-from robot_runtime.common.clock import Clock, wait_for
+from robot_runtime.common.clock import Clock
 from robot_runtime.common.geometry import SE2
-from robot_runtime.errors import DeviceFault, LowBattery, StaleData
+from robot_runtime.errors import DeviceFault, LowBattery
 from robot_runtime.hal.base import Base, BaseState
 from robot_runtime.hal.camera import Camera
 from robot_runtime.hal.device import Device
-from robot_runtime.hal.head import Head
+from robot_runtime.hal.head import Head, HeadState
 from robot_runtime.hal.localizer import Localizer
 from robot_runtime.hal.manipulation import Manipulator, ObjectTracker
 from robot_runtime.hal.motion_profile import DEFAULT_PROFILE, MotionProfile
 from robot_runtime.hal.stop_inputs import NO_STOP_INPUTS, StopInputs
-from robot_runtime.hal.streams import STREAMS
+from robot_runtime.hal.streams import STREAMS, across_gap
 from robot_runtime.hal.wheels import Halt
 from robot_runtime.scenes.objects import ObjectPose
 
@@ -118,15 +117,16 @@ class Robot:
         Raises:
             DeviceFault: the base is silent.
         """
+        return across_gap(self.clock, lambda: self.base.state(STREAMS["base"].max_age_s), self.patience_s)
 
-        def reported() -> BaseState | None:
-            with suppress(StaleData):
-                return self.base.state(max_age_s)
-            return None
+    def head_state(self) -> HeadState:
+        """Return the head's state, in the same way. Raises ``DeviceFault``."""
+        return across_gap(self.clock, lambda: self.head.state(STREAMS["head"].max_age_s), self.patience_s)
 
-        max_age_s = STREAMS["base"].max_age_s
-        patience_s = max(FIRST_STATE_S, self.motion.patience_s)
-        return wait_for(self.clock, reported, patience_s, max_age_s) or self.base.state(max_age_s)
+    @property
+    def patience_s(self) -> float:
+        """Longest silence of a device that is waited out."""
+        return max(FIRST_STATE_S, self.motion.patience_s)
 
     def check_ready(self) -> None:
         """Check that an episode may begin; while connected.

@@ -1,9 +1,11 @@
 """Table of all streams: staleness checks, logger, console and tests read it."""
 
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from robot_runtime.common.clock import NS_PER_S
+from robot_runtime.common.clock import NS_PER_S, Clock, wait_for
 from robot_runtime.errors import StaleData
 
 
@@ -92,3 +94,30 @@ def fresh(stream: str, reading: S | None, now_ns: int, max_age_s: float) -> S:
         f"stream {stream!r} is {age_s:.3f} s old, {max_age_s:g} s is allowed",
         "check the device's power, cable and driver: it has stopped delivering",
     )
+
+
+T = TypeVar("T")
+
+POLL_S = 0.02
+"""Time between two attempts to read a silent stream."""
+
+
+def across_gap(clock: Clock, read: Callable[[], T], patience_s: float) -> T:
+    """Return what ``read`` returns; while its stream is silent, as during a gap of the link, try again.
+
+    Args:
+        clock: the robot's.
+        read: reads the stream.
+        patience_s: longest silence: the motion profile's, so that whatever a motion survives, its observation does too.
+
+    Raises:
+        StaleData: of the last attempt.
+    """
+
+    def attempt() -> T | None:
+        with suppress(StaleData):
+            return read()
+        return None
+
+    got = wait_for(clock, attempt, patience_s, POLL_S)
+    return read() if got is None else got

@@ -22,7 +22,6 @@ from robot_runtime.common.quantities import DepthUnit, Exposure, FarDepth, Laten
 from robot_runtime.common.transforms import OPTICAL_RPY_RAD, rotation_rpy
 from robot_runtime.hal import Camera, CameraInfo, Intrinsics, Mount, RgbdFrame, Robot
 from robot_runtime.hal.stand_ins import MissingCamera
-from robot_runtime.hal.streams import STREAMS
 from robot_runtime.imaging.coverage import Coverage, check_coverage, coverage
 from robot_runtime.imaging.latency import KIND as LATENCY
 from robot_runtime.imaging.latency import CameraLatency
@@ -346,7 +345,7 @@ def mount_of(robot: Robot, options: ImagingOptions) -> CameraMount:
 
 def posture_of(robot: Robot) -> Posture:
     """The posture of a connected robot. Raises ``StaleData``."""
-    base, head = robot.base.state(STREAMS["base"].max_age_s), robot.head.state(STREAMS["head"].max_age_s)
+    base, head = robot.base_state(), robot.head_state()
     return Posture(base.odom, head.pan_rad, head.tilt_rad)
 
 

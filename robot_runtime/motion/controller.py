@@ -37,6 +37,7 @@ from robot_runtime.common.geometry import wrap_angle
 from robot_runtime.errors import DeviceFault
 from robot_runtime.hal import STREAMS, Base, BaseState, Event, Head, HeadLimits, HeadState, Zone
 from robot_runtime.hal.motion_profile import MotionProfile
+from robot_runtime.hal.streams import across_gap
 from robot_runtime.motion.follower import LegFollower
 from robot_runtime.motion.leg import Leg
 from robot_runtime.records import ActionResult, Outcome, SentCommand
@@ -214,7 +215,7 @@ class MotionController:
 
     def _look(self, displacement: Displacement, start_ns: int) -> ActionResult:
         head, carry_rad = self._head, self.profile.carry_rad
-        start = head.state(STREAMS["head"].max_age_s)
+        start = self.head_state()
         self.note_tilt(start.tilt_rad)
         pan_rad = carry(self._intended_pan_rad, start.pan_rad, carry_rad)
         requested_rad = carry(self._intended_tilt_rad, start.tilt_rad, carry_rad) + displacement.tilt_rad
@@ -229,6 +230,10 @@ class MotionController:
             outcome, detail = Outcome.TIMED_OUT, not_at_rest_message(end.tilt_rad, self._intended_tilt_rad)
         return self._result(outcome, displacement, self.moved(), start_ns, detail=detail)
 
+    def head_state(self) -> HeadState:
+        """The head's state; a gap of its link is waited out. Raises ``DeviceFault``."""
+        return across_gap(self._clock, lambda: self._head.state(STREAMS["head"].max_age_s), self.profile.patience_s)
+
     def rest_head(self, commanded_ns: int, timeout_s: float) -> HeadState:
         """The first state measured after ``commanded_ns`` in which the head rests, or the one at the timeout."""
         deadline_ns = commanded_ns + seconds_to_ns(timeout_s)
@@ -236,7 +241,7 @@ class MotionController:
         while True:
             tick_ns += self._period_ns
             self._clock.sleep_until(tick_ns)
-            state = self._head.state(STREAMS["head"].max_age_s)
+            state = self.head_state()
             self.note_tilt(state.tilt_rad)
             if tick_ns >= deadline_ns or (state.stamp_ns > commanded_ns and not state.moving):
                 return state

@@ -22,7 +22,7 @@ from robot_runtime.actions.timed import APART_M, Control, TimedAction, TimedPoin
 from robot_runtime.common.clock import SimulatedClock, ns_to_seconds, seconds_to_ns
 from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.errors import DeviceFault, PolicyError, UnknownAction
-from robot_runtime.hal import STREAMS, BaseState, Robot, Velocity, Zone
+from robot_runtime.hal import BaseState, Robot, Velocity, Zone
 from robot_runtime.motion.controller import MotionController
 from robot_runtime.motion.drive import CROSS_GAIN_1_M2, clip
 from robot_runtime.motion.follower import Ended, LegFollower, ending
@@ -134,7 +134,7 @@ class Pursuit:
         self._error: BaseException | None = None
         self._action: TimedAction | None = None
         self._ended = Ended(Outcome.REACHED)
-        self._standing_ns = clock.now_ns()
+        self._standing_ns = self._stepped_ns = clock.now_ns()
         motion.end_beside = self._end
 
     # --- in the thread of the decisions -----------------------------------------------------------------------------
@@ -155,8 +155,8 @@ class Pursuit:
             latency_s = infer_s if limits.latency_s is None else limits.latency_s
             self._clock.sleep_until(observed_ns + seconds_to_ns(latency_s))
         self._check()
-        if not self._running:
-            self._standing_ns = max(self._standing_ns, observed_ns)
+        # While it was observed, perhaps across a gap of the link, no decision was wanting.
+        self._standing_ns += max(0, observed_ns - max(self._standing_ns, self._stepped_ns))
         if (stood_s := self._stood_s()) > limits.max_standing_s:
             raise PolicyError(
                 f"the robot stood for {stood_s:.1f} s for want of a decision; {self._ended.detail or 'none came'}",
@@ -189,13 +189,14 @@ class Pursuit:
         with self._lock:
             self._replace(action, exposure_ns, now_ns)
         if tilt_rad := action.points[-1].tilt_rad:
-            head, (low_rad, high_rad) = self._head.state(STREAMS["head"].max_age_s), self._tilt_range_rad
+            head, (low_rad, high_rad) = self._motion.head_state(), self._tilt_range_rad
             self._head.command(head.pan_rad, min(max(head.tilt_rad + tilt_rad, low_rad), high_rad))
         until_ns, tick_ns = exposed_ns + seconds_to_ns(self._limits.period_s), now_ns
         while self._action is not None and clock.now_ns() < until_ns:
             tick_ns += self._period_ns
             clock.sleep_until(min(tick_ns, until_ns))
             self._check()
+        self._stepped_ns = clock.now_ns()
         with self._lock:
             return self._result(action, ns_to_seconds(now_ns - exposure_ns), standing_s)
 

@@ -17,7 +17,7 @@ from robot_runtime.actions.timed import Control, Range, TimedAction, WaypointCon
 from robot_runtime.common.clock import Clock, Stopwatch, ns_to_seconds, seconds_to_ns
 from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.errors import DeviceFault
-from robot_runtime.hal import STREAMS, Base, BaseState, Head, HeadState, Zone
+from robot_runtime.hal import Base, BaseState, Head, HeadState, Zone
 from robot_runtime.motion.controller import MotionController
 from robot_runtime.motion.follower import OVER_TIME, Ended
 from robot_runtime.motion.leg import Leg
@@ -170,7 +170,7 @@ class Steering:
         if not asked_rad:
             return None
         self._motion.forget_head()
-        start = self._head.state(STREAMS["head"].max_age_s)
+        start = self._motion.head_state()
         self._motion.note_tilt(start.tilt_rad)
         requested_rad = start.tilt_rad + asked_rad
         _, goal_rad = self._head.command(start.pan_rad, min(max(requested_rad, range_rad[0]), range_rad[1]))

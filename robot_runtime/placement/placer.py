@@ -13,6 +13,7 @@ from robot_runtime.common.clock import NS_PER_S, Clock, wait_for
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import DeviceFault, PlacementFailed, StaleData
 from robot_runtime.hal import STREAMS, Base, Head, HeadState, Localizer, Placer, PoseEstimate, PoseStatus, Robot
+from robot_runtime.hal.streams import across_gap
 from robot_runtime.placement.guide import Guide
 from robot_runtime.placement.offset import Offset, Tolerance
 
@@ -83,7 +84,7 @@ def tilt_head(clock: Clock, head: Head, tilt_rad: float) -> None:
     head.command(0.0, tilt_rad)
 
     def settled() -> HeadState | None:
-        state = head.state(STREAMS["head"].max_age_s)
+        state = across_gap(clock, lambda: head.state(STREAMS["head"].max_age_s), HEAD_TIMEOUT_S)
         return None if state.moving else state
 
     if wait_for(clock, settled, HEAD_TIMEOUT_S, POLL_S / 5) is None:

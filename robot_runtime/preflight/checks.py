@@ -26,7 +26,6 @@ import numpy as np
 from robot_runtime.actions.discrete import Action
 from robot_runtime.errors import DeviceFault, PolicyMismatch
 from robot_runtime.hal import CameraInfo, Robot
-from robot_runtime.hal.streams import STREAMS
 from robot_runtime.imaging.camera import SourceCamera
 from robot_runtime.policies.package.compatibility import TILT_TOLERANCE_DEG
 from robot_runtime.preflight.observe import StartView
@@ -116,7 +115,7 @@ def findings(
 
 def battery(robot: Robot) -> Finding:
     """The battery of a connected robot, against what an episode needs. Raises ``StaleData``."""
-    state = robot.base.state(STREAMS["base"].max_age_s)
+    state = robot.base_state()
     needed = f"at least {100 * robot.min_battery_fraction:.0f} %"
     low = state.battery_fraction < robot.min_battery_fraction
     return Finding("battery", needed, state.battery, "refused" if low else "ok", "no episode begins" if low else "")

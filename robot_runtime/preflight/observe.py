@@ -54,7 +54,7 @@ def observe_start(robot: Robot, trained: TrainingCamera) -> StartView:
     robot.clock.sleep_until(robot.clock.now_ns() + seconds_to_ns(STREAMS["head"].max_age_s))
 
     def rested() -> float | None:
-        state = robot.head.state(STREAMS["head"].max_age_s)
+        state = robot.head_state()
         return None if state.moving else state.tilt_rad
 
     rested_rad = wait_for(robot.clock, rested, HEAD_TIMEOUT_S, POLL_S)

@@ -28,7 +28,7 @@ from robot_runtime.errors import (
     UnknownAction,
     UnreachableGoal,
 )
-from robot_runtime.hal import Arrivals, Localizer, LocalizerInfo, PoseEstimate, Robot, Velocity, Zone
+from robot_runtime.hal import Arrivals, HeadState, Localizer, LocalizerInfo, PoseEstimate, Robot, Velocity, Zone
 from robot_runtime.hal.events import Event
 from robot_runtime.records import PHASES, EndReason, EpisodeEnd, EpisodeHeader, Outcome, StepRecord, Subscriber
 
@@ -481,6 +481,35 @@ def test_short_silences_are_waited_out():
         for _ in range(3):
             observation = env.step(Action.MOVE_FORWARD)
     np.testing.assert_allclose(observation["gps"], [0.75, 0.0], atol=0.005)
+
+
+@pytest.mark.parametrize("begin_s", np.arange(1.5, 4.5, 0.1).round(1).tolist())
+def test_a_gap_of_the_link_costs_no_episode_whenever_it_begins(monkeypatch: pytest.MonkeyPatch, begin_s: float):
+    """Before, between and after motions, while the head looks, and while a frame is awaited: 1.5 s without anything."""
+    gap, task = (
+        {"from_s": begin_s, "to_s": begin_s + 1.5},
+        make_task(actions=(*TASK.actions, Action.LOOK_UP, Action.LOOK_DOWN)),
+    )
+    with fake_robot(
+        task, faults=[{"kind": k, **gap} for k in ("silent_base", "lost_frames", "dropped_poses")]
+    ) as robot:
+        head_state = robot.head.state
+
+        def reported(max_age_s: float) -> HeadState:
+            if begin_s + max_age_s < robot.clock.now_ns() / 1e9 < gap["to_s"]:
+                raise StaleData("the head is silent", "check its cable")
+            return head_state(max_age_s)
+
+        monkeypatch.setattr(robot.head, "state", reported)
+        witness = Witness()
+        env = make_env(robot, witness, task=task)
+        env.reset(make_episode(goal=(2.0, 0.0)))
+        walk(env, Action.MOVE_FORWARD, Action.LOOK_DOWN, Action.TURN_LEFT, Action.LOOK_UP, Action.MOVE_FORWARD)
+        walk(env, Action.STOP)
+        assert robot.clock.now_ns() / 1e9 > gap["to_s"], "the gap was part of the episode"
+    assert [end.reason for end in witness.ends] == [EndReason.STOP]
+    assert {step.result.outcome for step in witness.steps if step.result} == {Outcome.REACHED}
+    assert all(step.times.exposed_ns > step.times.action_end_ns for step in witness.steps[1:])
 
 
 @pytest.mark.parametrize("fault", [{"kind": "wheel_drop"}, {"kind": "cliff"}])

@@ -11,7 +11,7 @@ from robot_runtime.common.clock import wait_for
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import ConfigError, InvalidStart, StaleData
 from robot_runtime.hal import RgbdFrame, Robot
-from robot_runtime.hal.streams import STREAMS
+from robot_runtime.hal.streams import STREAMS, across_gap
 from robot_runtime.scenes.objects import Grab, GrabOutcome, ObjectPose, ObjectSource, TrackedObjects
 from robot_runtime.scenes.scene import Scene
 from robot_runtime.task_kinds.rearrangement import task as rearrangement
@@ -72,8 +72,9 @@ class RearrangementSession(TaskSession):
         self._goal_frame = self._grab = None
         if self._settings.goal == "image":
             self._arrange(_goals(episode), place)
-            now_ns = self._robot.clock.now_ns()
-            self._goal_frame = self._robot.camera.capture(now_ns, STREAMS["rgb"].max_age_s)
+            robot = self._robot
+            timeout_s = STREAMS["rgb"].max_age_s + robot.patience_s
+            self._goal_frame = robot.camera.capture(robot.clock.now_ns(), timeout_s)
         return episode
 
     @override
@@ -132,13 +133,13 @@ class RearrangementSession(TaskSession):
 
     def _tracked(self, after_ns: int) -> TrackedObjects:
         """The objects' poses, measured at ``after_ns`` or later. Raises ``StaleData``."""
-        stream = STREAMS["objects"]
+        robot, stream = self._robot, STREAMS["objects"]
 
         def probe() -> TrackedObjects | None:
-            tracked = self._tracker.objects(stream.max_age_s)
+            tracked = across_gap(robot.clock, lambda: self._tracker.objects(stream.max_age_s), robot.patience_s)
             return tracked if tracked.stamp_ns >= after_ns else None
 
-        tracked = wait_for(self._robot.clock, probe, stream.max_age_s, poll_s=1 / stream.rate_hz)
+        tracked = wait_for(robot.clock, probe, stream.max_age_s, poll_s=1 / stream.rate_hz)
         if tracked is None:
             raise StaleData(
                 f"tracker {self._tracker.info.name!r}: has not measured every object since the action ended",

@@ -228,6 +228,21 @@ def test_a_base_that_goes_silent_while_the_policy_decides_is_a_fault() -> None:
         assert witness.ends[-1].reason is EndReason.FAULT
 
 
+@pytest.mark.parametrize("begin_s", [round(2.5 + 0.05 * k, 2) for k in range(12)])
+def test_a_gap_of_the_link_costs_no_episode_and_is_not_the_policy_s(begin_s: float) -> None:
+    """At whatever instant of a decision nothing comes any more, for 1.5 s."""
+    kinds, gap = ("silent_base", "lost_frames", "dropped_poses"), {"from_s": begin_s, "to_s": begin_s + 1.5}
+    faults = [{"kind": kind, **gap} for kind in kinds]
+    with running(make_control(max_standing_s=0.5), faults=faults) as (env, witness):
+        for _ in range(20):
+            env.step(on_circle(env.record.referee.pose))
+        assert env.robot.clock.now_ns() / 1e9 > gap["to_s"] + 1
+        assert speed(env) > 0.25
+        stamps = [step.times.exposed_ns for step in witness.steps]
+    assert 1.5e9 < max(b - a for a, b in pairwise(stamps)) < 2.5e9
+    assert not witness.ends
+
+
 def test_a_decision_that_raises_leaves_the_wheels_at_zero() -> None:
     class Moving(Policy):
         name = "moving"
