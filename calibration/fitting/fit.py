@@ -18,7 +18,7 @@ from calibration.fitting.motors import MotorsOfLogs, fit_logged_motors
 from calibration.fitting.replay_results import ReplayedCamera, held_out_gain
 from calibration.fitting.validation import Validation, validate
 from robot_runtime.errors import CalibrationFailed, ConfigError, RecordingError
-from robot_runtime.recording.json_records import plain
+from robot_runtime.recording.json_output import plain
 from robot_runtime.records import EpisodeHeader
 from robot_runtime.robots.action_errors import ActuationModel
 

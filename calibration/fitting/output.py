@@ -16,7 +16,7 @@ from robot_runtime.common import config
 from robot_runtime.common.yaml_text import dump_yaml
 from robot_runtime.errors import writing
 from robot_runtime.motion.identification import MotorFit
-from robot_runtime.recording.json_records import plain
+from robot_runtime.recording.json_output import plain
 from robot_runtime.robots.action_errors import KIND
 from robot_runtime.robots.calibration_file import MOTORS, Stamp, write_calibration
 from robot_runtime.scoring.report.rendering import render

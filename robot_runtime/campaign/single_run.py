@@ -16,7 +16,7 @@ from robot_runtime.campaign.counting import Counting, Kind, changed, digest, kin
 from robot_runtime.campaign.ledger import Entry, Ledger
 from robot_runtime.common.provenance import software
 from robot_runtime.errors import ConfigError, RecordingError, writing
-from robot_runtime.recording.json_records import plain
+from robot_runtime.recording.json_output import plain
 from robot_runtime.recording.log_files import LEDGER_FILE
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.recording.verdict_files import verdicts_path

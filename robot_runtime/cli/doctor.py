@@ -55,7 +55,7 @@ def doctor(
         robot-runtime doctor --robot my_robot.yaml --localizer fused-marvelmind
     """
     from robot_runtime.common.host_checks import NO_DEVICES, Status, examine
-    from robot_runtime.recording.json_records import write_json
+    from robot_runtime.recording.json_output import write_json
     from robot_runtime.robots.loader import DeviceOverrides
 
     everything: dict[str, Sequence[Finding]] = {}

@@ -69,7 +69,7 @@ def info(
     from robot_runtime.common.tables import facts_table
     from robot_runtime.datasets.files import iter_episodes
     from robot_runtime.datasets.validate import straight_m
-    from robot_runtime.recording.json_records import write_json
+    from robot_runtime.recording.json_output import write_json
 
     def spread(values: list[float]) -> str:
         ordered = sorted(values)
@@ -127,7 +127,7 @@ def validate(
     from robot_runtime.datasets.files import companion_problems, iter_readable
     from robot_runtime.datasets.validate import MIN_RATIO
     from robot_runtime.datasets.validate import validate as check
-    from robot_runtime.recording.json_records import write_json
+    from robot_runtime.recording.json_output import write_json
     from robot_runtime.scenes.scene import find_scene, load_scene
     from robot_runtime.tasks.task import load_task
 

@@ -42,7 +42,7 @@ def info(json: options.Json = None) -> None:
     from robot_runtime.datasets.formats import FORMATS
     from robot_runtime.policies import AGENTS
     from robot_runtime.policies.openers import OPENERS
-    from robot_runtime.recording.json_records import write_json
+    from robot_runtime.recording.json_output import write_json
     from robot_runtime.scenes.scene import SCENES
 
     facts: dict[str, object] = {

@@ -81,7 +81,7 @@ def inspect(
         facts = _about(config.parse(declared, Manifest, policy))
     console.print(facts_table(facts))
     if json is not None:
-        from robot_runtime.recording.json_records import write_json
+        from robot_runtime.recording.json_output import write_json
 
         write_json(json, declared or facts)
 
@@ -105,7 +105,7 @@ def validate(
     """
     from robot_runtime.common.console import say
     from robot_runtime.policies.package.policy import PackagePolicy
-    from robot_runtime.recording.json_records import write_json
+    from robot_runtime.recording.json_output import write_json
 
     loaded = execution.load(package)
     found = loaded.agreement
@@ -142,7 +142,7 @@ def bench(
     from robot_runtime.common.clock import Stopwatch
     from robot_runtime.common.console import console, say
     from robot_runtime.policies.package.speed import time_package
-    from robot_runtime.recording.json_records import write_json
+    from robot_runtime.recording.json_output import write_json
 
     timer = Stopwatch()
     loaded = execution.load(package)
@@ -181,7 +181,7 @@ def diff(
         robot-runtime policy diff my_policy.zip retrained.zip
     """
     from robot_runtime.policies.package.files import is_package
-    from robot_runtime.recording.json_records import write_json
+    from robot_runtime.recording.json_output import write_json
 
     if len(others) == 1 and is_package(others[0]):
         found = _diff_packages(Path(policy), others[0])

@@ -199,7 +199,7 @@ def run_policy(
     from robot_runtime.common.yaml_text import dump_yaml
     from robot_runtime.env import Env
     from robot_runtime.policies.stepping import check_policy
-    from robot_runtime.recording.json_records import plain
+    from robot_runtime.recording.json_output import plain
     from robot_runtime.robots.loader import RobotContext
     from robot_runtime.scenes.scene import find_scene, load_scene
 

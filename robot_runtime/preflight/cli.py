@@ -164,7 +164,7 @@ def print_modes(camera: Camera) -> None:
 
 def print_findings(policy: str, robot: str, found: Sequence[Finding], json: Path | None) -> None:
     """The table, and under it what each difference is expected to cost; the findings as JSON if a file is given."""
-    from robot_runtime.recording.json_records import write_json
+    from robot_runtime.recording.json_output import write_json
 
     write_json(json, {"policy": policy, "robot": robot, "findings": found})
 

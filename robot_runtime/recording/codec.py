@@ -17,7 +17,7 @@ Schema = dict[str, Any]
 
 
 def unchanged(value: Any) -> Any:
-    """The encoder of values that ``json_records.plain`` converts as they are."""
+    """The encoder of values that ``json_output.plain`` converts as they are."""
     return value
 
 
@@ -28,7 +28,7 @@ class Codec:
     Attributes:
         decode: function that makes a value from its JSON; raises an error of ``json_values.MALFORMED``.
         schema: JSON schema for viewers; empty for what they cannot show, as arrays of arrays.
-        encode: function whose result ``json_records.plain`` converts to JSON.
+        encode: function whose result ``json_output.plain`` converts to JSON.
         required: whether every log has the field; without it, the field has its default.
     """
 

@@ -12,7 +12,7 @@ from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import SceneError
 from robot_runtime.hal import Intrinsics
 from robot_runtime.policy import PolicySource
-from robot_runtime.recording import codec, json_records
+from robot_runtime.recording import codec, json_output
 from robot_runtime.recording.json_records import SPECIAL
 from robot_runtime.recording.json_values import finite, loads, mapping, text
 from robot_runtime.records import EpisodeHeader
@@ -65,7 +65,7 @@ HEADER_SCHEMA: dict[str, Any] = {"format": codec.INTEGER.schema, **HEADER.proper
 
 
 def header_to_json(header: EpisodeHeader) -> dict[str, Any]:
-    """The header for ``json_records.dumps`` without provenance, and with the scene's name and digest only."""
+    """The header for ``json_output.dumps`` without provenance, and with the scene's name and digest only."""
     return {"format": LOG_FORMAT, **HEADER.encode(header)}
 
 
@@ -77,7 +77,7 @@ def scene_files(header: EpisodeHeader) -> list[tuple[str, str, bytes]]:
     }
     return [
         # JSON is YAML, and is parsed a hundred times as fast.
-        ("scene.yaml", "application/yaml", json.dumps(json_records.plain(scene.file), indent=1).encode()),
+        ("scene.yaml", "application/yaml", json.dumps(json_output.plain(scene.file), indent=1).encode()),
         (scene.file.map, "application/yaml", json.dumps(scene.map.to_document("map.pgm"), indent=1).encode()),
         ("map.pgm", "image/x-portable-graymap", scene.map.to_pgm()),
         ("view_points.json", "application/json", json.dumps(view_points).encode()),
@@ -88,8 +88,7 @@ def provenance_to_text(header: EpisodeHeader) -> dict[str, str]:
     """Provenance and the scene's folder as texts by name; values other than text are JSON."""
     provenance = {**header.provenance, "scene_folder": str(header.scene.folder)}
     return {
-        key: value if isinstance(value, str) else json_records.dumps(value).decode()
-        for key, value in provenance.items()
+        key: value if isinstance(value, str) else json_output.dumps(value).decode() for key, value in provenance.items()
     }
 
 

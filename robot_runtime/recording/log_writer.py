@@ -36,7 +36,7 @@ from robot_runtime.common.geometry import SE2
 from robot_runtime.hal import BaseState, PoseEstimate
 from robot_runtime.hal.events import Event
 from robot_runtime.hal.streams import STREAMS
-from robot_runtime.recording import json_records, messages, ros2_messages
+from robot_runtime.recording import json_output, json_records, messages, ros2_messages
 from robot_runtime.recording.channels import STREAMED_COLOR, Channel, channels, poses_channel
 from robot_runtime.recording.durable_file import DurableFile
 from robot_runtime.recording.header import header_to_json, provenance_to_text, scene_files
@@ -152,7 +152,7 @@ class LogWriter:
             return []
         self._shared, self._shared_since = shared, record.index
         stamp_ns = record.times.observed_ns
-        data = json_records.dumps(self._form.encode_objects(record.index, shared))
+        data = json_output.dumps(self._form.encode_objects(record.index, shared))
         self._message(STREAMS["objects"].topic, stamp_ns, record.index, data)
         self._protobuf("scene", stamp_ns, record.index, messages.objects_now(self._header, record))
         return [data]
@@ -179,7 +179,7 @@ class LogWriter:
         topic, last_ns = topic_of(source), estimates[-1].stamp_ns
         if topic not in self._channels:
             self._register(poses_channel(topic))
-        self._message(topic, last_ns, 0, json_records.dumps(poses_to_columns(source, estimates)))
+        self._message(topic, last_ns, 0, json_output.dumps(poses_to_columns(source, estimates)))
 
     def write_end(self, end: EpisodeEnd) -> None:
         """Write the last record."""
@@ -209,11 +209,11 @@ class LogWriter:
         self._channels[channel.topic] = self._mcap.register_channel(channel.topic, channel.message_encoding, schema)
 
     def _json(self, stream: str, stamp_ns: int, sequence: int, value: Any) -> None:
-        self._message(STREAMS[stream].topic, stamp_ns, sequence, json_records.dumps(value))
+        self._message(STREAMS[stream].topic, stamp_ns, sequence, json_output.dumps(value))
 
     def _chained(self, stream: str, stamp_ns: int, sequence: int, value: Any, others: Sequence[bytes] = ()) -> None:
         """Write a record of the chain; ``others`` are the data of other messages that belong to it."""
-        data = self._chain.append(json_records.dumps(value), others)
+        data = self._chain.append(json_output.dumps(value), others)
         self._message(STREAMS[stream].topic, stamp_ns, sequence, data)
 
     def _protobuf(self, stream: str, stamp_ns: int, sequence: int, message: Any) -> None:

@@ -43,7 +43,7 @@ class StepForm:
         self.objects: Schema = {"index": INTEGER.schema, state.shared or "poses": OBJECT.schema}
 
     def encode(self, record: StepRecord, since: int | None) -> dict[str, Any]:
-        """A step for ``json_records.dumps``.
+        """A step for ``json_output.dumps``.
 
         Args:
             record: the step.

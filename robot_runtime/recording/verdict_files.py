@@ -13,7 +13,7 @@ from robot_runtime.common.clock import utc_now_iso
 from robot_runtime.common.yaml_text import dump_yaml
 from robot_runtime.errors import ConfigError, RecordingError
 from robot_runtime.recording.durable_file import sync_folder
-from robot_runtime.recording.json_records import plain
+from robot_runtime.recording.json_output import plain
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import EpisodeHeader
 from robot_runtime.scenes.objects import ObjectPose

@@ -15,7 +15,6 @@ from typing import Any, Literal
 import cv2
 import numpy as np
 from numpy.typing import NDArray
-from scipy import ndimage
 
 from robot_runtime.common import config, image_files
 from robot_runtime.common.bounded import TooLarge
@@ -230,6 +229,8 @@ class OccupancyMap(GridFrame):
 
     @cached_property
     def _clearance_m(self) -> NDArray[np.float64]:
+        from scipy import ndimage  # slow import (0.2 s) that only those who plan need
+
         free = np.pad(self.cells == Cell.FREE, 1, constant_values=False)
         # The distance transform measures between centers; the obstacle begins half a cell earlier.
         distance = ndimage.distance_transform_edt(free)[1:-1, 1:-1]

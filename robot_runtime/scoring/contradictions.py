@@ -19,7 +19,7 @@ from scipy import ndimage
 from robot_runtime.common import config
 from robot_runtime.common.differences import flat
 from robot_runtime.common.geometry import SE2, wrap_angle
-from robot_runtime.recording.json_records import plain
+from robot_runtime.recording.json_output import plain
 from robot_runtime.records import EpisodeHeader, StepRecord
 from robot_runtime.scenes.geodesic import DistanceField, GeodesicMap, Point
 from robot_runtime.scenes.occupancy_map import Cell, OccupancyMap

@@ -20,7 +20,7 @@ from robot_runtime.policies.package.manifest import Selection
 from robot_runtime.policies.package.policy import Package
 from robot_runtime.policies.stepping import check_policy, decide, reset_policy
 from robot_runtime.policy import Policy
-from robot_runtime.recording import json_records
+from robot_runtime.recording import json_output
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import ANSWER, EpisodeHeader
 
@@ -208,7 +208,7 @@ class _OpenLoopRun:
                 if logged is not None and own is not None and len(logged) == len(own):
                     distance = logit_distance(logged, own)
                 self.steps.append(DecidedStep(record.index, then, now, distance))
-                answers = [json_records.plain(one.get(ANSWER)) for one in (record.policy_info, info)]
+                answers = [json_output.plain(one.get(ANSWER)) for one in (record.policy_info, info)]
                 if ANSWER in record.policy_info or ANSWER in info:
                     self.answer_same = answers[0] == answers[1]
                 self.outputs.append((now, None if own is None else own.tolist(), answers[1]))

@@ -11,7 +11,7 @@ from robot_runtime.common.version import VERSION
 from robot_runtime.metrics.episode_metrics import SCORER_VERSION
 from robot_runtime.metrics.settings import Rules
 from robot_runtime.parallel.result_journal import ResultJournal, file_key
-from robot_runtime.recording.json_records import plain
+from robot_runtime.recording.json_output import plain
 from robot_runtime.recording.verdict_files import verdicts_path
 from robot_runtime.scoring.summary import EpisodeScore
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from robot_runtime.errors import RecordingError
 from robot_runtime.metrics.episode_metrics import SCORER_VERSION
-from robot_runtime.recording.json_records import write_json
+from robot_runtime.recording.json_output import write_json
 from robot_runtime.scoring.groups import episode_means
 from robot_runtime.scoring.statistics.control_variate import ControlVariate, control_variate
 from robot_runtime.scoring.statistics.intervals import CONFIDENCE

@@ -141,7 +141,7 @@ def diff(
     from rich.table import Table
 
     from robot_runtime.common.console import console, say
-    from robot_runtime.recording.json_records import write_json
+    from robot_runtime.recording.json_output import write_json
     from robot_runtime.recording.log_files import find_logs
     from robot_runtime.scenes.scene import find_scene, load_scene
     from sim_bridge.reconstruction.change_detection import find_changes

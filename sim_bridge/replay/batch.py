@@ -13,7 +13,7 @@ from robot_runtime.errors import RuntimeFault
 from robot_runtime.parallel.map import Workers, map_in_order
 from robot_runtime.parallel.result_journal import ResultJournal, file_key
 from robot_runtime.parallel.workers import WorkerLoss
-from robot_runtime.recording import json_records
+from robot_runtime.recording import json_output
 from robot_runtime.records import StepRecord
 from robot_runtime.robots.loader import read_robot_file
 from robot_runtime.scoring.report.rendering import render
@@ -112,17 +112,17 @@ def replay_logs(
 
 def _journal(options: ReplayOptions, pages: bool, overwrite: bool) -> ResultJournal[Job, ReplaySummary]:
     make_folder(options.out)
-    settings = {**json_records.plain(options), "pages": pages, "schema": SCHEMA}
+    settings = {**json_output.plain(options), "pages": pages, "schema": SCHEMA}
     del settings["out"]
     if options.into not in (RECORDED, *ADAPTERS):
         # The content of the file, because a fit rewrites the file of its robot.
-        robot = json.dumps(json_records.plain(read_robot_file(options.into)[1]), sort_keys=True)
+        robot = json.dumps(json_output.plain(read_robot_file(options.into)[1]), sort_keys=True)
         settings["robot"] = hashlib.sha256(robot.encode()).hexdigest()[:12]
     return ResultJournal(
         options.out / JOURNAL,
         settings,
         lambda job: f"{job.name} {file_key(job.path)}",
-        lambda summary: None if summary.reason else json_records.plain(summary),
+        lambda summary: None if summary.reason else json_output.plain(summary),
         lambda document: config.parse(document, ReplaySummary, JOURNAL, recorded=True),
         overwrite,
     )
@@ -132,9 +132,9 @@ def write_summaries(path: Path, worlds: Mapping[str, Sequence[ReplaySummary]]) -
     """Write a JSON file with an object per log and simulator (``into``). Raises ``RecordingError``."""
     document = {
         "schema": SCHEMA,
-        "replays": [{"into": into, **json_records.plain(one)} for into, each in worlds.items() for one in each],
+        "replays": [{"into": into, **json_output.plain(one)} for into, each in worlds.items() for one in each],
     }
-    json_records.write_json(path, document)
+    json_output.write_json(path, document)
 
 
 def write_comparison(path: Path, worlds: Mapping[str, Sequence[ReplaySummary]]) -> None:

@@ -19,7 +19,7 @@ from robot_runtime.common import config
 from robot_runtime.common.creating import creating
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import ConfigError, RecordingError
-from robot_runtime.recording import json_records
+from robot_runtime.recording import json_output
 from robot_runtime.records import EndReason, Outcome
 from robot_runtime.scenes.objects import GrabOutcome
 from robot_runtime.scoring.policy_agreement import OpenLoop
@@ -348,7 +348,7 @@ class Replay:
 
     def to_json(self) -> dict[str, Any]:
         """The JSON document."""
-        document: dict[str, Any] = json_records.plain(self)
+        document: dict[str, Any] = json_output.plain(self)
         return document
 
     @staticmethod

@@ -12,7 +12,7 @@ from robot_runtime.errors import RuntimeFault, SceneError
 from robot_runtime.parallel.map import Workers, map_in_order
 from robot_runtime.parallel.result_journal import ResultJournal, file_key
 from robot_runtime.parallel.workers import WorkerLoss
-from robot_runtime.recording.json_records import plain
+from robot_runtime.recording.json_output import plain
 from sim_bridge.scenes.importer import ImportOptions, import_scene
 from sim_bridge.scenes.mjcf import is_mjcf
 from sim_bridge.scenes.progress import Progress

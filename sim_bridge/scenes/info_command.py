@@ -59,7 +59,7 @@ def info(
     """
     from robot_runtime.common.console import console
     from robot_runtime.common.tables import facts_table
-    from robot_runtime.recording.json_records import write_json
+    from robot_runtime.recording.json_output import write_json
     from robot_runtime.scenes.occupancy_map import Cell
     from robot_runtime.scenes.scene import find_scene, load_scene
     from robot_runtime.scenes.scene_notes import scene_notes

@@ -18,7 +18,7 @@ from robot_runtime.env import Env
 from robot_runtime.errors import InvalidStart
 from robot_runtime.parallel.map import ONE, Workers
 from robot_runtime.parallel.result_journal import ResultJournal, file_key
-from robot_runtime.recording.json_records import plain
+from robot_runtime.recording.json_output import plain
 from robot_runtime.records import EpisodeHeader
 from robot_runtime.robots.loader import RobotContext, build_robot
 from robot_runtime.scenes.scene import Scene

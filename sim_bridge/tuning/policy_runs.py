@@ -23,7 +23,7 @@ from robot_runtime.parallel.workers import WorkerLoss
 from robot_runtime.policies import AGENTS, load_source
 from robot_runtime.policy import Policy, PolicySource
 from robot_runtime.preflight.checks import IMAGES
-from robot_runtime.recording.json_records import plain
+from robot_runtime.recording.json_output import plain
 from robot_runtime.recording.writer import Recorder
 from robot_runtime.records import EpisodeEnd, EpisodeHeader, StepRecord, Subscriber
 from robot_runtime.robots.loader import RobotContext, build_robot

@@ -16,7 +16,7 @@ from robot_runtime.common import config
 from robot_runtime.errors import RecordingError, RuntimeFault
 from robot_runtime.metrics.episode_metrics import SCORER_VERSION
 from robot_runtime.parallel.map import ONE, Workers, map_in_order
-from robot_runtime.recording.json_records import write_json
+from robot_runtime.recording.json_output import write_json
 from robot_runtime.records import EpisodeHeader
 from robot_runtime.scoring.sim_to_real.gap import Correlation, Gap
 from robot_runtime.scoring.statistics.intervals import CONFIDENCE, RESAMPLES, SEED, Interval, bootstrap_mean

@@ -13,7 +13,7 @@ from synthetic import STOP
 from robot_runtime.actions.discrete import Action
 from robot_runtime.metrics.episode_metrics import EpisodeScorer
 from robot_runtime.metrics.settings import Metrics, Rules
-from robot_runtime.recording.json_records import plain
+from robot_runtime.recording.json_output import plain
 from robot_runtime.recording.writer import Recorder
 from robot_runtime.records import ANSWER, EndReason, EpisodeHeader, StepRecord
 from robot_runtime.scoring.report.episode_data import EpisodeData, load_episode_data

@@ -21,7 +21,7 @@ from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.common.provenance import provenance
 from robot_runtime.errors import ConfigError, EpisodeError
 from robot_runtime.hal import CameraInfo, Mount
-from robot_runtime.recording import json_records
+from robot_runtime.recording import json_output
 from robot_runtime.records import EpisodeHeader
 from robot_runtime.robots.camera_mount import load_mount
 from robot_runtime.robots.loader import RobotFile
@@ -158,7 +158,7 @@ def scene_for(options: ImportOptions, bag: BagReader, track: PoseTrack) -> Scene
         return options.scene
     occupancy = _bag_map(bag) if options.poses == "robot" and at.MAP in bag.kinds else _unknown_map(track)
     file = SceneFile(schema=1, name=bag.path.stem, rooms=(), objects=(), source={"bag": bag.path.name})
-    digest = hashlib.sha256(json.dumps(json_records.plain(file)).encode())
+    digest = hashlib.sha256(json.dumps(json_output.plain(file)).encode())
     digest.update(occupancy.to_pgm())
     return Scene(bag.path.parent, file, occupancy, {}, digest.hexdigest())
 

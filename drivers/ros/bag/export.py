@@ -30,7 +30,7 @@ from robot_runtime.common.creating import creating
 from robot_runtime.common.geometry import SE2
 from robot_runtime.common.transforms import OPTICAL_RPY_RAD, quaternion_rpy
 from robot_runtime.hal import BaseState, Zone
-from robot_runtime.recording import json_records
+from robot_runtime.recording import json_output
 from robot_runtime.recording.images import encode_depth, encode_semantic
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.recording.ros2_messages import Image
@@ -345,4 +345,4 @@ class _Topics:
 
 
 def _json(value: Any) -> str:
-    return json.dumps(json_records.plain(value), allow_nan=False, separators=(",", ":"))
+    return json.dumps(json_output.plain(value), allow_nan=False, separators=(",", ":"))

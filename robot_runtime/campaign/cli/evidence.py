@@ -117,7 +117,7 @@ def verify(
     from robot_runtime.campaign.opening import located
     from robot_runtime.campaign.outcomes import sentence
     from robot_runtime.campaign.verification import Verification
-    from robot_runtime.recording.json_records import write_json
+    from robot_runtime.recording.json_output import write_json
 
     published, contents = (None, None) if plan is None else read_published(plan)
     found = Verification(located(campaign), published, read_heads(head or ()), contents)

@@ -49,7 +49,7 @@ def forecast(
 
     from robot_runtime.campaign.plan import load_plan
     from robot_runtime.common.console import console
-    from robot_runtime.recording.json_records import write_json
+    from robot_runtime.recording.json_output import write_json
     from robot_runtime.recording.log_files import find_logs
     from robot_runtime.scoring.cli.score import score_with_progress
     from robot_runtime.scoring.pilot import paired_differences, work_times

@@ -44,7 +44,7 @@ def plan(
     from robot_runtime.campaign.schedule import schedule
     from robot_runtime.common.creating import creating
     from robot_runtime.common.yaml_text import dump_yaml
-    from robot_runtime.recording.json_records import write_json
+    from robot_runtime.recording.json_output import write_json
 
     read = load_plan(plan)
     names = episode_names(read)
@@ -76,7 +76,7 @@ def status(plan: Campaign, json: options.Json = None) -> None:
     """
     from robot_runtime.campaign.opening import located
     from robot_runtime.campaign.status import verified_status
-    from robot_runtime.recording.json_records import write_json
+    from robot_runtime.recording.json_output import write_json
 
     found = verified_status(located(plan))
     for line in _lines(found):

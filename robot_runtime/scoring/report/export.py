@@ -11,7 +11,7 @@ from robot_runtime.common.version import VERSION
 from robot_runtime.errors import ConfigError
 from robot_runtime.metrics.episode_metrics import SCORER_VERSION
 from robot_runtime.metrics.measures import all_metrics
-from robot_runtime.recording.json_records import plain, results_file
+from robot_runtime.recording.json_output import plain, results_file
 from robot_runtime.scoring.groups import summarize_groups
 from robot_runtime.scoring.statistics.agreement import agreements
 from robot_runtime.scoring.statistics.intervals import CONFIDENCE, SEED

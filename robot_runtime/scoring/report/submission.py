@@ -15,7 +15,7 @@ from typing import Protocol, TextIO
 
 from robot_runtime.common.creating import creating
 from robot_runtime.errors import ConfigError, RecordingError
-from robot_runtime.recording.json_records import plain
+from robot_runtime.recording.json_output import plain
 from robot_runtime.scoring.groups import known_values
 from robot_runtime.scoring.summary import EpisodeScore
 

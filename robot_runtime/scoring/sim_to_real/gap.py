@@ -16,7 +16,7 @@ import numpy as np
 
 from robot_runtime.errors import RecordingError
 from robot_runtime.metrics.episode_metrics import SCORER_VERSION
-from robot_runtime.recording.json_records import write_json
+from robot_runtime.recording.json_output import write_json
 from robot_runtime.scoring.groups import episode_means, metric_interval
 from robot_runtime.scoring.report.panels import outcome
 from robot_runtime.scoring.sim_to_real.correlation import correlation_interval

@@ -9,7 +9,7 @@ from typing import Literal
 from robot_runtime.errors import ConfigError, RecordingError
 from robot_runtime.metrics.episode_metrics import SCORER_VERSION
 from robot_runtime.metrics.measures import all_metrics
-from robot_runtime.recording.json_records import write_json
+from robot_runtime.recording.json_output import write_json
 from robot_runtime.scoring.contradictions import mixed_settings
 from robot_runtime.scoring.facets import check_facets
 from robot_runtime.scoring.statistics.hypothesis_tests import further_episodes, paired_permutation_test

@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from robot_runtime.common.yaml_text import dump_yaml
 from robot_runtime.metrics.functional.rearrangement import angle_between
-from robot_runtime.recording.json_records import plain
+from robot_runtime.recording.json_output import plain
 from robot_runtime.records import EpisodeHeader, StepRecord
 from robot_runtime.scenes.objects import ObjectPose
 from robot_runtime.scenes.scene import SceneObject

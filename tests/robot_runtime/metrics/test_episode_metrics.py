@@ -20,7 +20,7 @@ from robot_runtime.metrics.episode_metrics import EpisodeScorer, Rules
 from robot_runtime.metrics.functional.path import path_length
 from robot_runtime.metrics.measures import COMMON
 from robot_runtime.metrics.visibility import points_in_map, visible_pixels
-from robot_runtime.recording.json_records import plain
+from robot_runtime.recording.json_output import plain
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import ActionResult, EndReason, EpisodeEnd, EpisodeHeader, Outcome
 from robot_runtime.scenes.scene import SceneObject

@@ -17,7 +17,7 @@ from robot_runtime.cli.main import run_command
 from robot_runtime.errors import PolicyChanged, PolicyError
 from robot_runtime.policies import load_source
 from robot_runtime.policy import PolicySource
-from robot_runtime.recording import json_records
+from robot_runtime.recording import json_output
 from robot_runtime.recording.header import header_from_json, header_to_json, scene_files
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import EpisodeHeader
@@ -36,7 +36,7 @@ AGENT = textwrap.dedent(
 
 
 def again(header: EpisodeHeader) -> EpisodeHeader:
-    data = json.loads(json_records.dumps(header_to_json(header)))
+    data = json.loads(json_output.dumps(header_to_json(header)))
     files = {name: content for name, _, content in scene_files(header)}
     return header_from_json(Path("a.mcap"), data, files, {})
 
@@ -48,7 +48,7 @@ def test_a_header_keeps_the_source():
 
 def test_headers_of_earlier_logs_have_none():
     assert again(synthetic.header()).policy is None
-    data = json.loads(json_records.dumps(header_to_json(synthetic.header())))
+    data = json.loads(json_output.dumps(header_to_json(synthetic.header())))
     del data["policy"]
     files = {name: content for name, _, content in scene_files(synthetic.header())}
     assert header_from_json(Path("a.mcap"), data, files, {}).policy is None

@@ -25,7 +25,7 @@ from synthetic import DOWN, FORWARD, LEFT, RIGHT, STOP, UP
 from robot_runtime.actions.discrete import Action, Displacement
 from robot_runtime.errors import RecordingError
 from robot_runtime.hal import PoseStatus, RgbdFrame, Zone
-from robot_runtime.recording import images, json_records
+from robot_runtime.recording import images, json_output, json_records
 from robot_runtime.recording.header import scene_files
 from robot_runtime.recording.mcap_scan import LogFile
 from robot_runtime.recording.reader import LogReader
@@ -373,15 +373,15 @@ def test_the_action_that_a_fault_cut_short_is_kept_with_the_end() -> None:
     still = Displacement()
     result = ActionResult(Outcome.FAULT, Displacement(forward_m=0.25), still, Zone.NONE, 0.7, "base: silent")
     end = EpisodeEnd(EndReason.FAULT, 3, 9, "base: silent", Action.MOVE_FORWARD, result, of_policy=True)
-    written = json.loads(json_records.dumps(end))
+    written = json.loads(json_output.dumps(end))
     assert json_records.END.decode(written) == end
     older = {key: written[key] for key in ("reason", "steps", "stamp_ns", "detail")}
     assert json_records.END.decode(older) == EpisodeEnd(EndReason.FAULT, 3, 9, "base: silent")
 
 
 def test_enum_members_are_written_by_name_and_unknown_objects_refused() -> None:
-    assert json_records.plain(EndReason.FAULT) == "fault"
-    assert json_records.plain(np.float32(0.5)) == 0.5
-    assert json_records.plain(Path("a/b")) == "a/b"
+    assert json_output.plain(EndReason.FAULT) == "fault"
+    assert json_output.plain(np.float32(0.5)) == 0.5
+    assert json_output.plain(Path("a/b")) == "a/b"
     with pytest.raises(TypeError, match="set"):
-        json_records.plain({"x": {1}})
+        json_output.plain({"x": {1}})

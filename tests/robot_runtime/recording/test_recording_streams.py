@@ -20,7 +20,7 @@ from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import RecordingError
 from robot_runtime.hal import PoseEstimate, PoseStatus
 from robot_runtime.hal.events import Event
-from robot_runtime.recording import json_records
+from robot_runtime.recording import json_output
 from robot_runtime.recording.pose_streams import poses_from_json, poses_to_columns, topic_of
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.recording.recover import recover
@@ -169,6 +169,6 @@ def test_a_report_tells_of_events(tmp_path: Path) -> None:
     )
 )
 def test_poses_survive_any_way(estimates: list[PoseEstimate]) -> None:
-    source, back = poses_from_json(json.loads(json_records.dumps(poses_to_columns("x", estimates))))
+    source, back = poses_from_json(json.loads(json_output.dumps(poses_to_columns("x", estimates))))
     assert source == "x"
     assert all(same(a, b) for a, b in zip(back, estimates, strict=True))

@@ -14,7 +14,7 @@ from viewer_schema import fields_of
 
 from robot_runtime.actions import timed
 from robot_runtime.actions.timed import TimedAction
-from robot_runtime.recording import json_records
+from robot_runtime.recording import json_output
 from robot_runtime.recording.channels import channels
 from robot_runtime.recording.json_values import MALFORMED
 from robot_runtime.recording.step_form import StepForm
@@ -47,7 +47,7 @@ def step() -> StepRecord:
 
 
 def written(form: StepForm, step: StepRecord, since: int | None = 1) -> dict[str, Any]:
-    data: dict[str, Any] = json.loads(json_records.dumps(form.encode(step, since)))
+    data: dict[str, Any] = json.loads(json_output.dumps(form.encode(step, since)))
     return data
 
 
@@ -61,7 +61,7 @@ def test_a_state_survives(step: StepRecord) -> None:
         "last": {"angle_deg": 10.5, "locked": False},
         "tried": ["front", "back"],
     }
-    shared = json.loads(json_records.dumps(form.encode_objects(1, form.shared(stateful))))
+    shared = json.loads(json_output.dumps(form.encode_objects(1, form.shared(stateful))))
     assert shared == {"index": 1, "doors": {"front": {"angle_deg": "Infinity", "locked": True}}}
     assert form.decode(data, {}, {None: {}, 1: form.decode_objects(shared)}).state == STATE
 

@@ -28,7 +28,7 @@ from robot_runtime.policies import load_source
 from robot_runtime.policies.package.rollout import prepare
 from robot_runtime.policies.remote.client import RemotePolicy
 from robot_runtime.policy import Observation, Policy, PolicySource, World
-from robot_runtime.recording import json_records
+from robot_runtime.recording import json_output
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.recording.writer import Recorder
 from robot_runtime.records import ANSWER, EpisodeHeader, StepRecord
@@ -144,7 +144,7 @@ def test_a_policy_server_is_told_what_the_log_did_too(log: Path, packages: tuple
 
 def test_what_was_found_survives_json(log: Path, packages: tuple[Path, Path]):
     found = again(log, loaded(packages[1]))
-    document = json.loads(json.dumps(json_records.plain(found), allow_nan=False))
+    document = json.loads(json.dumps(json_output.plain(found), allow_nan=False))
     assert config.parse(document, OpenLoop, "replay.json") == found
 
 

@@ -73,7 +73,7 @@ def test_on_needs_no_quotes(tmp_path: Path) -> None:
 
 
 def test_programs_come_back_from_a_logs_header() -> None:
-    from robot_runtime.recording.json_records import plain
+    from robot_runtime.recording.json_output import plain
 
     assert config.parse(plain(EPISODE), Episode, "header") == EPISODE
 

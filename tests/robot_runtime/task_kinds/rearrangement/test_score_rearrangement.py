@@ -20,7 +20,7 @@ from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import EpisodeError, RecordingError
 from robot_runtime.metrics.episode_metrics import EpisodeScorer
 from robot_runtime.metrics.settings import Metrics, Rules
-from robot_runtime.recording.json_records import plain
+from robot_runtime.recording.json_output import plain
 from robot_runtime.recording.verdict_files import add_verdict
 from robot_runtime.recording.writer import Recorder
 from robot_runtime.records import EndReason, EpisodeHeader, StepRecord
