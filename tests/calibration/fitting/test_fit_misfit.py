@@ -57,6 +57,7 @@ def test_a_robot_as_the_model_has_it_fits() -> None:
             assert misfits(selection(np.random.default_rng(seed), actions, unchanged)) == ()
 
 
+@pytest.mark.slow
 def test_most_faults_are_named_and_few_robots_are_accused() -> None:
     found, false = named(1, 20)
     assert found >= 19

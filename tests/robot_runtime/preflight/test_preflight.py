@@ -319,6 +319,7 @@ def test_the_command_takes_the_right_robot(capfd: pytest.CaptureFixture[str]) ->
     assert "this robot is what the policy was trained on" in said
 
 
+@pytest.mark.slow
 def test_the_command_refuses_the_wrong_one_with_its_exit_code(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

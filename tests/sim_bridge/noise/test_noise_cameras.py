@@ -48,6 +48,7 @@ def error_mm(model: str, far_m: float, **options: object) -> np.ndarray:
     return 1000 * (measured_m[measured_m > 0] - far_m)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["azure_kinect", "redwood", "d435"])
 @given(far_m=st.floats(0.3, 9.0), seed=st.integers(0, 1000))
 @settings(max_examples=10)

@@ -85,6 +85,7 @@ def test_of_equal_warpings_the_shortest() -> None:
     assert dtw_alignment([(0.0,)], [(0.0,)] * 3)[1].tolist() == [[0, 0], [0, 1], [0, 2]]
 
 
+@pytest.mark.slow
 def test_long_paths_need_no_matrix() -> None:
     """A matrix of 20,000 x 20,000 distances would take 3.2 GB."""
     path = np.cumsum(np.random.default_rng(0).normal(size=(20_000, 2)), axis=0)

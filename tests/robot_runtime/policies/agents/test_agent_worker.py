@@ -41,6 +41,7 @@ def _reader(data: bytes) -> Any:
     return read
 
 
+@pytest.mark.slow
 @given(
     st.dictionaries(
         st.text(max_size=5),

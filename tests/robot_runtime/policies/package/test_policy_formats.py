@@ -249,6 +249,7 @@ def test_the_network_has_the_checkpoints_parameters():
     assert state["action_distribution.linear.weight"].shape == (4, 512)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rnn", "layers"), [("LSTM", 4), ("GRU", 2)])
 def test_a_false_mask_clears_state_and_previous_action(rnn: Any, layers: int):
     config = DdppoConfig("resnet18", rnn, 2, 16, 64, 64)
