@@ -6,6 +6,7 @@ import math
 from drivers.create2 import protocol
 from drivers.create2.protocol import Command, CommandParser, Mode, Opcode, Packet
 from drivers.serial_base.emulator import EmulatedBase, Sensed
+from drivers.serial_base.wire import bits_of
 from robot_runtime.hal import Velocity, Zone
 from robot_runtime.safety.guard import STILL
 
@@ -114,8 +115,10 @@ class EmulatedCreate2(EmulatedBase):
             return text
         left, right = (math.floor(way_m / protocol.METERS_PER_TICK) for way_m in self._counted_m)
         fraction = min(1.0, max(0.0, (sensed.battery_v - EMPTY_V) / (FULL_V - EMPTY_V)))
+        bumps = bits_of(sensed.bumper, protocol.BUMP_LEFT, protocol.BUMP_BOTH, protocol.BUMP_RIGHT)
         known: dict[int, int] = {
-            Packet.BUMPS_AND_WHEEL_DROPS: _bumps(sensed.bumper) | _drops(sensed.wheel_drop),
+            Packet.BUMPS_AND_WHEEL_DROPS: bumps
+            | bits_of(sensed.wheel_drop, protocol.DROP_LEFT, 0, protocol.DROP_RIGHT),
             Packet.CLIFF_LEFT: int(Zone.LEFT in sensed.cliff),
             Packet.CLIFF_FRONT_LEFT: int(Zone.CENTER in sensed.cliff),
             Packet.CLIFF_RIGHT: int(Zone.RIGHT in sensed.cliff),
@@ -143,12 +146,3 @@ class EmulatedCreate2(EmulatedBase):
         for side, (then_m, now_m) in enumerate(zip(before or self._turned_m, self._turned_m, strict=True)):
             sign = -1 if self._wheels_m_s[side] < 0 else 1
             self._counted_m[side] += sign * abs(now_m - then_m)
-
-
-def _bumps(zone: Zone) -> int:
-    bits = protocol.BUMP_BOTH if Zone.CENTER in zone else 0
-    return bits | (protocol.BUMP_LEFT if Zone.LEFT in zone else 0) | (protocol.BUMP_RIGHT if Zone.RIGHT in zone else 0)
-
-
-def _drops(zone: Zone) -> int:
-    return (protocol.DROP_LEFT if Zone.LEFT in zone else 0) | (protocol.DROP_RIGHT if Zone.RIGHT in zone else 0)

@@ -314,7 +314,8 @@ class DynamixelHead(Head):
             self._state = HeadState(now_ns, angles[0], angles[1], moving=not self._stillness.still)
             if self._goal is None or self._unsent:
                 return
-            refusing = [servo for servo, counts in self._goal.items() if _goal_of(blocks[servo]) != counts]
+            held = {servo: block.get(protocol.GOAL_POSITION) for servo, block in blocks.items()}
+            refusing = [servo for servo, counts in self._goal.items() if held[servo] != counts]
             self._unsent = bool(refusing)
             self._refusals = self._refusals + 1 if refusing else 0
             if self._refusals >= GOAL_ATTEMPTS:
@@ -365,7 +366,3 @@ class DynamixelHead(Head):
                 bus.write(servo, protocol.TORQUE, 0)
         except DeviceFault as fault:
             _LOG.warning("%s", fault.message)
-
-
-def _goal_of(block: Block) -> int:
-    return block.get(protocol.GOAL_POSITION)

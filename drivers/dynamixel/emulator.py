@@ -3,14 +3,14 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 import numpy as np
+from pydantic import Field
 
 from drivers.dynamixel import protocol
 from drivers.dynamixel.bus import SdkPort
-from drivers.dynamixel.faults import Fault, GoalRefused, Hot, LatchedError, Restarted, ServoFault, Silent, Slow, Stuck
-from drivers.dynamixel.protocol import Error, Instruction, Packet, Register
+from drivers.dynamixel.protocol import Error, HardwareError, Instruction, Packet, Register
 from drivers.dynamixel.variants import PanTiltVariant
 from drivers.serial_wire.faults import DroppedBytes, Noisy, Unplugged, noisy, thinned
 from drivers.serial_wire.framing import FrameScanner
@@ -19,7 +19,7 @@ from drivers.serial_wire.pty_emulation import EmulatedDevice, PacedLine, Pty, re
 from robot_runtime.common.clock import ns_to_seconds, seconds_to_ns
 from robot_runtime.common.config import Strict
 from robot_runtime.common.quantities import Latency
-from robot_runtime.hal.fault_schedule import Script
+from robot_runtime.hal.fault_schedule import Script, Window
 
 STEP_S = 0.005
 """Longest step of the profiles."""
@@ -32,8 +32,6 @@ MAX_ACCELERATION = 32767
 """Of a profile without limit of its acceleration."""
 
 COUNTS_S2 = 214.577 * protocol.COUNTS_PER_REV / 3600
-
-F = TypeVar("F", bound=ServoFault)
 
 _DEFAULTS = {
     Register(8, 1): 3,  # 1 Mbaud
@@ -54,13 +52,63 @@ BULK_BYTES = 5
 """Bytes of one entry of a bulk read: servo, address and length."""
 
 
+class ServoFault(Window):
+    """A fault of the servo ``id``, or of all with 0."""
+
+    id: int = 0
+
+    def concerns(self, servo: int) -> bool:
+        """Whether it is this servo's."""
+        return self.id in (0, servo)
+
+
+class Silent(ServoFault):
+    """No replies: a cable is loose."""
+
+
+class LatchedError(ServoFault):
+    """A hardware error, latched until a reboot; it switches the torque off if the shutdown mask has its bit."""
+
+    bits: int = HardwareError.OVERLOAD.value
+
+
+class Restarted(ServoFault):
+    """The supply fails: the torque is off, and all volatile registers have their defaults."""
+
+
+class Stuck(ServoFault):
+    """The shaft does not turn."""
+
+
+class Hot(ServoFault):
+    """The servo has this temperature."""
+
+    temperature_c: int = 70
+
+
+class GoalRefused(ServoFault):
+    """Goals of a sync write are lost: nothing answers a sync write."""
+
+
+class Slow(Window):
+    """Replies arrive only after the next instruction: later than the driver waits."""
+
+
+Fault = Annotated[
+    Silent | LatchedError | Restarted | Stuck | Hot | GoalRefused | Noisy | DroppedBytes | Slow | Unplugged,
+    Field(discriminator="kind"),
+]
+
+F = TypeVar("F", bound=ServoFault)
+
+
 @dataclass(frozen=True)
 class EmulatorOptions(Strict):
     """Behavior of the emulated servos.
 
     Attributes:
         latency_s: latency of the adapter; only matters in real time.
-        faults: see ``drivers/dynamixel/faults.py``.
+        faults: see :data:`Fault`.
     """
 
     latency_s: Latency = 0.0

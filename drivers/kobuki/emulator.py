@@ -3,9 +3,9 @@
 import math
 
 from drivers.kobuki import protocol
-from drivers.kobuki.kinematics import wheel_speeds
-from drivers.kobuki.protocol import encode
+from drivers.kobuki.protocol import encode, wheel_speeds
 from drivers.serial_base.emulator import EmulatedBase, Sensed
+from drivers.serial_base.wire import bits_of
 from robot_runtime.hal import Velocity, Zone
 
 FACTORY_GAINS = protocol.ControllerInfo(0, 100_000, 100, 2000)
@@ -63,9 +63,9 @@ class EmulatedKobuki(EmulatedBase):
         heading_deg = math.degrees(math.remainder(sensed.gyro_rad - gyro_rad, 2 * math.pi))
         basic = protocol.Basic(
             time_ms=(now_ns - self._started_ns) // 1_000_000 % 65536,
-            bumper=_bits(sensed.bumper, protocol.LEFT, protocol.CENTER, protocol.RIGHT),
-            wheel_drop=_bits(sensed.wheel_drop, protocol.DROP_LEFT, 0, protocol.DROP_RIGHT),
-            cliff=_bits(sensed.cliff, protocol.LEFT, protocol.CENTER, protocol.RIGHT),
+            bumper=bits_of(sensed.bumper, protocol.LEFT, protocol.CENTER, protocol.RIGHT),
+            wheel_drop=bits_of(sensed.wheel_drop, protocol.DROP_LEFT, 0, protocol.DROP_RIGHT),
+            cliff=bits_of(sensed.cliff, protocol.LEFT, protocol.CENTER, protocol.RIGHT),
             left_encoder=math.floor((sensed.left_m - left_m) / protocol.METERS_PER_TICK) % 65536,
             right_encoder=math.floor((sensed.right_m - right_m) / protocol.METERS_PER_TICK) % 65536,
             buttons=sensed.buttons,
@@ -97,8 +97,3 @@ class EmulatedKobuki(EmulatedBase):
             parts.append(self._gains)
             self._gains = None
         return encode(*parts)
-
-
-def _bits(zone: Zone, left: int, center: int, right: int) -> int:
-    pairs = ((Zone.LEFT, left), (Zone.CENTER, center), (Zone.RIGHT, right))
-    return sum(bit for single, bit in pairs if single in zone)

@@ -3,8 +3,7 @@
 import math
 
 from drivers.kobuki import protocol
-from drivers.kobuki.kinematics import base_control
-from drivers.kobuki.protocol import Basic, Inertia, RequestExtra, SoundSequence, Version, encode
+from drivers.kobuki.protocol import Basic, Inertia, RequestExtra, SoundSequence, Version, base_control, encode
 from drivers.kobuki.serial_port import KOBUKI
 from drivers.serial_base.wire import NO_VERSION, BaseWire, DeadReckoning, Reading, Signal, zones
 from robot_runtime.common.clock import NS_PER_S, seconds_to_ns

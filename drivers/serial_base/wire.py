@@ -3,6 +3,8 @@
 import math
 from abc import ABC, abstractmethod
 from enum import IntEnum
+from functools import reduce
+from operator import or_
 from typing import ClassVar, NamedTuple, Protocol
 
 from drivers.serial_wire.port import Attachment, Port
@@ -178,8 +180,11 @@ class BaseWire(ABC):
 
 def zones(bits: int, left: int, center: int, right: int) -> int:
     """Return bits of ``Zone`` for a device's own bits; a device without a center sensor has both sides for it."""
-    found = Zone.NONE
-    for bit, zone in ((left, Zone.LEFT), (center, Zone.CENTER), (right, Zone.RIGHT)):
-        if bit and bits & bit == bit:
-            found |= zone
-    return int(found.value)
+    pairs = ((left, Zone.LEFT), (center, Zone.CENTER), (right, Zone.RIGHT))
+    return sum(zone.value for bit, zone in pairs if bit and bits & bit == bit)
+
+
+def bits_of(zone: Zone, left: int, center: int, right: int) -> int:
+    """Return a device's own bits for zones, the inverse of :func:`zones`."""
+    pairs = ((left, Zone.LEFT), (center, Zone.CENTER), (right, Zone.RIGHT))
+    return reduce(or_, (bit for bit, single in pairs if single in zone), 0)

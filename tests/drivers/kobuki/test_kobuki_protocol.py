@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drivers.kobuki import protocol
-from drivers.kobuki.kinematics import base_control, wheel_speeds
 from drivers.kobuki.protocol import (
     FIRMWARE,
     HARDWARE,
@@ -39,11 +38,13 @@ from drivers.kobuki.protocol import (
     SoundSequence,
     UniqueId,
     Version,
+    base_control,
     battery_fraction,
     difference,
     encode,
     leds,
     tone,
+    wheel_speeds,
 )
 
 WORKED = {
