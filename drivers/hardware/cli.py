@@ -65,8 +65,7 @@ def echo(
 
     if device not in ECHOES:
         raise ConfigError(f"there are no readings of {device!r}", f"name one of {', '.join(ECHOES)}")
-    known = ECHOES[device]
-    for line in islice(known.lines(port or known.port), count):
+    for line in islice(ECHOES[device](port or f"/dev/{device}"), count):
         console.print(line, soft_wrap=True, markup=False, highlight=False)
 
 

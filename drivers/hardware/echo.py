@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import islice
 from typing import TypeVar
 
@@ -17,19 +16,6 @@ SHOWN_S = 0.5
 
 SILENCE_S = 3.0
 SERVO_IDS = range(1, 21)
-
-
-@dataclass(frozen=True)
-class Echo:
-    """Readings of the same kind of device.
-
-    Attributes:
-        port: link to the device's port, made by its udev rule.
-        lines: yields a line for each reading from the port; ends when nothing comes.
-    """
-
-    port: str
-    lines: Callable[[str], Iterator[str]]
 
 
 def servos(path: str) -> Iterator[str]:
@@ -144,9 +130,10 @@ def _received(port: Port) -> Iterator[bytes]:
     )
 
 
-ECHOES: Mapping[str, Echo] = {
-    "create2": Echo("/dev/create2", create2),
-    "dynamixel": Echo("/dev/dynamixel", servos),
-    "kobuki": Echo("/dev/kobuki", kobuki),
-    "marvelmind": Echo("/dev/marvelmind", beacons),
+ECHOES: Mapping[str, Callable[[str], Iterator[str]]] = {
+    "create2": create2,
+    "dynamixel": servos,
+    "kobuki": kobuki,
+    "marvelmind": beacons,
 }
+"""By the name that the device's udev rule gives its port: a line for each reading; they end when nothing comes."""

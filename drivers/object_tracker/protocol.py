@@ -10,8 +10,7 @@ need not be synchronized. ``frame`` is ``map`` (default) or one of the scene's `
 
 import json
 import math
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass
 
 from robot_runtime.common import config
 from robot_runtime.errors import ConfigError
@@ -53,14 +52,7 @@ class Sighting(config.Strict):
 
 def encode(sighting: Sighting) -> bytes:
     """Return a sighting as one line. Raises ``ValueError`` for NaN and infinity."""
-    fields: dict[str, Any] = {
-        "object": sighting.object,
-        "position": sighting.position,
-        "quaternion": sighting.quaternion,
-        "age_s": sighting.age_s,
-        "frame": sighting.frame,
-    }
-    return json.dumps(fields, allow_nan=False, separators=(",", ":")).encode() + b"\n"
+    return json.dumps(asdict(sighting), allow_nan=False, separators=(",", ":")).encode() + b"\n"
 
 
 def decode(datagram: bytes) -> list[Sighting]:
