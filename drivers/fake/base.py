@@ -45,7 +45,7 @@ class FakeBase(FakeDevice, GuardedBase):
     def _on_connected(self) -> None:
         self._sense(moved=STILL)
 
-    def _clear(self) -> None:
+    def clear(self) -> None:
         with self._lock:
             self._guard.restart()
             self._motors.restart()

@@ -62,10 +62,6 @@ class FakeCamera(FakeDevice, Camera):
         return RgbdFrame(exposure.stamp_ns, rgb, depth_m)
 
     def clear(self) -> None:
-        """Drop the exposures of the old place."""
-        self._clear()
-
-    def _clear(self) -> None:
         self._exposures.clear()
 
     def _delivered(self, exposed_after_ns: int) -> _Exposure | None:

@@ -31,12 +31,12 @@ class FakeDevice(Device):
 
     def close(self) -> None:
         self._connected = False
-        self._clear()
+        self.clear()
 
     def _on_connected(self) -> None:
         """Read the sensors for the first time."""
 
-    def _clear(self) -> None:
+    def clear(self) -> None:
         """Drop the data of this connection or this place."""
 
     def _on_step(self, now_ns: int) -> None:

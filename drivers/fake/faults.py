@@ -1,6 +1,8 @@
 """Faults of the fake robot, each during a window of its own time."""
 
 from collections.abc import Iterable
+from functools import reduce
+from operator import or_
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -78,7 +80,4 @@ Fault = Annotated[
 
 def zones(names: Iterable[str]) -> Zone:
     """Return zone names as one flag."""
-    combined = Zone.NONE
-    for name in names:
-        combined |= Zone[name.upper()]
-    return combined
+    return reduce(or_, (Zone[name.upper()] for name in names), Zone.NONE)

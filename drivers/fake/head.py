@@ -42,7 +42,7 @@ class FakeHead(FakeDevice, Head):
     def _on_connected(self) -> None:
         self._sense()
 
-    def _clear(self) -> None:
+    def clear(self) -> None:
         self._goal = (self._truth.pan_rad, self._truth.tilt_rad)
         self._state = None
 

@@ -48,10 +48,6 @@ class FakeLocalizer(FakeDevice, Localizer):
         return self._history.arrivals(after)
 
     def clear(self) -> None:
-        """Drop the poses of the old place."""
-        self._clear()
-
-    def _clear(self) -> None:
         self._history.clear()
         self._in_transit.clear()
 
