@@ -1,7 +1,6 @@
 """Recordings in the Kinect SDK's own format, written and read by the SDK itself."""
 
 import ctypes
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
@@ -128,16 +127,12 @@ class MkvWriter:
         self._sdk.check(result, f"{self._path}: its {what} cannot be written", "see whether the disk is full")
 
 
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """Header of a recording."""
-
-    configuration: Configuration
-    calibration: bytes
-
-
 class MkvReader:
     """Reader of captures from a file.
+
+    Attributes:
+        configuration: modes and rate of the recording.
+        calibration: factory calibration of its device.
 
     Raises:
         DeviceFault: the file is missing, truncated, no recording of an Azure Kinect, or lacks a calibration, JPEG
@@ -156,7 +151,13 @@ class MkvReader:
             )
         self._handle = handle
         try:
-            self.recorded = self._read_header()
+            self.configuration = self._read_configuration()
+            self.calibration = sdk.read_bytes(
+                sdk.record.k4a_playback_get_raw_calibration,
+                handle,
+                what=f"{path}: contains no calibration",
+                remedy="record it from the device itself; it stores the calibration of its lenses",
+            )
         except BaseException:
             self.close()
             raise
@@ -174,7 +175,7 @@ class MkvReader:
 
     def next_imu(self) -> ImuSample | None:
         """Return the next inertial sample; None at the end, or if none were recorded. Raises ``DeviceFault``."""
-        if not self.recorded.configuration.imu:
+        if not self.configuration.imu:
             return None
         raw = types.ImuSample()
         result = self._sdk.record.k4a_playback_get_next_imu_sample(self._handle, ctypes.byref(raw))
@@ -189,22 +190,15 @@ class MkvReader:
             self._sdk.record.k4a_playback_close(self._handle)
             self._handle = None
 
-    def _read_header(self) -> Recorded:
+    def _read_configuration(self) -> Configuration:
         record, path = self._sdk.record, self._path
         raw = types.RecordConfiguration()
         result = record.k4a_playback_get_record_configuration(self._handle, ctypes.byref(raw))
         self._sdk.check(result, f"{path}: has no recording configuration", RECORD_AGAIN)
-        color, depth = modes.color_name(raw.color_resolution), modes.depth_name(raw.depth_mode)
+        color, depth = modes.name_of(raw.color_resolution, modes.COLOR), modes.name_of(raw.depth_mode, modes.DEPTH)
         if not (raw.color_track_enabled and raw.depth_track_enabled) or color is None or depth is None:
             raise DeviceFault(f"{path}: does not contain both color and depth", "record both")
         if raw.color_format != ImageFormat.COLOR_MJPG:
             raise DeviceFault(f"{path}: its color is not JPEG", "record in the SDK's default format, MJPG")
         rates = {number: rate_hz for rate_hz, number in modes.FPS.items()}
-        configuration = Configuration(color, depth, rates[raw.camera_fps], bool(raw.imu_track_enabled))
-        calibration = self._sdk.read_bytes(
-            record.k4a_playback_get_raw_calibration,
-            self._handle,
-            what=f"{path}: contains no calibration",
-            remedy="record it from the device itself; it stores the calibration of its lenses",
-        )
-        return Recorded(configuration, calibration)
+        return Configuration(color, depth, rates[raw.camera_fps], bool(raw.imu_track_enabled))

@@ -4,6 +4,7 @@ Sizes, rates and rated ranges: Microsoft's "Azure Kinect DK hardware specificati
 the color camera's operating modes.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from drivers.azure_kinect.sdk_types import ColorResolution, DepthMode, Fps
@@ -85,11 +86,6 @@ def outline(kind: DepthKind) -> tuple[tuple[float, float], ...]:
     return tuple((x * kind.width - 0.5, y * kind.height - 0.5) for x, y in HEXAGON) if kind.hexagon else ()
 
 
-def color_name(number: int) -> str | None:
-    """Return the name of a color mode by the SDK's number."""
-    return next((name for name, kind in COLOR.items() if kind.number == number), None)
-
-
-def depth_name(number: int) -> str | None:
-    """Return the name of a depth mode by the SDK's number."""
-    return next((name for name, kind in DEPTH.items() if kind.number == number), None)
+def name_of(number: int, kinds: Mapping[str, ColorKind | DepthKind]) -> str | None:
+    """Return the name of a mode, one of ``COLOR`` or ``DEPTH``, by the SDK's number."""
+    return next((name for name, kind in kinds.items() if kind.number == number), None)

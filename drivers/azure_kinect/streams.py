@@ -216,8 +216,8 @@ class RecordedStream(CaptureStream):
     def open(self) -> FactoryCalibration:
         reader = self._reader = MkvReader(self._sdk, self._path)
         try:
-            self.configuration = reader.recorded.configuration
-            calibration = FactoryCalibration(self._sdk, reader.recorded.calibration, f"{self._path}: its calibration")
+            self.configuration = reader.configuration
+            calibration = FactoryCalibration(self._sdk, reader.calibration, f"{self._path}: its calibration")
         except BaseException:
             self.close()
             raise

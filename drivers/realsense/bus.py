@@ -13,19 +13,15 @@ class Bus(Protocol):
     @property
     def context(self) -> Any:
         """The ``rs.context`` that lists the devices."""
-        ...
 
     def begin_wait(self) -> None:
         """Start or continue to deliver frames; called before every poll, without effect on a real device."""
-        ...
 
     def end_wait(self) -> None:
         """Stop to deliver frames."""
-        ...
 
     def is_connected(self, serial: str) -> bool:
         """Return whether the device of that serial number is connected."""
-        ...
 
 
 class UsbBus(Bus):

@@ -111,9 +111,6 @@ class LiveSource(PipelineSource):
         except RuntimeError as error:
             raise self._start_error(error) from error
 
-    def _on_started(self) -> None:
-        pass
-
     def _first_pair(self) -> FramePair:
         capture = self._require_capture()
         limit_s = self._options.start_timeout_s

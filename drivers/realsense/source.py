@@ -94,7 +94,6 @@ class PipelineSource(RgbdSource):
     def _start(self) -> tuple[Any, Any]:
         """Start a pipeline, set the modes, and return pipeline and profile. Raises ``DeviceFault``, ``ConfigError``."""
 
-    @abstractmethod
     def _on_started(self) -> None:
         """Reset the state of reading; called when the capture is ready."""
 

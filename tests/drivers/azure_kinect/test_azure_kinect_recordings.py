@@ -82,8 +82,8 @@ def source_of(path: Path, real_time: bool = False, clock: SimulatedClock | None 
 
 def test_what_was_written_is_read(recording: Path) -> None:
     reader = MkvReader(load_sdk(), recording)
-    assert reader.recorded.configuration == CONFIGURATION
-    assert reader.recorded.calibration.rstrip(b"\0") == factory_document("000000000007")
+    assert reader.configuration == CONFIGURATION
+    assert reader.calibration.rstrip(b"\0") == factory_document("000000000007")
     for number in range(5):
         read, wrote = reader.next_capture(), capture(number)
         assert read is not None
