@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import reduce
 from operator import or_
-from typing import Any, Protocol
+from typing import Any
 
 from drivers.ros.safety_fields import (
     CREATE_SAFETY_STATUS,
@@ -58,42 +58,7 @@ class Levels:
     wheel_drop: Zone = Zone.NONE
 
 
-class CoreMessage(Protocol):
-    """The safety fields of ``kobuki_msgs/SensorState``."""
-
-    bumper: int
-    cliff: int
-    wheel_drop: int
-
-
-class CreateBumperMessage(Protocol):
-    """The safety fields of ``ca_msgs/Bumper`` and ``create_msgs/Bumper``."""
-
-    is_left_pressed: bool
-    is_right_pressed: bool
-
-
-class KeyValueMessage(Protocol):
-    """The fields of ``diagnostic_msgs/KeyValue``."""
-
-    key: str
-    value: str
-
-
-class DiagnosticStatusMessage(Protocol):
-    """The read fields of ``diagnostic_msgs/DiagnosticStatus``."""
-
-    name: str
-    values: Iterable[KeyValueMessage]
-
-
-class DiagnosticArrayMessage(Protocol):
-    """The read fields of ``diagnostic_msgs/DiagnosticArray``."""
-
-    status: Iterable[DiagnosticStatusMessage]
-
-
-def kobuki_levels(message: CoreMessage) -> Levels:
+def kobuki_levels(message: Any) -> Levels:
     """Return the levels of a ``kobuki_msgs/SensorState``."""
     return Levels(
         bumper=_zones(message.bumper, KOBUKI_BITS),
@@ -102,8 +67,11 @@ def kobuki_levels(message: CoreMessage) -> Levels:
     )
 
 
-def create_bumper_levels(message: CreateBumperMessage) -> Levels:
-    """Return the levels of a Create's ``Bumper`` (bumper only): a contact in the middle closes both switches."""
+def create_bumper_levels(message: Any) -> Levels:
+    """Return the levels of a Create's ``ca_msgs/Bumper`` or ``create_msgs/Bumper``: bumper only.
+
+    A contact in the middle closes both switches.
+    """
     if message.is_left_pressed and message.is_right_pressed:
         return Levels(bumper=Zone.CENTER)
     if message.is_left_pressed:
@@ -111,8 +79,8 @@ def create_bumper_levels(message: CreateBumperMessage) -> Levels:
     return Levels(bumper=Zone.RIGHT if message.is_right_pressed else Zone.NONE)
 
 
-def create_diagnosed_levels(message: DiagnosticArrayMessage) -> Levels | None:
-    """Return the cliff and wheel-drop levels in the diagnoses of a Create's driver; None if they are not in it.
+def create_diagnosed_levels(message: Any) -> Levels | None:
+    """Return the cliff and wheel-drop levels in a Create's ``diagnostic_msgs/DiagnosticArray``; None without them.
 
     The driver diagnoses each as "True" or "False" for all its sensors together. While it starts, it has no values.
     """
