@@ -6,11 +6,11 @@ Sources: PyRobot's ``locobot_config.py``, kobuki_core's ``battery.cpp``, Interbo
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Literal, Protocol
+from typing import Literal
 
 from drivers.dynamixel.variants import VARIANTS as PAN_TILTS
 from drivers.ros.bases import BASES
-from drivers.ros.options import BaseOptions, RobotOptions, Topics
+from drivers.ros.options import RobotOptions, Topics
 from drivers.ros.protocol import Frames
 from drivers.ros.topics import kinds_of, topic_names
 from robot_runtime.hal import BaseInfo, HeadLimits
@@ -102,38 +102,25 @@ VARIANTS: Mapping[str, RobotVariant] = {
 }
 
 
-class BaseDescription(Protocol):
-    """Options that describe a base: a robot's, or those of a bag's layout."""
-
-    @property
-    def family(self) -> str: ...
-    @property
-    def robot_name(self) -> str: ...
-    @property
-    def topics(self) -> Topics: ...
-    @property
-    def base(self) -> BaseOptions: ...
-
-
-def topics_of(options: BaseDescription) -> Topics:
+def topics_of(options: RobotOptions) -> Topics:
     """Return the full names of all topics: the YAML's, else the variant's; empty where the variant has none."""
     defaults = topic_names(options.family, options.robot_name)
     given = {item.name: getattr(options.topics, item.name) for item in fields(Topics)}
     return Topics(**{name: value or defaults.get(name, "") for name, value in given.items()})
 
 
-def velocity_kind(options: BaseDescription) -> str:
+def velocity_kind(options: RobotOptions) -> str:
     """Return the type of velocities, a Twist or a TwistStamped."""
     kinds = kinds_of(options.family, "velocity")
     return kinds[1] if len(kinds) > 1 and getattr(options.base, "stamped", False) else kinds[0]
 
 
-def base_frame(options: BaseDescription) -> str:
+def base_frame(options: RobotOptions) -> str:
     """Return the child frame of odometry on this robot."""
     return VARIANTS[options.family].frames(options.robot_name).base
 
 
-def base_info(options: BaseDescription, name: str) -> BaseInfo:
+def base_info(options: RobotOptions, name: str) -> BaseInfo:
     """Return the base's limits: the YAML's, else the variant's."""
     topics = topics_of(options)
     senses_contact = any((topics.core, topics.bumper, topics.hazards))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 RAMPING = ("smoother", "raw_cmd_vel", "mux", "yocs", "safety_controller", "teleop")
 """Parts of the names of topics through which a stop would be ramped, delayed or overridden."""
@@ -187,7 +188,11 @@ def robot_state_node(family: str, hazards: str) -> str:
     return f"{namespace}/robot_state"
 
 
-ROS_1_FAMILIES = ("pyrobot-kobuki", "pyrobot-create", "interbotix")
+Ros1Family = Literal["pyrobot-kobuki", "pyrobot-create", "interbotix"]
+Ros2Robot = Literal["create3", "locobot-create3", "turtlebot4-jazzy", "turtlebot4-humble", "turtlebot3"]
+"""Families of known robots; ``differential`` is any other base on ROS 2."""
+
+ROS_1_FAMILIES: tuple[str, ...] = get_args(Ros1Family)
 ROS_2_FAMILIES = tuple(family for family in TOPICS if family not in ROS_1_FAMILIES)
 
 

@@ -7,12 +7,9 @@ from pydantic import Field
 
 from drivers.ros.options import BaseOptions, RobotOptions
 from drivers.ros.robot_variants import topics_of
+from drivers.ros.topics import Ros2Robot
 from robot_runtime.common import config
 from robot_runtime.common.quantities import Period, Timeout
-
-VariantName = Literal[
-    "create3", "locobot-create3", "turtlebot4-jazzy", "turtlebot4-humble", "turtlebot3", "differential"
-]
 
 
 @dataclass(frozen=True)
@@ -71,7 +68,7 @@ class Ros2Options(RobotOptions):
         network: The ROS 2 network and time limits.
     """
 
-    family: VariantName
+    family: Literal[Ros2Robot, "differential"]
     base: Ros2BaseOptions = field(default_factory=Ros2BaseOptions)
     network: NetworkOptions = field(default_factory=NetworkOptions)
 

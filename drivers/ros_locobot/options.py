@@ -1,13 +1,11 @@
 """The ``options`` of a ROS 1 LoCoBot's YAML file."""
 
 from dataclasses import dataclass, field
-from typing import Literal
 
 from drivers.ros.options import RobotOptions
+from drivers.ros.topics import Ros1Family
 from robot_runtime.common import config
 from robot_runtime.common.quantities import Period, Timeout
-
-VariantName = Literal["pyrobot-kobuki", "pyrobot-create", "interbotix"]
 
 
 @dataclass(frozen=True)
@@ -43,5 +41,5 @@ class RosOptions(RobotOptions):
         master: The ROS master and time limits.
     """
 
-    family: VariantName
+    family: Ros1Family
     master: MasterOptions = field(default_factory=MasterOptions)

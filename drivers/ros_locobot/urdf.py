@@ -7,11 +7,10 @@
 
 import sys
 from pathlib import Path
-from typing import get_args
 
 import xacro
 
-from drivers.ros_locobot.options import VariantName
+from drivers.ros.topics import ROS_1_FAMILIES
 from robot_runtime.common import config
 from robot_runtime.errors import ConfigError, RuntimeFault
 from robot_runtime.robots.camera_mount import load_mount
@@ -30,8 +29,8 @@ def describe(family: str = "pyrobot-kobuki", robot_name: str = "locobot", mount:
     Raises:
         ConfigError: The family or the mount does not exist, or the mount file is malformed.
     """
-    if family not in get_args(VariantName):
-        raise ConfigError(f"there is no LoCoBot family {family!r}", f"use one of: {', '.join(get_args(VariantName))}")
+    if family not in ROS_1_FAMILIES:
+        raise ConfigError(f"there is no LoCoBot family {family!r}", f"use one of: {', '.join(ROS_1_FAMILIES)}")
     mount_file = config.find_preset("mounts", mount or family).resolve()
     load_mount(mount_file)
     source = next(path for root in config.preset_roots() if (path := root / XACRO_FILE).is_file())

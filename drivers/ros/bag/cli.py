@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 import typer
 
+from drivers.ros.topics import Ros1Family, Ros2Robot
 from robot_runtime.cli_options import completion
 from robot_runtime.cli_options.option_groups import grouped_options
 from robot_runtime.errors import ConfigError, DriverMissing, EpisodeError, RecordingError
@@ -26,25 +27,12 @@ if TYPE_CHECKING:
     from robot_runtime.robots.loader import RobotFile
     from robot_runtime.tasks.episode import Episode
 
-Family = Literal[
-    "pyrobot-kobuki",
-    "pyrobot-create",
-    "interbotix",
-    "create3",
-    "locobot-create3",
-    "turtlebot4-jazzy",
-    "turtlebot4-humble",
-    "turtlebot3",
-]
+Family = Literal[Ros1Family, Ros2Robot]
 PRESETS: dict[Family, str] = {
     "pyrobot-kobuki": "locobot-ros-pyrobot",
     "pyrobot-create": "locobot-ros-create",
     "interbotix": "locobot-ros-interbotix",
-    "create3": "create3",
-    "locobot-create3": "locobot-create3",
-    "turtlebot4-jazzy": "turtlebot4-jazzy",
-    "turtlebot4-humble": "turtlebot4-humble",
-    "turtlebot3": "turtlebot3",
+    **{family: family for family in get_args(Ros2Robot)},
 }
 """Robots of ``launch/robots`` by family."""
 

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from drivers.ros.options import BaseOptions, Topics
+from drivers.ros.options import Topics
 from drivers.ros.protocol import Frames
-from drivers.ros.robot_variants import VARIANTS, topics_of
-from drivers.ros.topics import ROS_1_FAMILIES
+from drivers.ros.robot_variants import VARIANTS
+from drivers.ros.topics import ROS_1_FAMILIES, topic_names
 
 LOG_NAMESPACE = "/robot_runtime"
 """Namespace of what a log has and a robot does not publish; steps and end are std_msgs/String with JSON."""
@@ -39,21 +39,8 @@ class Layout:
     ros: int = 1
 
 
-@dataclass(frozen=True)
-class _Defaults:
-    family: str
-    robot_name: str
-    topics: Topics
-    base: BaseOptions
-
-
 def layout(family: str, robot_name: str = "locobot") -> Layout:
     """Return the default layout of a variant."""
     variant = VARIANTS[family]
-    topics = topics_of(_Defaults(family, robot_name, Topics(), BaseOptions()))
-    return Layout(
-        topics,
-        (variant.pan_joint, variant.tilt_joint),
-        variant.frames(robot_name),
-        1 if family in ROS_1_FAMILIES else 2,
-    )
+    topics = Topics(**topic_names(family, robot_name))
+    return Layout(topics, variant.joints, variant.frames(robot_name), 1 if family in ROS_1_FAMILIES else 2)
