@@ -86,7 +86,7 @@ def draft(
     if (framework := framework_of(path)) is None:
         facts = read_facts(path)
     else:
-        from robot_runtime.policies.convert.trained import read_trained
+        from robot_runtime.policies.convert.proof import read_trained
 
         facts, own, original = read_trained(path, framework, python)
     about = _merged(own, _said(about or {}))

@@ -17,14 +17,16 @@ from numpy.typing import NDArray
 
 from robot_runtime.errors import CheckpointError, ConfigError, PolicyError
 from robot_runtime.policies.convert.conversion import Original
+from robot_runtime.policies.convert.network_facts import NetworkFacts, read_facts
 from robot_runtime.policies.package.golden import Golden
 from robot_runtime.policies.package.manifest import RECURRENT, VALUE, Manifest
 from robot_runtime.policies.package.rollout import chosen
+from robot_runtime.tasks.payloads import sensor_names
 
-LOGIT_ATOL = 1e-4
 TIMEOUT_S = 600.0
 _LAST_LINES = 6
 _INPUT_ATOL = 1e-5
+_SCRIPTS = {"stable-baselines3": "sb3_zip.py", "lerobot": "lerobot_folder.py"}
 
 Array = NDArray[Any]
 
@@ -53,6 +55,39 @@ def run_original(python: Path, original: Original, manifest: Manifest, golden: G
             raise PolicyError(f"{original.framework} left no results: {error}", "run it again") from error
     _check_prepared(original, golden, outputs)
     return _with_outputs(manifest, replace(golden, original=about), outputs)
+
+
+def read_trained(path: Path, framework: str, python: Path | None) -> tuple[NetworkFacts, dict[str, Any], Original]:
+    """The network of a policy of Stable-Baselines3 or LeRobot, whose files hold weights, exported by its framework.
+
+    The framework runs in an interpreter of its own: a Stable-Baselines3 zip holds pickles, which are programs.
+
+    Args:
+        path: path of the zip or folder.
+        framework: its name, of :func:`robot_runtime.policies.package.files.framework_of`.
+        python: interpreter that can import the framework, torch and onnxscript.
+
+    Returns:
+        The network, fields of the manifest that the policy says, and the policy in its framework.
+
+    Raises:
+        PolicyError: there is no interpreter, or the framework failed.
+        ConfigError: the interpreter cannot be run.
+    """
+    if python is None:
+        raise PolicyError(
+            f"{path}: is a policy of {framework}, which has weights and no network",
+            "add --framework-python PYTHON that has it, torch and onnxscript: code in the policy is run there",
+        )
+    original = Original(_SCRIPTS[framework], framework, {"policy": str(path.absolute())}, {})
+    with tempfile.TemporaryDirectory(prefix="robot-runtime-export-") as name:
+        folder = Path(name)
+        (folder / "settings.json").write_text(json.dumps(original.settings))
+        run_script(python, original, folder)
+        fields: Mapping[str, Any] = json.loads((folder / "about.json").read_text())["fields"]
+        facts = replace(read_facts(folder / "model.onnx"), path=path)
+    unknown = [key for key, value in fields.items() if value == {"role": key} and key not in sensor_names()]
+    return facts, {key: value for key, value in fields.items() if key not in unknown}, original
 
 
 def run_script(python: Path, original: Original, folder: Path) -> None:

@@ -9,14 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from robot_runtime.actions.timed import Decision
+from robot_runtime.actions.discrete import Action
+from robot_runtime.actions.timed import Decision, trajectory, velocity, waypoint
 from robot_runtime.common import config
 from robot_runtime.errors import ConfigError, PolicyError, PolicyMismatch
 from robot_runtime.policies.package import golden
+from robot_runtime.policies.package import manifest as m
 from robot_runtime.policies.package.compatibility import check_task
 from robot_runtime.policies.package.files import PackageFiles, read_package
 from robot_runtime.policies.package.formats.network import Execution, Network, open_network
-from robot_runtime.policies.package.manifest import PREVIOUS_ACTION, Manifest, Mode, Selection
 from robot_runtime.policies.package.rollout import Rollout, prepare
 from robot_runtime.policy import Answer, ChunkedPolicy, Observation, World
 from robot_runtime.tasks.task import Task
@@ -30,7 +31,7 @@ class Selector:
         episode_seed: together with ``selection.seed``, of the draws.
     """
 
-    def __init__(self, selection: Selection, episode_seed: int) -> None:
+    def __init__(self, selection: m.Selection, episode_seed: int) -> None:
         self._selection = selection
         self._random = np.random.default_rng((selection.seed, episode_seed))
 
@@ -55,7 +56,7 @@ class Package:
     """A package whose network runs and reproduces its golden rollout."""
 
     path: Path
-    manifest: Manifest
+    manifest: m.Manifest
     network: Network
     agreement: golden.Agreement
 
@@ -97,7 +98,7 @@ class PackagePolicy(ChunkedPolicy):
 
     follows = True
 
-    def __init__(self, package: Package, selection: Selection | None = None) -> None:
+    def __init__(self, package: Package, selection: m.Selection | None = None) -> None:
         self.manifest = replace(package.manifest, selection=selection or package.manifest.selection)
         self.name = self.manifest.name  # type: ignore[misc]  # one class stands for every package
         self.needs = self.manifest.needs  # type: ignore[misc]
@@ -107,7 +108,7 @@ class PackagePolicy(ChunkedPolicy):
         self._info: dict[str, Any] = {}
         self._about: dict[str, Any] = {}
 
-    def select(self, selection: Selection) -> None:
+    def select(self, selection: m.Selection) -> None:
         """Use another selection from the next episode on."""
         self.manifest = replace(self.manifest, selection=selection)
         self.declared = config.unparse(self.manifest)
@@ -147,9 +148,7 @@ class PackagePolicy(ChunkedPolicy):
         self._info, self._about = {**self._about, self.manifest.answer.role: answer.tolist(), "value": value}, {}
         self._info |= {"noise": self._rollout.noise} if self._rollout.noise else {}
         if self.manifest.timing is not None:
-            from robot_runtime.policies.package.motions import motions_of
-
-            return motions_of(self.manifest.answer.role, answer, self.manifest.timing)[: self.manifest.carry_out]
+            return _motions(self.manifest.answer.role, answer, self.manifest.timing)[: self.manifest.carry_out]
         chosen = [self._selector.choose(logits) for logits in np.atleast_2d(answer)[: self.manifest.carry_out]]
         self._rollout.acted(chosen[-1])
         return tuple(self.manifest.task.actions[action_id] for action_id in chosen)
@@ -164,7 +163,7 @@ class PackagePolicy(ChunkedPolicy):
         actions = self.manifest.task.actions
         if decision in actions:
             self._rollout.acted(actions.index(decision))
-        elif self.manifest.inputs_of(PREVIOUS_ACTION):
+        elif self.manifest.inputs_of(m.PREVIOUS_ACTION):
             raise PolicyMismatch(
                 f"policy {self.name!r} needs the previous action as an id, and has none for {decision}",
                 "show it logs of a policy with its own actions",
@@ -177,6 +176,33 @@ class PackagePolicy(ChunkedPolicy):
     @override
     def close(self) -> None:
         self.package.network.close()
+
+
+def _motions(role: str, answer: NDArray[np.float32], timing: m.Timing) -> tuple[Decision, ...]:
+    """The decisions of an answer in place of actions: one of each velocity, else one waypoint or trajectory.
+
+    ``answer`` is [forward, left turn] or rows of it; [x, y, yaw]; or (points, columns) of x, y, and yaw or its cosine
+    and sine.
+    """
+    rows = np.atleast_2d(answer).astype(np.float64)
+    if role == m.VELOCITY:
+        return tuple(_velocity(row[0], row[1], timing) for row in rows * (timing.scale, timing.turn_scale))
+    if (np.hypot(rows[:, 0], rows[:, 1]) * timing.scale < timing.stop_m).all():
+        return (Action.STOP,)
+    yaw = np.arctan2(rows[:, 3], rows[:, 2]) if rows.shape[1] == 4 else rows[:, 2:3].sum(1) * timing.turn_scale
+    points = np.column_stack((rows[:, :2] * timing.scale, yaw))
+    if role == m.WAYPOINT and timing.settle:
+        x_m, y_m, yaw_rad = map(float, points[0])
+        return (waypoint(x_m, y_m, yaw_rad, max_duration_s=timing.period_s),)
+    if timing.deltas:
+        points = points.cumsum(0)
+    return (trajectory(points[:, : min(rows.shape[1], 3)].tolist(), timing.period_s),)
+
+
+def _velocity(forward_m_s: float, turn_rad_s: float, timing: m.Timing) -> Decision:
+    if max(abs(forward_m_s), abs(turn_rad_s)) < timing.stop_m:
+        return Action.STOP
+    return velocity(float(forward_m_s), float(turn_rad_s), 0.0, timing.period_s, timing.settle)
 
 
 def load_package_policy(path: Path, /, **arguments: Any) -> PackagePolicy:
@@ -214,11 +240,11 @@ def _execution(arguments: Mapping[str, Any]) -> tuple[Execution, dict[str, Any]]
     return Execution(**execution), values
 
 
-def _selection(selection: Selection, fields: dict[str, Any]) -> Selection:
+def _selection(selection: m.Selection, fields: dict[str, Any]) -> m.Selection:
     if "selection" in fields:
         fields = {**fields, "mode": fields["selection"]}
         del fields["selection"]
-        modes = get_args(Mode)
+        modes = get_args(m.Mode)
         if fields["mode"] not in modes:
             raise ConfigError(f"there is no selection {fields['mode']!r}", f"choose {' or '.join(modes)}")
     try:
