@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from typing_extensions import override
 
 from robot_runtime.policies.convert.networks.frozen import OUT_CHANNELS, FrozenBackbone, frozen_backbone
-from robot_runtime.policies.convert.networks.heads import LinearHead
+from robot_runtime.policies.convert.networks.heads import LinearHead, StateEncoder
 
 Image = Literal["rgb", "depth"]
 
@@ -84,25 +84,6 @@ class _GoalEncoder(nn.Module):
         return torch.cat(made, 1).flatten(1)
 
 
-class _StateEncoder(nn.Module):
-    """The recurrent layers; where the mask is false, the state is zero."""
-
-    def __init__(self, size: int, config: AllenactConfig) -> None:
-        super().__init__()
-        self.is_lstm = config.rnn == "LSTM"
-        cell = nn.LSTM if self.is_lstm else nn.GRU
-        self.rnn = cell(size, config.hidden, config.rnn_layers)
-
-    def forward(self, x: Tensor, state: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        state = torch.where(mask.view(1, -1, 1), state, torch.zeros_like(state))
-        if self.is_lstm:
-            h, c = torch.chunk(state, 2, 0)
-            out, (h, c) = self.rnn(x.unsqueeze(0), (h.contiguous(), c.contiguous()))
-            return out.squeeze(0), torch.cat([h, c], 0)
-        out, state = self.rnn(x.unsqueeze(0), state)
-        return out.squeeze(0), state
-
-
 class _Embedder(nn.Module):
     def __init__(self, config: AllenactConfig) -> None:
         super().__init__()
@@ -126,7 +107,9 @@ class AllenactPolicy(nn.Module):
         size = self.goal_visual_encoder.out_size + config.previous_size
         if config.previous:
             self.prev_action_embedder = _Embedder(config)
-        self.state_encoders = nn.ModuleDict({"single_belief": _StateEncoder(size, config)})
+        self.state_encoders = nn.ModuleDict(
+            {"single_belief": StateEncoder(size, config.hidden, config.rnn, config.rnn_layers)}
+        )
         self.actor = LinearHead("linear", config.hidden, config.actions)
         self.critic = LinearHead("fc", config.hidden, 1)
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
-from robot_runtime.policies.convert.networks.heads import LinearHead
+from robot_runtime.policies.convert.networks.heads import LinearHead, StateEncoder
 from robot_runtime.policies.convert.networks.resnet import Backbone, ResNetEncoder
 
 Image = Literal["rgb", "depth"]
@@ -70,27 +70,6 @@ class DdppoConfig:
         return SENSOR_LAYERS["pointgoal_with_gps_compass" if sensor == self.polar else sensor]
 
 
-class _StateEncoder(nn.Module):
-    """The recurrent layers; where the mask is false, the state is zero."""
-
-    def __init__(self, size: int, config: DdppoConfig) -> None:
-        super().__init__()
-        self.is_lstm = config.rnn == "LSTM"
-        cell = nn.LSTM if self.is_lstm else nn.GRU
-        self.rnn = cell(size, config.hidden, config.rnn_layers)
-
-    def forward(self, x: Tensor, state: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """Map x (N, size), state (N, layers, hidden), mask (N, 1) bool to features (N, hidden) and the next state."""
-        layers = torch.where(mask.view(-1, 1, 1), state, torch.zeros_like(state)).permute(1, 0, 2)
-        if self.is_lstm:
-            h, c = torch.chunk(layers, 2, 0)
-            out, (h, c) = self.rnn(x.unsqueeze(0), (h.contiguous(), c.contiguous()))
-            layers = torch.cat([h, c], 0)
-        else:
-            out, layers = self.rnn(x.unsqueeze(0), layers.contiguous())
-        return out.squeeze(0), layers.permute(1, 0, 2)
-
-
 class _Net(nn.Module):
     def __init__(self, config: DdppoConfig) -> None:
         super().__init__()
@@ -108,7 +87,7 @@ class _Net(nn.Module):
         )
         self.visual_fc = nn.Sequential(nn.Flatten(), nn.Linear(self.visual_encoder.out_size, config.hidden), nn.ReLU())
         size = config.hidden + (len(config.sensors) + 1) * _EMBEDDING
-        self.state_encoder = _StateEncoder(size, config)
+        self.state_encoder = StateEncoder(size, config.hidden, config.rnn, config.rnn_layers)
 
     def forward(self, *inputs: Tensor) -> tuple[Tensor, Tensor]:
         *shown, state, previous, mask = inputs
@@ -122,7 +101,8 @@ class _Net(nn.Module):
             parts.append(self._embed(sensor, values))
         started = torch.where(mask, previous + 1, torch.zeros_like(previous)).view(-1)
         parts.append(self.prev_action_embedding(started))
-        return self.state_encoder(torch.cat(parts, 1), state, mask)  # type: ignore[no-any-return]
+        features, layers = self.state_encoder(torch.cat(parts, 1), state.permute(1, 0, 2), mask)
+        return features, layers.permute(1, 0, 2)
 
     def _embed(self, sensor: VectorSensor, values: Tensor) -> Tensor:
         layer = self.get_submodule(self._config.layer_of(sensor))
