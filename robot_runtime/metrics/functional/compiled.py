@@ -56,24 +56,6 @@ def dtw_of_points(reference: Array, path: Array) -> float:
 
 
 @compiled
-def dtw_of_costs(costs: Array) -> float:
-    """DTW of a matrix of distances (N, M), with two of its rows in memory besides."""
-    n, m = costs.shape
-    row = np.full(m + 1, np.inf)
-    row[0] = 0.0
-    for i in range(n):
-        corner = row[0]
-        row[0] = np.inf
-        for j in range(m):
-            above = row[j + 1]
-            best = row[j] if row[j] < above else above
-            best = best if best < corner else corner
-            row[j + 1] = costs[i, j] + best
-            corner = above
-    return float(row[m])
-
-
-@compiled
 def dtw_moves(costs: Array) -> tuple[float, NDArray[np.uint8]]:
     """DTW, and per cell the last move of the best warping to it: 0 from (i-1, j-1), 1 from (i-1, j), 2 from (i, j-1).
 

@@ -32,13 +32,13 @@ def dtw(reference: Any, path: Any, distance: Distance = EUCLIDEAN) -> float:
         ValueError: a path is empty, a node is not finite, or the points differ in dimension.
     """
     a, b = distance.nodes(reference), distance.nodes(path)
-    from robot_runtime.metrics.functional.compiled import dtw_of_costs, dtw_of_points
+    from robot_runtime.metrics.functional.compiled import dtw_moves, dtw_of_points
 
     if isinstance(distance, Euclidean):
         if a.shape[1] != b.shape[1]:
             raise ValueError(f"points with {a.shape[1]} and with {b.shape[1]} coordinates have no distance")
         return dtw_of_points(np.ascontiguousarray(a.T), np.ascontiguousarray(b[::-1].T))
-    return dtw_of_costs(_costs(a, b, distance))
+    return dtw_moves(_costs(a, b, distance))[0]
 
 
 def dtw_alignment(reference: Any, path: Any, distance: Distance = EUCLIDEAN) -> tuple[float, NDArray[np.intp]]:
