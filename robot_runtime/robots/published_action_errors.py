@@ -12,7 +12,7 @@ agent (ai2thor.allenai.org/robothor/documentation); zero mean, nothing sideways.
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,21 +34,20 @@ ROBOTHOR_TURN_DEG = 0.5
 
 
 @dataclass(frozen=True)
-class Gaussian:
-    """A row of PyRobot's tables: means and second numbers."""
+class Errors:
+    """Errors of a controller on a robot, for moves and turns: means and second numbers of PyRobot's tables.
 
-    mean: tuple[float, ...]
-    variance: tuple[float, ...]
+    Pairs are along and to the right of the heading.
+    """
 
-
-@dataclass(frozen=True)
-class ControllerErrors:
-    """Errors of a controller on a robot: along, to the right, and of the heading, for moves and turns."""
-
-    move: Gaussian
-    move_yaw: Gaussian
-    turn: Gaussian
-    turn_yaw: Gaussian
+    move: tuple[float, float]
+    move_variance: tuple[float, float]
+    move_yaw: float
+    move_yaw_variance: float
+    turn: tuple[float, float]
+    turn_variance: tuple[float, float]
+    turn_yaw: float
+    turn_yaw_variance: float
 
 
 @dataclass(frozen=True)
@@ -86,41 +85,27 @@ class ErrorComponent:
         return self.sign * float(mean), float(variance)
 
 
-Pair = tuple[float, float]
-
-
-def _errors(
-    move: Pair, move_var: Pair, yaw: float, yaw_var: float, turn: Pair, turn_var: Pair, about: float, about_var: float
-) -> ControllerErrors:
-    return ControllerErrors(
-        Gaussian(move, move_var),
-        Gaussian((yaw,), (yaw_var,)),
-        Gaussian(turn, turn_var),
-        Gaussian((about,), (about_var,)),
-    )
-
-
-PYROBOT: dict[str, dict[str, ControllerErrors]] = {
+PYROBOT: dict[str, dict[str, Errors]] = {
     "LoCoBot": {
-        "ILQR": _errors((0.014, 0.009), (0.006, 0.005), 0.008, 0.004, (0.003, 0.003), (0.002, 0.003), 0.023, 0.012),
-        "Proportional": _errors(
+        "ILQR": Errors((0.014, 0.009), (0.006, 0.005), 0.008, 0.004, (0.003, 0.003), (0.002, 0.003), 0.023, 0.012),
+        "Proportional": Errors(
             (0.017, 0.042), (0.007, 0.023), 0.031, 0.026, (0.001, 0.005), (0.001, 0.004), 0.043, 0.017
         ),
-        "Movebase": _errors((0.074, 0.036), (0.019, 0.033), 0.189, 0.038, (0.002, 0.003), (0.0, 0.002), 0.219, 0.019),
+        "Movebase": Errors((0.074, 0.036), (0.019, 0.033), 0.189, 0.038, (0.002, 0.003), (0.0, 0.002), 0.219, 0.019),
     },
     "LoCoBot-Lite": {
-        "ILQR": _errors((0.142, 0.023), (0.008, 0.008), 0.031, 0.028, (0.002, 0.002), (0.001, 0.002), 0.122, 0.03),
-        "Proportional": _errors(
+        "ILQR": Errors((0.142, 0.023), (0.008, 0.008), 0.031, 0.028, (0.002, 0.002), (0.001, 0.002), 0.122, 0.03),
+        "Proportional": Errors(
             (0.135, 0.043), (0.007, 0.009), 0.049, 0.009, (0.002, 0.002), (0.002, 0.001), 0.054, 0.061
         ),
-        "Movebase": _errors((0.192, 0.117), (0.055, 0.144), 0.128, 0.143, (0.002, 0.001), (0.001, 0.001), 0.173, 0.025),
+        "Movebase": Errors((0.192, 0.117), (0.055, 0.144), 0.128, 0.143, (0.002, 0.001), (0.001, 0.001), 0.173, 0.025),
     },
 }
 """Meters and radians; variances as the code interprets them."""
 
 
 def pyrobot_components(
-    motions: ControllerErrors, action: Action, forward_m: float, turn_rad: float
+    motions: Errors, action: Action, forward_m: float, turn_rad: float
 ) -> tuple[ErrorComponent, ErrorComponent, ErrorComponent]:
     """Independent components of an action's error: x forward m, y to the left m, yaw to the left rad.
 
@@ -131,14 +116,13 @@ def pyrobot_components(
         turn_rad: commanded angle, positive.
     """
     moves = action is Action.MOVE_FORWARD
-    plane, heading = (motions.move, motions.move_yaw) if moves else (motions.turn, motions.turn_yaw)
+    row = astuple(motions)
+    means, variances, yaw_mean, yaw_variance = row[:4] if moves else row[4:]
     least_m = -(1 - MIN_FRACTION) * forward_m if moves else None
     least_rad = None if moves else -(1 - MIN_FRACTION) * turn_rad
-    along, right = (
-        ErrorComponent(mean, math.sqrt(variance)) for mean, variance in zip(plane.mean, plane.variance, strict=True)
-    )
+    along, right = (ErrorComponent(mean, math.sqrt(variance)) for mean, variance in zip(means, variances, strict=True))
     turned = -1.0 if action is Action.TURN_RIGHT else 1.0
-    yaw = ErrorComponent(heading.mean[0], math.sqrt(heading.variance[0]), turned, least_rad)
+    yaw = ErrorComponent(yaw_mean, math.sqrt(yaw_variance), turned, least_rad)
     return replace(along, least=least_m), replace(right, sign=-1.0), yaw
 
 

@@ -50,9 +50,8 @@ def test_pyrobots_errors_are_its_tables(action: Action, mean: tuple[float, float
     )
     random = np.random.default_rng(0)
     drawn = np.array([noise.draw(action, random) for _ in range(4000)])
-    motions = PYROBOT["LoCoBot"]["Proportional"]
-    rows = (motions.move, motions.move_yaw) if action is Action.MOVE_FORWARD else (motions.turn, motions.turn_yaw)
-    sigma = np.sqrt([*rows[0].variance, *rows[1].variance])
+    errors, motion = PYROBOT["LoCoBot"]["Proportional"], "move" if action is Action.MOVE_FORWARD else "turn"
+    sigma = np.sqrt([*getattr(errors, f"{motion}_variance"), getattr(errors, f"{motion}_yaw_variance")])
     # A normal distribution that is cut off at 3 sigma has 98.7 % of its deviation.
     assert drawn.std(axis=0) == pytest.approx(0.5 * 0.987 * sigma, rel=0.04)
     assert drawn.mean(axis=0) == pytest.approx(0.5 * np.array(mean), abs=4 * 0.5 * sigma.max() / math.sqrt(4000))
