@@ -181,10 +181,6 @@ class _Equations:
     def of(cls, samples: Sequence[AlignmentSample], lever_m: tuple[float, float] | None) -> _Equations:
         source = np.array([(s.x_m, s.y_m) for s in samples], np.float64).reshape(-1, 2)
         robot = np.array([(s.robot.x_m, s.robot.y_m, s.robot.yaw_rad) for s in samples], np.float64).reshape(-1, 3)
-        return cls._from_arrays(source, robot, lever_m)
-
-    @classmethod
-    def _from_arrays(cls, source: Rows, robot: Rows, lever_m: tuple[float, float] | None) -> _Equations:
         (x, y), (c, s) = source.T, (np.cos(robot[:, 2]), np.sin(robot[:, 2]))
         ones, zeros = np.ones_like(x), np.zeros_like(x)
         columns = [(x, y), (-y, x), (ones, zeros), (zeros, ones)]

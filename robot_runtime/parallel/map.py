@@ -105,19 +105,8 @@ def map_in_order(
     if journal is not None:
 
         def compute(todo: Sequence[T], lost: Callable[[T, WorkerLoss], R]) -> Iterator[R]:
-            return map_in_order(
-                function,
-                todo,
-                workers,
-                lost,
-                batch_size,
-                limit_s,
-                retries,
-                on_retry,
-                required_paths,
-                None,
-                serial_up_to,
-            )
+            options = batch_size, limit_s, retries, on_retry, required_paths
+            return map_in_order(function, todo, workers, lost, *options, serial_up_to=serial_up_to)
 
         yield from journal.results(items, lost_result, compute)
         return

@@ -12,7 +12,7 @@ from typing_extensions import Self, override
 from robot_runtime.common.clock import NS_PER_S, Clock, wait_for
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import DeviceFault, PlacementFailed, StaleData
-from robot_runtime.hal import STREAMS, Base, Head, HeadState, Localizer, Placer, PoseEstimate, PoseStatus, Robot
+from robot_runtime.hal import STREAMS, Base, Head, HeadState, Localizer, Placer, PoseStatus, Robot
 from robot_runtime.hal.streams import across_gap
 from robot_runtime.placement.guide import Guide
 from robot_runtime.placement.offset import Offset, Tolerance
@@ -75,7 +75,9 @@ class GuidedPlacer(Placer):
                 continue
             if estimate.status is PoseStatus.OK and math.isfinite(estimate.covariance[2, 2]):
                 return estimate.pose, ""
-            reason = f"{source.info.name} {_problem(estimate)}"
+            lost = estimate.status is not PoseStatus.OK
+            problem = "has lost the robot" if lost else "does not measure the robot's heading"
+            reason = f"{source.info.name} {problem}"
         return None, reason
 
 
@@ -92,12 +94,6 @@ def tilt_head(clock: Clock, head: Head, tilt_rad: float) -> None:
             f"head: did not reach tilt {tilt_rad:.3f} rad within {HEAD_TIMEOUT_S:g} s",
             "check the pan-tilt servos, their torque and their load",
         )
-
-
-def _problem(estimate: PoseEstimate) -> str:
-    if estimate.status is not PoseStatus.OK:
-        return "has lost the robot"
-    return "does not measure the robot's heading"
 
 
 STILL_M = 0.01

@@ -76,7 +76,13 @@ def make_agent(name: str, imported: Callable[[], Any], arguments: Mapping[str, A
     """
     directory = OwnDirectory()
     with directory:
-        agent = _construct(name, _checked(name, imported(), arguments), arguments)
+        factory = _checked(name, imported(), arguments)
+        try:
+            agent: object = factory(**arguments)
+        except RuntimeFault:
+            raise
+        except (Exception, SystemExit) as error:
+            raise _raised(name, "constructor", error) from error
     policy = _as_policy(agent, name)
     policy.directory = directory
     return policy
@@ -163,16 +169,6 @@ def _import_file(path: Path) -> ModuleType:
         del sys.modules[name]
         raise
     return module
-
-
-def _construct(spec: str, factory: Any, arguments: Mapping[str, Any]) -> object:
-    try:
-        instance: object = factory(**arguments)
-    except RuntimeFault:
-        raise
-    except (Exception, SystemExit) as error:
-        raise _raised(spec, "constructor", error) from error
-    return instance
 
 
 def _check_numbers(spec: str, signature: inspect.Signature, arguments: Mapping[str, Any]) -> None:

@@ -46,11 +46,10 @@ def check_devices(robot: Robot) -> Iterator[Finding]:
     connected: list[tuple[str, Device]] = []
     try:
         for name, device in _named(robot):
-            fault = _connect(device)
-            if fault is None:
+            faults = _findings(name, device.connect)
+            yield from faults
+            if not faults:
                 connected.append((name, device))
-            else:
-                yield Finding(name, Status.FAIL, fault.message, fault.remedy)
         robot.clock.sleep(WARM_UP_S)
         for name, device in connected:
             yield from _checked(name, device, robot)
@@ -104,17 +103,9 @@ def _checked(name: str, device: Device, robot: Robot) -> Iterator[Finding]:
         yield from _findings(name, check)
 
 
-def _connect(device: Device) -> RuntimeFault | None:
+def _findings(name: str, check: Callable[[], Sequence[Finding] | None]) -> Sequence[Finding]:
     try:
-        device.connect()
-    except RuntimeFault as fault:
-        return fault
-    return None
-
-
-def _findings(name: str, check: Callable[[], Sequence[Finding]]) -> Sequence[Finding]:
-    try:
-        return check()
+        return check() or ()
     except RuntimeFault as fault:
         return [Finding(name, Status.FAIL, fault.message, fault.remedy)]
 
