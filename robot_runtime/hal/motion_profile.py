@@ -34,8 +34,8 @@ class MotionProfile(config.Strict):
         timeout_factor: time limit of a motion per duration that the limits and the motors allow.
         timeout_margin_s: added to it.
         state_max_age_s: age of the base's report beyond which the wheels are stopped.
-        patience_s: how long they then wait, at zero, for reports to come back before it is a fault; observations wait as
-            long for base, head and camera.
+        patience_s: how long they then wait, at zero, for reports to come back before it is a fault; observations wait
+            as long for base, head and camera.
     """
 
     linear_m_s: float = 0.3
