@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from robot_runtime.scenes.scene import Scene
 
 Floats = NDArray[np.float32]
+Image = NDArray[np.uint8]
 
 Pose3 = NDArray[np.float64]
 """float64 (4, 4): takes points of a camera's optical frame (x right, y down, z forward) to ``map``."""
@@ -65,13 +66,8 @@ class ColorNoise(ABC):
 
     @abstractmethod
     def expose(
-        self,
-        rgb: NDArray[np.uint8],
-        depth_m: Floats | None,
-        lens: Lens,
-        motion: CameraMotion,
-        random: np.random.Generator,
-    ) -> NDArray[np.uint8]:
+        self, rgb: Image, depth_m: Floats | None, lens: Lens, motion: CameraMotion, random: np.random.Generator
+    ) -> Image:
         """Return the image of an exact view, uint8 (H, W, 3).
 
         Args:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from robot_runtime.common.config import NonNegative, Strict
 from robot_runtime.common.quantities import Exposure
 from robot_runtime.hal.lens import Lens
-from robot_runtime.hal.simulation import CameraMotion, ColorNoise
+from robot_runtime.hal.simulation import CameraMotion, ColorNoise, Image
 from sim_bridge.noise.surface import Floats, pixel_rays
 
 FAR_M = 100.0
@@ -69,13 +69,8 @@ class SensorNoise(ColorNoise):
         self._std = np.sqrt(options.photon * levels + options.read**2).astype(np.float32)
 
     def expose(
-        self,
-        rgb: NDArray[np.uint8],
-        depth_m: Floats | None,
-        lens: Lens,
-        motion: CameraMotion,
-        random: np.random.Generator,
-    ) -> NDArray[np.uint8]:
+        self, rgb: Image, depth_m: Floats | None, lens: Lens, motion: CameraMotion, random: np.random.Generator
+    ) -> Image:
         options = self._options
         if not motion.still and (options.exposure_s or options.readout_s):
             rgb = moved(rgb, flow(lens, depth_m, motion), options.exposure_s, options.readout_s)
@@ -91,19 +86,12 @@ class GaussianNoise(ColorNoise):
         self._std = np.float32(255 * options.intensity)
 
     def expose(
-        self,
-        rgb: NDArray[np.uint8],
-        depth_m: Floats | None,
-        lens: Lens,
-        motion: CameraMotion,
-        random: np.random.Generator,
-    ) -> NDArray[np.uint8]:
+        self, rgb: Image, depth_m: Floats | None, lens: Lens, motion: CameraMotion, random: np.random.Generator
+    ) -> Image:
         return noisy(rgb, self._std, random)
 
 
-def noisy(
-    rgb: NDArray[np.uint8], std: NDArray[np.floating] | np.float32, random: np.random.Generator
-) -> NDArray[np.uint8]:
+def noisy(rgb: Image, std: NDArray[np.floating] | np.float32, random: np.random.Generator) -> Image:
     """An image with normal noise.
 
     The numbers come from one long sequence at a random offset, since drawing millions takes longer than rendering.
@@ -132,7 +120,7 @@ def flow(lens: Lens, depth_m: Floats | None, motion: CameraMotion) -> Floats:
     return np.nan_to_num(shift / _FLOW_S).astype(np.float32)
 
 
-def moved(rgb: NDArray[np.uint8], flow_px_s: Floats, exposure_s: float, readout_s: float) -> NDArray[np.uint8]:
+def moved(rgb: Image, flow_px_s: Floats, exposure_s: float, readout_s: float) -> Image:
     """An image whose rows were exposed one after the other, each for a while, by a camera that moved.
 
     Args:
