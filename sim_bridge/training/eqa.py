@@ -57,8 +57,6 @@ _LEAST_SHARE, _LEAST_OBJECTS = 0.002, 3
 """A bin has weights if it holds this share of the pixels of so many objects."""
 
 _UPDATES = 500
-
-
 _EVEN = 0.5
 """Objects of a category that are counted in addition to those of the flats, of every color alike."""
 
@@ -127,10 +125,6 @@ def write_room_shares(out: Path, count: int) -> None:
         for name, found in sorted(counts.items())
     }
     out.write_text(dump_yaml(shares, sort_keys=True, width=116), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    typer.run(write_room_shares)
 
 
 FIRST_SEED = 200_000

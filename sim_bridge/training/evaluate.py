@@ -21,7 +21,7 @@ from typing import Annotated
 import typer
 
 from robot_runtime.parallel.map import Workers
-from sim_bridge.training.jobs import HELD_OUT, done
+from sim_bridge.training.jobs import HELD_OUT, done, make_apartments
 
 FIRST_SEED = 1
 """First seed of the held-out apartments; those for training begin at ``pointnav.FIRST_SEED``."""
@@ -56,7 +56,7 @@ class Outcome:
     stopped: bool
 
 
-def main(
+def evaluate(
     out: Annotated[Path, typer.Option(help="Folder for apartments and outcomes.")],
     agent: Annotated[list[str], typer.Option(help="As for robot-runtime run; repeatable.")],
     scene: Annotated[list[Path] | None, typer.Option(help="Further scene folder; repeatable.")] = None,
@@ -68,38 +68,22 @@ def main(
     workers: Annotated[int, typer.Option(min=1)] = 2,
 ) -> None:
     """Run agents on the same episodes and print their success and SPL."""
-    evaluate(Workers(workers), out, agent, scene or [], robot, task, count, apartments, seed)
-
-
-def evaluate(
-    workers: Workers,
-    out: Path,
-    agents: Sequence[str],
-    scenes: Sequence[Path],
-    robot: str,
-    task: str,
-    count: int,
-    apartments: int,
-    seed: int,
-) -> None:
-    """Run the jobs and print a line per agent and group of scenes; see :func:`main` for the arguments."""
-    from sim_bridge.training.jobs import make_apartments
-
+    processes = Workers(workers)
     held_out = [out / "apartments" / str(FIRST_SEED + i) for i in range(apartments)]
-    make_apartments(held_out, workers)
+    make_apartments(held_out, processes)
     groups = {"held-out apartments": held_out} if held_out else {}
-    groups |= {folder.name: [folder] for folder in scenes}
+    groups |= {folder.name: [folder] for folder in scene or ()}
     jobs = [
-        Job(agent, folder, robot, task, count, seed, _file(out, robot, agent, folder))
-        for agent in agents
+        Job(name, folder, robot, task, count, seed, _file(out, robot, name, folder))
+        for name in agent
         for folders in groups.values()
         for folder in folders
     ]
-    outcomes = done(run_job, jobs, workers)
-    for agent in agents:
+    outcomes = done(run_job, jobs, processes)
+    for name in agent:
         for group, folders in groups.items():
             by_scene = list(islice(outcomes, len(folders)))
-            print(f"{group:22} {robot:10} {Path(agent).name:16} {line(by_scene)}", flush=True)
+            print(f"{group:22} {robot:10} {Path(name).name:16} {line(by_scene)}", flush=True)
 
 
 def run_job(job: Job) -> list[Outcome]:
@@ -177,4 +161,4 @@ def _file(out: Path, robot: str, agent: str, scene: Path) -> Path:
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    typer.run(evaluate)

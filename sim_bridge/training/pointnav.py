@@ -57,17 +57,17 @@ def main(
 
     torch.manual_seed(seed)
     torch.set_num_threads(1)  # so that sums do not depend on the number of cores
-    Training(out, seed, Workers(workers)).run()
+    Training(out, seed, workers).run()
 
 
 class Training:
     """A training run, whose state is its folder."""
 
-    def __init__(self, out: Path, seed: int, workers: Workers, rounds: tuple[Round, ...] = ROUNDS) -> None:
+    def __init__(self, out: Path, seed: int, workers: int, rounds: tuple[Round, ...] = ROUNDS) -> None:
         from sim_bridge.training.network import Head
 
         self.out, self.seed, self.rounds = out, seed, rounds
-        self._workers = workers
+        self._processes, self._workers = workers, Workers(workers)
         apartments = max(plan.apartments[1] for plan in rounds)
         self._scenes = [out / "apartments" / str(FIRST_SEED + index) for index in range(apartments)]
         self._head = Head()
@@ -161,10 +161,9 @@ class Training:
     def _evaluate(self, package: Path) -> None:
         from sim_bridge.training.collect import TASK
         from sim_bridge.training.evaluate import evaluate
-        from sim_bridge.training.jobs import HELD_OUT
 
         for robot in ("sim", "sim-noisy"):
-            evaluate(self._workers, self.out / "evaluation", [str(package)], [], robot, TASK, 10, HELD_OUT, 0)
+            evaluate(self.out / "evaluation", [str(package)], robot=robot, task=TASK, workers=self._processes)
 
     def _note(self, event: str, **facts: float) -> None:
         """Print a line and append it to ``log.jsonl``."""

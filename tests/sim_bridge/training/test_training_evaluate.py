@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from robot_runtime.parallel.map import Workers
 from robot_runtime.scenes.scene import Scene
 from sim_bridge.training.evaluate import evaluate
 
@@ -18,7 +17,7 @@ def test_two_processes_find_what_one_does_and_do_nothing_twice(
 ) -> None:
     def printed(out: Path, workers: int) -> str:
         agents = ["forward-only", "random"]
-        evaluate(Workers(workers), out, agents, [room.folder], "sim", "pointnav_gps_compass", 2, 0, 0)
+        evaluate(out, agents, [room.folder], count=2, apartments=0, workers=workers)
         return capsys.readouterr().out
 
     one = printed(tmp_path / "one", 1)
