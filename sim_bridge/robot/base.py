@@ -13,16 +13,14 @@ from robot_runtime.common.config import Positive, Strict
 from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.errors import DeviceFault
 from robot_runtime.hal import BaseInfo, BaseState, Velocity, Zone, fresh
-from robot_runtime.hal.simulated_motors import LateReports, MotorOptions, SimulatedMotors
+from robot_runtime.hal.simulated_motors import LateReports, MotorOptions
 from robot_runtime.hal.simulation import SimulatedChassis, Subscription, WheelSensors
 from robot_runtime.safety.guard import STILL, Feedback
 from robot_runtime.safety.guarded_base import GuardedBase
-from sim_bridge.noise.drift import Drift
-from sim_bridge.physics.world import ZONES, World
-from sim_bridge.robot.chassis import Battery, Chassis, ContactOptions
+from sim_bridge.physics.world import ZONES
+from sim_bridge.robot.chassis import Chassis
 from sim_bridge.robot.device import SimDevice
 from sim_bridge.robot.odometry import Encoders
-from sim_bridge.robot.wheel_slip import Slip
 
 
 class FirmwareChassis(SimulatedChassis):
@@ -90,22 +88,11 @@ class SimBase(SimDevice, GuardedBase):
         chassis: wheels and sensors, for an emulated base in this one's place.
     """
 
-    def __init__(
-        self,
-        clock: Clock,
-        world: World,
-        options: BaseOptions,
-        odometry: Drift,
-        actuation: Drift,
-        battery: Battery,
-        slip: Slip,
-        contact: ContactOptions,
-        motors: MotorOptions,
-    ) -> None:
+    def __init__(self, clock: Clock, chassis: Chassis, options: BaseOptions, motors: MotorOptions) -> None:
         SimDevice.__init__(self, "base")
         info = BaseInfo(
             name="simulated LoCoBot",
-            radius_m=world.scene_model.body.radius_m,
+            radius_m=chassis.world.scene_model.body.radius_m,
             max_linear_m_s=options.max_linear_m_s,
             max_angular_rad_s=options.max_angular_rad_s,
             max_linear_accel_m_s2=options.max_linear_accel_m_s2,
@@ -114,8 +101,7 @@ class SimBase(SimDevice, GuardedBase):
         )
         self._clock = clock
         GuardedBase.__init__(self, info, clock, interval_s=1 / options.rate_hz)
-        self.world = world
-        self._chassis = Chassis(world, odometry, actuation, battery, slip, contact, SimulatedMotors(motors))
+        self.world, self._chassis = chassis.world, chassis
         self._period_ns = seconds_to_ns(1 / options.rate_hz)
         self._reported_ns = clock.now_ns()
         self._decision_pending = False

@@ -129,11 +129,8 @@ class SimCamera(SimDevice, Camera):
         images: bool = True,
     ) -> None:
         super().__init__("camera")
-        self._images = images
-        self._clock = clock
-        self._world = world
-        self._head = head
-        self._options = options
+        self._clock, self._world, self._head = clock, world, head
+        self._options, self._images = options, images
         mount = CameraMount((options.forward_m, 0.0, height_m))
         if options.mount is not None:
             mount = load_mount(config.find_preset("mounts", options.mount))

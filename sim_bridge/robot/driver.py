@@ -12,7 +12,7 @@ from robot_runtime.common.geometry import SE2
 from robot_runtime.common.quantities import Response
 from robot_runtime.errors import EpisodeError, SceneError
 from robot_runtime.hal import Intrinsics, Placer, Robot
-from robot_runtime.hal.simulated_motors import MotorOptions
+from robot_runtime.hal.simulated_motors import MotorOptions, SimulatedMotors
 from robot_runtime.robots.loader import RobotContext
 from robot_runtime.scenes.objects import ObjectPose
 from robot_runtime.scenes.scene import Scene
@@ -23,7 +23,7 @@ from sim_bridge.physics.scene_model import Body, SceneModel, build_model
 from sim_bridge.physics.world import World
 from sim_bridge.robot.base import BaseOptions, SimBase
 from sim_bridge.robot.camera import CameraOptions, SimCamera
-from sim_bridge.robot.chassis import Battery, BatteryOptions, ContactOptions
+from sim_bridge.robot.chassis import Battery, BatteryOptions, Chassis, ContactOptions
 from sim_bridge.robot.ground_truth import MujocoGroundTruth
 from sim_bridge.robot.head import HeadOptions, SimHead
 from sim_bridge.robot.localizer import LocalizerOptions, SimLocalizer
@@ -95,22 +95,14 @@ def make_robot(context: RobotContext, name: str, options: Mapping[str, Any], whe
         )
     world = World(_model(context, context.scene, parsed, where))
     clock = SimulatedClock(seconds_to_ns(parsed.step_s), SystemClock() if context.real_time else None)
-    odometry, actuation = Drift(parsed.odometry), Drift(parsed.actuation)
-    slip = make_slip(parsed.action_noise, world)
-    battery = Battery(parsed.battery)
+    drifts, slip = (Drift(parsed.odometry), Drift(parsed.actuation)), make_slip(parsed.action_noise, world)
     motors = parsed.motors or MotorOptions()
-    base = SimBase(clock, world, parsed.base, odometry, actuation, battery, slip, parsed.contact, motors)
+    chassis = Chassis(world, *drifts, Battery(parsed.battery), slip, parsed.contact, SimulatedMotors(motors))
+    base = SimBase(clock, chassis, parsed.base, motors)
     head = SimHead(clock, parsed.head)
     camera = context.camera
-    rgbd = SimCamera(
-        clock,
-        world,
-        head,
-        camera.intrinsics if camera else DEFAULT_INTRINSICS,
-        camera.height_m if camera else CAMERA_HEIGHT_M,
-        parsed.camera,
-        context.images,
-    )
+    seen = (camera.intrinsics, camera.height_m) if camera else (DEFAULT_INTRINSICS, CAMERA_HEIGHT_M)
+    rgbd = SimCamera(clock, world, head, *seen, parsed.camera, context.images)
     referee = SimLocalizer("ground truth", "map", clock, lambda: world.pose, LocalizerOptions())
     if parsed.localizer == LocalizerOptions():
         localizer = referee
@@ -130,20 +122,8 @@ def make_robot(context: RobotContext, name: str, options: Mapping[str, Any], whe
     tracker = SimTracker(clock, world, manipulator) if manipulator is not None else None
     simulation = MujocoGroundTruth(clock, world, head, rgbd, base.chassis, context.seed)
     placer = Teleport(world, base, head, rgbd, localizers, context.seed, simulation, manipulator)
-    return Robot(
-        name,
-        clock,
-        base,
-        head,
-        rgbd,
-        localizer,
-        referee,
-        placer,
-        manipulator,
-        tracker,
-        odometry=odometry_source,
-        simulation=simulation,
-    )
+    devices = base, head, rgbd, localizer, referee, placer, manipulator, tracker
+    return Robot(name, clock, *devices, odometry=odometry_source, simulation=simulation)
 
 
 def _model(context: RobotContext, scene: Scene, options: SimOptions, where: str) -> SceneModel:
@@ -176,12 +156,9 @@ class Teleport(Placer):
         manipulator: SimManipulator | None = None,
     ) -> None:
         self._world, self._base, self._head, self._localizers = world, base, head, localizers
-        self._camera = camera
-        self._seed = seed
-        self._simulation = simulation
-        self._manipulator = manipulator
+        self._camera, self._simulation, self._manipulator = camera, simulation, manipulator
         self._objects: Mapping[str, ObjectPose] | None = None
-        self._placements = 0
+        self._seed, self._placements = seed, 0
         self._restart()
 
     def place(self, pose: SE2, tilt_rad: float) -> None:

@@ -10,7 +10,7 @@ from robot_runtime.actions.discrete import Action, Displacement
 from robot_runtime.common.clock import SimulatedClock, seconds_to_ns
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import InvalidStart
-from robot_runtime.hal.simulated_motors import MotorOptions
+from robot_runtime.hal.simulated_motors import MotorOptions, SimulatedMotors
 from robot_runtime.motion.controller import MotionController
 from robot_runtime.records import Outcome
 from robot_runtime.scenes.scene import Scene
@@ -18,7 +18,7 @@ from sim_bridge.noise.drift import Drift, DriftOptions
 from sim_bridge.physics.scene_model import SceneModel, build_model
 from sim_bridge.physics.world import World
 from sim_bridge.robot.base import SimBase
-from sim_bridge.robot.chassis import Battery, BatteryOptions
+from sim_bridge.robot.chassis import Battery, BatteryOptions, Chassis
 from sim_bridge.robot.driver import SimOptions
 from sim_bridge.robot.head import SimHead
 from sim_bridge.robot.odometry import moved_between
@@ -66,17 +66,10 @@ class MotionSimulator:
             odometry, actuation = _without_noise(odometry), _without_noise(actuation)
         self.world = World(model)
         self._clock = SimulatedClock(seconds_to_ns(options.step_s))
-        self._base = SimBase(
-            self._clock,
-            self.world,
-            options.base,
-            Drift(odometry),
-            Drift(actuation),
-            Battery(ENDLESS_BATTERY),
-            Slip(None, self.world.step_s),
-            options.contact,
-            options.motors or MotorOptions(),
-        )
+        motors = options.motors or MotorOptions()
+        wheels = Drift(odometry), Drift(actuation), Battery(ENDLESS_BATTERY), Slip(None, self.world.step_s)
+        chassis = Chassis(self.world, *wheels, options.contact, SimulatedMotors(motors))
+        self._base = SimBase(self._clock, chassis, options.base, motors)
         head = SimHead(self._clock, options.head)
         self._clock.add_listener(self._base.on_step)
         self._base.connect()
