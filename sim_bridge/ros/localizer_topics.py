@@ -51,9 +51,6 @@ class LocalizerTopics:
         amcl = "geometry_msgs/PoseWithCovarianceStamped"
         self._amcl = network.publisher(AMCL_TOPIC, amcl) if kind == "amcl" else None
         self._tracker = network.publisher(TRACKER_TOPIC, "geometry_msgs/PoseStamped") if kind == "tracker" else None
-
-    def connect(self) -> None:
-        """Begin to measure."""
         self._localizer.connect()
 
     def restart(self, random: np.random.Generator) -> None:

@@ -154,7 +154,6 @@ class RosRobot:
         camera = options.intrinsics, sim.camera, options.simulated_clock
         self._camera = CameraTopics(context, self._head, options.mount, true_mount, *camera)
         self._localizer = LocalizerTopics(context, sim.localizer, base, options.localizer, tf)
-        self._localizer.connect()
         self._restart()
         head = () if self._head_topics is None else (self._head_topics.on_step,)
         steps = (base.on_step, *head, self._localizer.on_step, self._camera.on_step, pacer.wait)
