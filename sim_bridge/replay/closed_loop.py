@@ -132,7 +132,11 @@ def _run(
             named = replace(header, agent=_agent_name(header, policy))
             run_external_episode(simulator, named, scene, episode, policy, (recorder,))
         else:
-            _run_mujoco(simulator, header, episode, policy, second, recorder)
+            simulator.restart(header.seed)
+            subscribers = (recorder, *([] if second is None else [_NextPhase(simulator, second)]))
+            facts: dict[str, Any] = {"robot_config": asdict(simulator.robot_file), "dataset": header.dataset}
+            with Env(simulator.robot, header.task, simulator.scene, subscribers, **facts) as env:
+                run_episode(env, policy, episode, header.seed, _agent_name(header, policy))
     except (DeviceFault, PolicyError, SimulatorFailed, UnsupportedBySimulator) as error:
         if recorder.path is None:
             raise
@@ -152,27 +156,6 @@ class _NextPhase(Subscriber):
 
     def on_episode_start(self, header: EpisodeHeader) -> None:
         self._simulator.next_phase_at(self._start)
-
-
-def _run_mujoco(
-    simulator: MujocoBackend,
-    header: EpisodeHeader,
-    episode: Episode,
-    policy: Policy,
-    second: SE2 | None,
-    recorder: Recorder,
-) -> None:
-    simulator.restart(header.seed)
-    phases = () if second is None else (_NextPhase(simulator, second),)
-    with Env(
-        simulator.robot,
-        header.task,
-        simulator.scene,
-        (recorder, *phases),
-        robot_config=asdict(simulator.robot_file),
-        dataset=header.dataset,
-    ) as env:
-        run_episode(env, policy, episode, header.seed, _agent_name(header, policy))
 
 
 def _agent_name(header: EpisodeHeader, policy: Policy) -> str:
