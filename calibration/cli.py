@@ -230,8 +230,7 @@ def depth(*, run: options.RunOptions, robot: shared.CameraRobotOptions, tag_m: o
     """
     from calibration.camera.depth import DepthProcedure
 
-    procedure = DepthProcedure(options.check_tag(tag_m))
-    run.calibrate(procedure, robot)
+    run.calibrate(DepthProcedure(options.check_tag(tag_m)), robot)
 
 
 @grouped_options
@@ -252,8 +251,7 @@ def tilt_servo(
     """
     from calibration.camera.tilt_servo import TiltServoProcedure
 
-    known = options.find_mount(mount)
-    run.calibrate(TiltServoProcedure(known), robot)
+    run.calibrate(TiltServoProcedure(options.find_mount(mount)), robot)
 
 
 @grouped_options
@@ -319,8 +317,7 @@ def odometry(
     """
     from calibration.motion.odometry import OdometryProcedure
 
-    procedure = OdometryProcedure(heading.value, wheel_radius_m, wheel_separation_m, rounds)
-    run.calibrate(procedure, robot)
+    run.calibrate(OdometryProcedure(heading.value, wheel_radius_m, wheel_separation_m, rounds), robot)
 
 
 @grouped_options
@@ -355,8 +352,7 @@ def actuation(
     """
     from calibration.motion.action_errors import ActuationProcedure
 
-    procedure = ActuationProcedure(forward_m, turn_deg, cycles)
-    run.calibrate(procedure, robot)
+    run.calibrate(ActuationProcedure(forward_m, turn_deg, cycles), robot)
 
 
 @grouped_options

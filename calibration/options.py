@@ -59,8 +59,7 @@ class RunOptions:
         for title, figures in (("residuals", stamp.residuals), ("held out", stamp.held_out)):
             shown = "  ".join(f"{name} {value:.4g}" for name, value in figures.items())
             say(f"{title:10} {shown}")
-        line = f"{self.out}: {stamp.kind} of robot {stamp.robot!r}, valid for {stamp.valid_days:g} days"
-        say(line)
+        say(f"{self.out}: {stamp.kind} of robot {stamp.robot!r}, valid for {stamp.valid_days:g} days")
 
 
 def check_result(path: Path, valid_days: float, overwrite: bool) -> None:

@@ -19,7 +19,7 @@ from robot_runtime.scenes.scene import Scene, SceneFile, find_scene, load_scene
 from sim_bridge.reconstruction.scan_registration import Fit, apart, candidates, fit, near_initial
 from sim_bridge.reconstruction.scene_assembly import outline_of
 from sim_bridge.reconstruction.tsdf import triangle_areas_m2
-from sim_bridge.scenes.importer import ImportOptions, floor_height, import_scene
+from sim_bridge.scenes.importer import ImportOptions, floor_height, import_scene, weighted_median
 from sim_bridge.scenes.pieces import UPRIGHT, WORLD_FORMATS, Up, all_triangles, own_up, read_pieces
 from sim_bridge.scenes.progress import Progress, silent
 from sim_bridge.scenes.scene_files import save_scene_file
@@ -303,7 +303,7 @@ def _leveling(triangles: Array) -> tuple[Array, float]:
     weight = np.linalg.norm(normals, axis=1)
     unit = normals / weight[:, None]
     # The median direction, because a scan's floor has bumps and rugs, but most of it is flat.
-    median = np.array([_weighted_median(unit[:, i], weight) for i in (0, 1)])
+    median = np.array([weighted_median(unit[:, i], weight) for i in (0, 1)])
     normal = np.array([*median, np.sqrt(max(0.0, 1 - float(median @ median)))])
     axis = np.cross(normal, (0.0, 0.0, 1.0))
     sine = float(np.linalg.norm(axis))
@@ -313,12 +313,6 @@ def _leveling(triangles: Array) -> tuple[Array, float]:
     matrix = np.eye(4)
     matrix[:3, :3] = Rotation.from_rotvec(axis / sine * angle).as_matrix()
     return matrix, float(np.degrees(angle))
-
-
-def _weighted_median(values: Array, weights: Array) -> float:
-    order = np.argsort(values)
-    cumulated = np.cumsum(weights[order])
-    return float(values[order][np.searchsorted(cumulated, cumulated[-1] / 2)])
 
 
 def _plan(triangles: Array) -> Array:

@@ -57,9 +57,7 @@ class AssetWriter:
         max_z_m: float,
         search: decompose.Search | None = None,
     ) -> None:
-        self._search = search
-        self._folder = folder
-        self._settings = settings
+        self._folder, self._settings, self._search = folder, settings, search
         self._texture_px = texture_px
         self._band = (min_z_m, max_z_m)
         self._files: dict[str, str] = {}
@@ -83,20 +81,15 @@ class AssetWriter:
             name = identifier(piece.name, asset_names)
             category = category_of(piece.kind)
             points = piece.world_points()
+            object_id = None
             if category is not None and len(points):
+                object_id = name
                 objects.append(oriented_object(name, category, piece, points))
             w_last = Rotation.from_matrix(piece.matrix[:3, :3]).as_quat()
             x, y, z, w = (float(value) for value in w_last)
             px, py, pz = (float(value) for value in piece.matrix[:3, 3])
             assets.append(
-                Asset(
-                    name,
-                    name if category is not None and len(points) else None,
-                    (px, py, pz),
-                    (w, x, y, z),
-                    self._visuals(piece),
-                    self._collisions(piece),
-                )
+                Asset(name, object_id, (px, py, pz), (w, x, y, z), self._visuals(piece), self._collisions(piece))
             )
         report("meshes and contact shapes", len(pieces), len(pieces))
         tops = [piece.world_points()[:, 2].max() for piece in pieces if len(piece.world_points())]

@@ -218,9 +218,14 @@ def floor_height(triangles: Array) -> float:
     pairs = sums + np.append(sums[1:], 0.0)
     chosen = int(np.flatnonzero(pairs >= pairs.max() / 3)[0]) + level.min()
     near = (level == chosen) | (level == chosen + 1)
-    order = np.argsort(z[near])
-    cumulated = np.cumsum(weight[near][order])
-    return float(z[near][order][np.searchsorted(cumulated, cumulated[-1] / 2)])
+    return weighted_median(z[near], weight[near])
+
+
+def weighted_median(values: Array, weights: Array) -> float:
+    """The value, of values (N,), that half of the weights lie at or below."""
+    order = np.argsort(values)
+    cumulated = np.cumsum(weights[order])
+    return float(values[order][np.searchsorted(cumulated, cumulated[-1] / 2)])
 
 
 def wall_cells(folder: Path, file: SceneFile, occupancy: OccupancyMap) -> NDArray[np.bool_]:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Points = NDArray[np.float64]
+Indices = NDArray[np.int64]
 
 _TOUCH = 1e-7  # meters of overlap below which an outline only touches a cell
 _CHUNK = 2_000_000  # outline-cell pairs tested at once: about 100 MB
@@ -127,12 +128,7 @@ def _mark(cells: NDArray[np.bool_], grid: Grid, outlines: Points, edges: Points)
 
 
 def _separated(
-    axes: Points,
-    outlines: Points,
-    owner: NDArray[np.int64],
-    column: NDArray[np.int64],
-    row: NDArray[np.int64],
-    grid: Grid,
+    axes: Points, outlines: Points, owner: Indices, column: Indices, row: Indices, grid: Grid
 ) -> NDArray[np.bool_]:
     """Whether a line parallel to one of the owner's edges parts the cell from the outline."""
     x = grid.origin_x_m + (column + 0.5) * grid.resolution_m

@@ -157,20 +157,9 @@ def _seen(built: SceneModel, data: mujoco.MjData, origin: Array, targets: Array,
     count = len(targets)
     geoms = np.full(count, -1, np.int32)
     distances = np.zeros(count)
-    mujoco.mj_multiRay(
-        built.model,
-        data,
-        origin,
-        directions.ravel(),
-        _VISUAL_ONLY,
-        1,
-        -1,
-        geoms,
-        distances,
-        None,
-        count,
-        mujoco.mjMAXVAL,
-    )
+    rays, besides = directions.ravel(), -1
+    found = geoms, distances, None
+    mujoco.mj_multiRay(built.model, data, origin, rays, _VISUAL_ONLY, 1, besides, *found, count, mujoco.mjMAXVAL)
     hit = geoms >= 0
     return float((built.geom_object[geoms[hit]] == index).sum()) / count
 
