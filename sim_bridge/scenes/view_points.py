@@ -157,9 +157,8 @@ def _seen(built: SceneModel, data: mujoco.MjData, origin: Array, targets: Array,
     count = len(targets)
     geoms = np.full(count, -1, np.int32)
     distances = np.zeros(count)
-    rays, besides = directions.ravel(), -1
-    found = geoms, distances, None
-    mujoco.mj_multiRay(built.model, data, origin, rays, _VISUAL_ONLY, 1, besides, *found, count, mujoco.mjMAXVAL)
+    rays, nearest = directions.ravel(), (geoms, distances, None, count, mujoco.mjMAXVAL)
+    mujoco.mj_multiRay(built.model, data, origin, rays, _VISUAL_ONLY, 1, -1, *nearest)
     hit = geoms >= 0
     return float((built.geom_object[geoms[hit]] == index).sum()) / count
 
