@@ -10,7 +10,7 @@ import difflib
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -86,7 +86,7 @@ def run_cases(path: Path) -> CaseReport:
 def _result(item: Any, number: int, seen: set[str]) -> CaseResult:
     """The result of an item of a file; adds the case's id to ``seen``."""
     try:
-        case = _parse(item)
+        case, inputs = _parse(item)
         if case.id in seen:
             raise ValueError(f"an earlier case has the id {case.id!r}")
     except ValueError as error:
@@ -95,7 +95,7 @@ def _result(item: Any, number: int, seen: set[str]) -> CaseResult:
         name, metric = texts.get("id", f"case {number}"), texts.get("metric", "-")
         return CaseResult(name, metric, stated.get("expected"), None, 0.0, f"is not understood: {error}")
     seen.add(case.id)
-    return _run(case)
+    return _run(case, inputs)
 
 
 def table(report: CaseReport) -> Group:
@@ -112,16 +112,6 @@ def table(report: CaseReport) -> Group:
         cells = (result.id, result.metric, _text(result.expected), actual, result.reason, result.by_hand)
         shown.add_row(*map(Text, cells))
     return Group(shown, summary)
-
-
-@dataclass(frozen=True)
-class _Case:
-    id: str
-    metric: str
-    inputs: dict[str, Any]
-    expected: Any
-    tolerance: float
-    by_hand: str
 
 
 def _read(path: Path) -> list[Any]:
@@ -143,8 +133,8 @@ def _read(path: Path) -> list[Any]:
     return cases
 
 
-def _parse(item: Any) -> _Case:
-    """One case. Raises ``ValueError``: it is not of the form above."""
+def _parse(item: Any) -> tuple[CaseResult, dict[str, Any]]:
+    """One case before it is run, and its inputs. Raises ``ValueError``: it is not of the form above."""
     if not isinstance(item, dict):
         raise ValueError("it is not an object")
     for name, kind in (("id", str), ("metric", str), ("inputs", dict)):
@@ -157,23 +147,23 @@ def _parse(item: Any) -> _Case:
     tolerance = item.get("tol", DEFAULT_TOLERANCE)
     if isinstance(tolerance, bool) or not isinstance(tolerance, int | float) or not 0 <= tolerance < math.inf:
         raise ValueError(f"'tol' is not a number >= 0: {tolerance!r:.50}")
-    return _Case(
-        item["id"], item["metric"], item["inputs"], item["expected"], float(tolerance), str(item.get("by_hand", ""))
-    )
+    by_hand = str(item.get("by_hand", ""))
+    case = CaseResult(item["id"], item["metric"], item["expected"], None, float(tolerance), by_hand=by_hand)
+    return case, item["inputs"]
 
 
 _KINDS = {str: "text", dict: "an object"}
 
 
-def _run(case: _Case) -> CaseResult:
+def _run(case: CaseResult, stated: dict[str, Any]) -> CaseResult:
     def result(actual: Any, reason: str) -> CaseResult:
-        return CaseResult(case.id, case.metric, case.expected, actual, case.tolerance, reason, case.by_hand)
+        return replace(case, actual=actual, reason=reason)
 
     metric = METRICS.get(case.metric)
     if metric is None:
         near = difflib.get_close_matches(case.metric, METRICS, 1)
         return result(None, f"there is no metric {case.metric!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
-    inputs = CaseInputs(case.inputs)
+    inputs = CaseInputs(stated)
     try:
         actual = metric(inputs)
         inputs.check_all_used()
@@ -183,9 +173,8 @@ def _run(case: _Case) -> CaseResult:
         return result("error", "" if case.expected == "error" else f"the metric refuses: {error}")
     except Exception as error:  # noqa: BLE001 - whatever the inputs are, the case fails alone
         return result(None, f"inputs of the wrong type: {error}")
-    if agrees(case.expected, actual, case.tolerance):
-        return result(actual, "")
-    return result(actual, _difference(case.expected, actual, case.tolerance))
+    agreed = agrees(case.expected, actual, case.tolerance)
+    return result(actual, "" if agreed else _difference(case.expected, actual, case.tolerance))
 
 
 def agrees(expected: Any, actual: Any, tolerance: float) -> bool:

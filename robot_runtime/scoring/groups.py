@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass
 from robot_runtime.metrics.episode_metrics import PhaseTime, together
 from robot_runtime.metrics.measures import definition, definitions
 from robot_runtime.scoring.contradictions import mixed_settings
-from robot_runtime.scoring.facets import part_texts
 from robot_runtime.scoring.failure_causes import CauseName
 from robot_runtime.scoring.statistics.intervals import CONFIDENCE, RESAMPLES, SEED, Interval, bootstrap_mean, wilson
 from robot_runtime.scoring.summary import Cluster, EpisodeScore, RobotSetting
@@ -90,6 +89,11 @@ def episode_means(name: str, scores: Iterable[EpisodeScore]) -> dict[tuple[str, 
         if value is not None and math.isfinite(value):
             found.setdefault((score.task, score.key), []).append(float(value))
     return {key: math.fsum(values) / len(values) for key, values in found.items()}
+
+
+def part_texts(part: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+    """Facets and values as tables print them."""
+    return tuple(f"{name} {value}" if value else f"without {name}" for name, value in part)
 
 
 @dataclass(frozen=True)

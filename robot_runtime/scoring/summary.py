@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from robot_runtime.datasets.splits import split_of
-from robot_runtime.errors import RecordingError, RuntimeFault
+from robot_runtime.errors import ConfigError, RecordingError, RuntimeFault
 from robot_runtime.metrics.episode_metrics import EpisodeScorer, Latency
 from robot_runtime.metrics.settings import Metrics, Rules
 from robot_runtime.parallel.map import LIMIT_S, ONE, Workers, map_in_order
@@ -145,6 +145,14 @@ class EpisodeScore:
         return split_of(self.dataset)
 
 
+def check_facets(scores: Iterable[EpisodeScore], by: Sequence[str]) -> None:
+    """Raise ``ConfigError`` if no scored episode has one of these facets; see ``Measures.facets``."""
+    known = {"split"} | {name for score in scores for name in score.facets}
+    for name in by:
+        if name not in known:
+            raise ConfigError(f"no episode has a {name!r} to divide scores by", f"use {', '.join(sorted(known))}")
+
+
 def score_logs(
     paths: Sequence[Path],
     rules: Rules | None = None,
@@ -194,10 +202,10 @@ def without_copies(scores: Iterable[EpisodeScore]) -> list[EpisodeScore]:
     ]
 
 
-def named(paths: Sequence[Path], most: int = 3) -> str:
-    """The first paths of a list, and the number of the others."""
-    more = f" and {len(paths) - most} more" if len(paths) > most else ""
-    return ", ".join(map(str, paths[:most])) + more
+def named(items: Sequence[object], most: int = 3) -> str:
+    """The first paths or names of a list, and the number of the others."""
+    more = f" and {len(items) - most} more" if len(items) > most else ""
+    return ", ".join(map(str, items[:most])) + more
 
 
 def iter_scores(

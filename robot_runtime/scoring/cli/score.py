@@ -211,7 +211,7 @@ def score(
     if cases is not None:
         _check_cases(cases)
         return
-    from robot_runtime.scoring.facets import check_facets
+    from robot_runtime.scoring.summary import check_facets
 
     challenge.check()
     simulation.check()

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from robot_runtime.metrics.measures import definition
-from robot_runtime.scoring.facets import part_texts
+from robot_runtime.scoring.groups import part_texts
 from robot_runtime.scoring.report.terminal_table import cell, shown_path
 from robot_runtime.scoring.statistics.comparison import POWER, Comparison, GroupComparison, MetricComparison
 from robot_runtime.scoring.statistics.intervals import CONFIDENCE

@@ -8,7 +8,6 @@ from typing import Any
 from markupsafe import Markup
 
 from robot_runtime.metrics.measures import all_metrics, definition
-from robot_runtime.scoring.facets import check_facets
 from robot_runtime.scoring.groups import GroupSummary, grouped, known_values, summarize_groups
 from robot_runtime.scoring.report.charts import Chart, element, round_step
 from robot_runtime.scoring.report.panels import outcome
@@ -26,7 +25,7 @@ from robot_runtime.scoring.report.terminal_table import (
     verdict_lines,
 )
 from robot_runtime.scoring.statistics.intervals import CONFIDENCE, Interval, wilson
-from robot_runtime.scoring.summary import Cluster, EpisodeScore, without_copies
+from robot_runtime.scoring.summary import Cluster, EpisodeScore, check_facets, without_copies
 
 DISTANCE_BINS = 6
 VALUE_BINS = 10

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TextIO
 
 import cv2
 import numpy as np
@@ -119,7 +118,7 @@ def write_report(
         with tempfile.TemporaryFile("w+", encoding="utf-8") as fragments:
             drawn: list[_RenderedEpisode] = []
             maps: dict[str, Markup] = {}
-            again = None if on_retry is None else partial(_retry, on_retry)
+            again = None if on_retry is None else lambda job, how: on_retry(job.path, how)
             results = map_in_order(
                 draw, jobs, workers, _lost, limit_s=limit_s, on_retry=again, required_paths=reads, serial_up_to=ALONE
             )
@@ -136,22 +135,14 @@ def write_report(
             head, tail = render("index.html", **context, link=link, maps=maps, single=single).split("<!-- episodes -->")
             with page.open("w", encoding="utf-8") as file:
                 file.write(head)
-                _append(file, fragments)
+                fragments.seek(0)
+                shutil.copyfileobj(fragments, file)
                 file.write(tail)
     return scores
 
 
-def _append(file: TextIO, fragments: TextIO) -> None:
-    fragments.seek(0)
-    shutil.copyfileobj(fragments, file)
-
-
 def _required_paths(job: _Job, folder: Path | None) -> list[Path]:
     return [job.path] if folder is None else [job.path, folder]
-
-
-def _retry(on_retry: Callable[[Path, WorkerLoss], None], job: _Job, how: WorkerLoss) -> None:
-    on_retry(job.path, how)
 
 
 def _lost(job: _Job, how: WorkerLoss) -> _RenderedEpisode:
@@ -164,45 +155,24 @@ def _draw(jobs: Iterable[_Job], folder: Path | None, rules: Rules | None) -> Ite
     drawings: dict[str, _Map] = {}
     for job in jobs:
         score, data = load_episode_data(job.path, rules, maps)
-        if data is None:
-            if folder is not None:
-                _write_page(folder, job, score, data, "", None)
-            yield _RenderedEpisode(score)
-            continue
-        scene = data.header.scene
-        if scene.digest not in drawings:
-            drawings = {scene.digest: _draw_map(scene)}  # one at a time, because episodes of a scene follow each other
-        drawn = drawings[scene.digest]
-        panels = panels_of(data.header.task.kind)(data)
-        body = render("episode.html", **_episode_context(data, panels, drawn))
+        subject, body, drawn = "", Markup(""), None
+        if data is not None:
+            scene = data.header.scene
+            if scene.digest not in drawings:
+                drawings = {scene.digest: _Map.of(scene)}  # one at a time: episodes of a scene follow each other
+            drawn = drawings[scene.digest]
+            panels = panels_of(data.header.task.kind)(data)
+            subject, body = panels.subject(), Markup(render("episode.html", **_episode_context(data, panels, drawn)))
+        facts = {"job": job, "score": score, "data": data, "body": body, "outcome": outcome, "subject": subject}
         if folder is not None:
-            _write_page(folder, job, score, data, body, drawn, panels.subject())
-            yield _RenderedEpisode(score, panels.subject())
+            own = {} if drawn is None else {drawn.id: drawn.shapes}
+            (folder / f"{job.index}.html").write_text(render("page.html", **facts, maps=own), encoding="utf-8")
+            yield _RenderedEpisode(score, subject)
+        elif drawn is None:
+            yield _RenderedEpisode(score)
         else:
-            facts = {"subject": panels.subject(), "open": OPEN_EPISODES}
-            part = _with_heading("fragment.html", job, score, data, body, **facts)
-            yield _RenderedEpisode(score, panels.subject(), part, drawn.id, drawn.shapes)
-
-
-def _write_page(
-    folder: Path,
-    job: _Job,
-    score: EpisodeScore,
-    data: EpisodeData | None,
-    body: str,
-    drawn: "_Map | None",
-    subject: str = "",
-) -> None:
-    maps = {drawn.id: drawn.shapes} if drawn is not None else {}
-    text = _with_heading("page.html", job, score, data, body, maps=maps, subject=subject)
-    (folder / f"{job.index}.html").write_text(text, encoding="utf-8")
-
-
-def _with_heading(
-    template: str, job: _Job, score: EpisodeScore, data: EpisodeData | None, body: str, **context: object
-) -> str:
-    facts = {"job": job, "score": score, "data": data, "body": Markup(body), "outcome": outcome}
-    return render(template, **facts, **context)
+            part = render("fragment.html", **facts, open=OPEN_EPISODES)
+            yield _RenderedEpisode(score, subject, part, drawn.id, drawn.shapes)
 
 
 @dataclass(frozen=True)
@@ -213,9 +183,9 @@ class _Map:
     box: map_drawing.Box
     shapes: Markup
 
-
-def _draw_map(scene: Scene) -> _Map:
-    return _Map(f"map-{scene.digest[:12]}", map_drawing.map_box(scene.map), map_drawing.scene_shapes(scene))
+    @classmethod
+    def of(cls, scene: Scene) -> "_Map":
+        return cls(f"map-{scene.digest[:12]}", map_drawing.map_box(scene.map), map_drawing.scene_shapes(scene))
 
 
 def _episode_context(data: EpisodeData, panels: ReportPanels, drawn: _Map) -> dict[str, object]:

@@ -11,10 +11,9 @@ from robot_runtime.metrics.episode_metrics import SCORER_VERSION
 from robot_runtime.metrics.measures import all_metrics
 from robot_runtime.recording.json_output import write_json
 from robot_runtime.scoring.contradictions import mixed_settings
-from robot_runtime.scoring.facets import check_facets
 from robot_runtime.scoring.statistics.hypothesis_tests import further_episodes, paired_permutation_test
 from robot_runtime.scoring.statistics.intervals import CONFIDENCE, RESAMPLES, SEED, Interval, bootstrap_mean
-from robot_runtime.scoring.summary import Cluster, EpisodeScore, RobotSetting
+from robot_runtime.scoring.summary import Cluster, EpisodeScore, RobotSetting, check_facets, named
 
 ALPHA = 0.05
 POWER = 0.8
@@ -277,9 +276,8 @@ def _has(scores: Sequence[EpisodeScore]) -> str:
     return count + (f" ({_few(f'{score.task} in {score.scene}' for score in scored)})" if scored else "")
 
 
-def _few(names: Iterable[str], most: int = 3) -> str:
-    different = list(dict.fromkeys(names))
-    return ", ".join(different[:most]) + (f" and {len(different) - most} more" if len(different) > most else "")
+def _few(names: Iterable[str]) -> str:
+    return named(list(dict.fromkeys(names)))
 
 
 def _reasons(unpaired: Sequence[Unpaired]) -> str:

@@ -19,11 +19,10 @@ from robot_runtime.actions.discrete import Action
 from robot_runtime.cli.main import run_command
 from robot_runtime.errors import ConfigError
 from robot_runtime.records import EpisodeHeader
-from robot_runtime.scoring.facets import check_facets
 from robot_runtime.scoring.groups import summarize_groups
 from robot_runtime.scoring.statistics.comparison import compare
 from robot_runtime.scoring.statistics.intervals import wilson
-from robot_runtime.scoring.summary import EpisodeScore, score_log, without_copies
+from robot_runtime.scoring.summary import EpisodeScore, check_facets, score_log, without_copies
 
 Record = Callable[[EpisodeHeader, list[Action]], Path]
 
