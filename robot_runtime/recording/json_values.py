@@ -1,7 +1,8 @@
 """Checked values of JSON of unknown origin: each function returns a value of its kind or raises."""
 
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import pydantic_core
 
@@ -10,6 +11,7 @@ MALFORMED = (LookupError, ValueError, TypeError, AttributeError, ArithmeticError
 
 _NON_FINITE = {"Infinity": math.inf, "-Infinity": -math.inf, "NaN": math.nan}
 _MAX_INTEGER = 1 << 63
+T = TypeVar("T")
 
 
 def loads(data: bytes) -> dict[str, Any]:
@@ -46,29 +48,19 @@ def finite(value: Any) -> float:
     return found
 
 
-def text(value: Any) -> str:
-    """A string. Raises ``ValueError``."""
-    if not isinstance(value, str):
-        raise ValueError(f"{value!r:.50} is not text")
-    return value
+def _only(kind: type[T], what: str) -> Callable[[Any], T]:
+    """A function that returns a value of a kind. It raises ``ValueError`` for any other, with what that is not."""
+
+    def checked(value: Any) -> T:
+        if not isinstance(value, kind):
+            raise ValueError(f"{value!r:.50} is {what}")
+        return value
+
+    return checked
 
 
-def boolean(value: Any) -> bool:
-    """True or false. Raises ``ValueError``."""
-    if not isinstance(value, bool):
-        raise ValueError(f"{value!r:.50} is neither true nor false")
-    return value
-
-
-def items(value: Any) -> list[Any]:
-    """A JSON array. Raises ``ValueError``."""
-    if not isinstance(value, list):
-        raise ValueError(f"{value!r:.50} is not a list")
-    return value
-
-
-def mapping(value: Any) -> dict[str, Any]:
-    """A JSON object. Raises ``ValueError``."""
-    if not isinstance(value, dict):
-        raise ValueError(f"{value!r:.50} is not an object")
-    return value
+text = _only(str, "not text")
+boolean = _only(bool, "neither true nor false")
+items: Callable[[Any], list[Any]] = _only(list, "not a list")
+mapping: Callable[[Any], dict[str, Any]] = _only(dict, "not an object")
+"""These four return a string, true or false, a JSON array, a JSON object. They raise ``ValueError`` for all else."""

@@ -153,9 +153,24 @@ class LogReader(Closing):
         Raises:
             RecordingError: the log has no images of that step, or the computed images differ.
         """
-        where = f"{self.path}: step {record.index}"
+        header, task, frame = self.header, self.header.task, self.frame(record)
         digests = self._digests.get(record.index, {})
-        return _with_images(self.header, record, self.frame(record), digests, where)
+        shows_goal = any(sensor_of(task, name).goal_type for name in digests)
+        goal = kind_of(task).goal(task, header.scene, header.episode, SE2()) if shows_goal else None
+        moment = Moment(task, frame, SE2(), SE2(), goal, object_category_ids(task, header.scene))
+        observation: Observation = {}
+        for name in task.sensors:
+            if name in record.observation:
+                observation[name] = record.observation[name]
+            elif name in digests:
+                observation[name] = sensor_of(task, name).value(moment)
+                if json_records.array_to_json(observation[name]) != digests[name]:
+                    raise RecordingError(
+                        f"{self.path}: step {record.index}: observation {name!r} from the logged frame is not the one "
+                        "that the policy was given",
+                        "read the log with the version that its provenance names, or use frame(), the camera's images",
+                    )
+        return replace(record, frame=frame, observation=observation)
 
     def frame(self, record: StepRecord) -> RgbdFrame:
         """The camera's images of a step from :meth:`steps`. Raises ``RecordingError``: the log has none."""
@@ -343,32 +358,6 @@ def before_damage(items: Iterable[T]) -> tuple[list[T], RecordingError | None]:
 def read_log(path: Path | str) -> LogReader:
     """Open a log; use it in a ``with`` statement. Raises ``RecordingError``."""
     return LogReader(Path(path))
-
-
-def _with_images(
-    header: EpisodeHeader, record: StepRecord, frame: RgbdFrame, digests: Mapping[str, Any], where: str
-) -> StepRecord:
-    """A step with its frame, and with the observation's images computed from the frame.
-
-    Raises:
-        RecordingError: an image is not the one that the policy was given.
-    """
-    task = header.task
-    shows_goal = any(sensor_of(task, name).goal_type for name in digests)
-    goal = kind_of(task).goal(task, header.scene, header.episode, SE2()) if shows_goal else None
-    moment = Moment(task, frame, SE2(), SE2(), goal, object_category_ids(task, header.scene))
-    observation: Observation = {}
-    for name in task.sensors:
-        if name in record.observation:
-            observation[name] = record.observation[name]
-        elif name in digests:
-            observation[name] = sensor_of(task, name).value(moment)
-            if json_records.array_to_json(observation[name]) != digests[name]:
-                raise RecordingError(
-                    f"{where}: observation {name!r} from the logged frame is not the one that the policy was given",
-                    "read the log with the version that its provenance names, or use frame(), the camera's images",
-                )
-    return replace(record, frame=frame, observation=observation)
 
 
 _DECODERS: dict[str, tuple[str, Any]] = {

@@ -30,6 +30,7 @@ _QUEUED_JOBS = 1024
 _STATES_PER_JOB = 5  # a quarter of a second
 _IDLE_S = 0.5
 _POLL_S = 0.1
+_BASE_PERIOD_NS = round(NS_PER_S / STREAMS["base"].log_rate_hz)
 
 Job = Callable[[LogWriter], None]
 
@@ -134,8 +135,8 @@ class _EpisodeThread:
         self._step_slots = threading.BoundedSemaphore(_QUEUED_STEPS)
         self._error: RecordingError | None = None
         self._done = False
-        self._base_decimator = _BaseDecimator()
         self._base_states: list[BaseState] = []
+        self._last_base_state: BaseState | None = None
         self._base_states_lock = threading.Lock()
         self.commands: list[SentCommand] = []
         """Sent since the last step."""
@@ -183,7 +184,8 @@ class _EpisodeThread:
 
     def put_base_state(self, state: BaseState) -> None:
         """Queue a base state if it is due, together with a few others: each job wakes the thread."""
-        if self._base_decimator.is_due(state):
+        if _is_due(state, self._last_base_state):
+            self._last_base_state = state
             self._check()
             with self._base_states_lock:
                 self._base_states.append(state)
@@ -276,24 +278,14 @@ def _write_base_states(log: LogWriter, states: Sequence[BaseState]) -> None:
         log.write_base_state(state)
 
 
-class _BaseDecimator:
-    """Reduces base states to the rate in ``STREAMS``, but passes every change of contact, cliff, drop or halt."""
-
-    def __init__(self) -> None:
-        self._period_ns = round(NS_PER_S / STREAMS["base"].log_rate_hz)
-        self._last: BaseState | None = None
-
-    def is_due(self, state: BaseState) -> bool:
-        last = self._last
-        due = (
-            last is None
-            or state.stamp_ns - last.stamp_ns >= self._period_ns
-            or (state.bumper, state.cliff, state.wheel_drop, state.halt)
-            != (last.bumper, last.cliff, last.wheel_drop, last.halt)
-        )
-        if due:
-            self._last = state
-        return due
+def _is_due(state: BaseState, last: BaseState | None) -> bool:
+    """Whether a base state is written after the last one: by ``STREAMS``, and at a change of contact, drop or halt."""
+    return (
+        last is None
+        or state.stamp_ns - last.stamp_ns >= _BASE_PERIOD_NS
+        or (state.bumper, state.cliff, state.wheel_drop, state.halt)
+        != (last.bumper, last.cliff, last.wheel_drop, last.halt)
+    )
 
 
 def _safe(text: str) -> str:
