@@ -62,6 +62,7 @@ UNMOVED_SHARE = 0.2
 _BY_PERSON = ("interrupted from the keyboard", "ended by SIG")
 _LOST = ("lost", "no_fix", "frozen", "clock_went_back", "mirrored", "scale")
 _FOUND = ("regained", "fix")
+_LIMITS = {EndReason.MAX_STEPS: "the step limit ended it", EndReason.MAX_SECONDS: "the time limit ended it"}
 
 
 @dataclass(frozen=True)
@@ -150,7 +151,8 @@ class CauseFinder:
             if error_m > limit_m or (error_m > WRONG_POSE_M / 2 and thought_m <= task.success.distance_m):
                 apart = ((r.index, r.pose.pose.distance_to(r.referee.pose)) for r in self._records)
                 first = next(index for index, apart_m in apart if apart_m > error_m / 2)
-                stopped = f"; by its own position it was {thought_m:.2f} m from the goal" if _stopped(last) else ""
+                thought = f"; by its own position it was {thought_m:.2f} m from the goal"
+                stopped = thought if last.action is Action.STOP else ""
                 evidence = f"at the end the policy's position was {error_m:.2f} m off the referee's{stopped}"
                 return FailureCause("localization", evidence, first)
         lost: dict[str, Event] = {}
@@ -169,7 +171,7 @@ class CauseFinder:
     def _by_end(self, log: LogReader, end: EpisodeEnd, scorer: EpisodeScorer) -> FailureCause:
         """The cause by where the robot was when it stopped or its limit came."""
         task, last = self._header.task, self._records[-1]
-        limit = _limit(end)
+        limit = _LIMITS.get(end.reason, "")
         if not task.success.distance_m:  # success does not depend on the distance
             return FailureCause("timeout", limit, last.index) if limit else FailureCause("unknown", "stopped")
         distances_m = scorer.distances_m()
@@ -194,17 +196,6 @@ class CauseFinder:
             return FailureCause("unknown", f"stopped near, but the goal is not in view: {nearest}", last.index)
         evidence = f"stopped {final_m:.2f} m from the goal after {last.index} of {task.max_steps} steps"
         return FailureCause("stopped_too_early", f"{evidence}; {sight}".removesuffix("; "), last.index)
-
-
-def _limit(end: EpisodeEnd) -> str:
-    """The limit that ended an episode in words; empty for another end."""
-    return {EndReason.MAX_STEPS: "the step limit ended it", EndReason.MAX_SECONDS: "the time limit ended it"}.get(
-        end.reason, ""
-    )
-
-
-def _stopped(record: StepRecord) -> bool:
-    return record.action is Action.STOP
 
 
 def _wheels(records: Sequence[StepRecord]) -> FailureCause | None:

@@ -1,16 +1,23 @@
-"""Scores of real episodes with simulated runs of the same and of further starts as evidence."""
+"""Scores of real episodes with simulated runs of the same and of further starts as evidence, and their table."""
 
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from rich.console import Group
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
 from robot_runtime.errors import RecordingError
 from robot_runtime.metrics.episode_metrics import SCORER_VERSION
+from robot_runtime.metrics.measures import definition
 from robot_runtime.recording.json_output import write_json
 from robot_runtime.scoring.groups import episode_means
+from robot_runtime.scoring.report.terminal_table import cell, interval_text
 from robot_runtime.scoring.statistics.control_variate import ControlVariate, control_variate
-from robot_runtime.scoring.statistics.intervals import CONFIDENCE
+from robot_runtime.scoring.statistics.intervals import CONFIDENCE, Interval
 from robot_runtime.scoring.summary import EpisodeScore
 
 METRICS = ("success", "spl", "soft_spl")
@@ -96,3 +103,36 @@ def _groups(scores: Iterable[EpisodeScore]) -> dict[_Group, list[EpisodeScore]]:
 
 def _names(groups: dict[_Group, list[EpisodeScore]]) -> str:
     return ", ".join(dict.fromkeys(f"{agent or 'no agent'} on {task}" for task, _, agent in groups)) or "none"
+
+
+def table(estimates: Sequence[TwinEstimate]) -> Group:
+    """A block per policy: rows without simulation and with it, and what they rest on."""
+    return Group(*(part for one in estimates for part in (*_block(one), Text())), Text(_EXPLAINED, style="dim"))
+
+
+_EXPLAINED = (
+    f"{CONFIDENCE:.0%} intervals: for this number of episodes, looked at once; and valid after every episode. "
+    "Simulation narrows them where it agrees with the robot, and does not move the mean where it is wrong."
+)
+
+
+def _block(estimate: TwinEstimate) -> list[Text | Padding]:
+    rows = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
+    rows.add_column("metric", min_width=12, no_wrap=True)
+    for heading in ("mean", f"{CONFIDENCE:.0%} interval", "at any time", "r", "weight"):
+        rows.add_column(heading, justify="right", no_wrap=True)
+    for name, found in estimate.metrics.items():
+        rows.add_row(definition(name).title, *_ends(name, found.without, found.without_any_time))
+        more = f"{found.correlation:.2f}", f"{found.weight:.2f}"
+        rows.add_row("  with simulation", *_ends(name, found.adjusted, found.adjusted_any_time), *more)
+    first = next(iter(estimate.metrics.values()))
+    heading = " · ".join(filter(None, (estimate.task, estimate.split, estimate.agent or "no agent")))
+    basis = (
+        f"{first.real} real episodes, {first.twins} of them simulated, {first.further} further simulated per real one"
+    )
+    warned = [] if first.further else [Text("too few further simulated starts: simulation is not used", style="yellow")]
+    return [Text(heading, style="bold"), Text(basis), *warned, Padding(rows, (0, 0, 0, 2), expand=False)]
+
+
+def _ends(name: str, once: Interval, always: Interval) -> tuple[str, str, str]:
+    return cell(name, once.mean), interval_text(name, once), interval_text(name, always)

@@ -52,8 +52,7 @@ def forecast(
     from robot_runtime.recording.json_output import write_json
     from robot_runtime.recording.log_files import find_logs
     from robot_runtime.scoring.cli.score import score_with_progress
-    from robot_runtime.scoring.pilot import paired_differences, work_times
-    from robot_runtime.scoring.report.forecast_table import table
+    from robot_runtime.scoring.pilot import paired_differences, table, work_times
     from robot_runtime.scoring.statistics.planner import DIFFERENCES, power_table
     from robot_runtime.scoring.statistics.sequential import Sides
 

@@ -23,7 +23,7 @@ def compare(
     json: options.Json = None,
     cluster: Annotated[
         ClusterBy, typer.Option(help="What interval and test take as independent: episodes, scenes or trajectories.")
-    ] = ClusterBy.NONE,
+    ] = "none",
     by: By = None,
     count_faults: CountFaults = False,
     parallel: options.JournalOptions,
@@ -44,7 +44,7 @@ def compare(
 
     rules = Rules(policy_faults=policy_faults(count_faults))
     scores_a, scores_b = score_with_progress([[a], [b]], parallel, rules)
-    comparison = comparing.compare(scores_a, scores_b, cluster.value, by or ())
+    comparison = comparing.compare(scores_a, scores_b, cluster, by or ())
     console.print(table(comparison))
     for line in noted([*scores_a, *scores_b]):
         console.print(line)

@@ -65,6 +65,6 @@ def compare(
 
         write_plot(picture, found)
     if html is not None:
-        from robot_runtime.scoring.sim_to_real.page import write_page
+        from robot_runtime.scoring.sim_to_real.plot import write_page
 
         write_page(html, found, worlds)

@@ -25,9 +25,9 @@ def report(
         typer.Option(help="NAME.html for one page, else a folder. Default: report.html, or, of many logs, report/."),
     ] = None,
     picture: Annotated[Path | None, typer.Option(help="Also write the first episode as one PNG.")] = None,
-    cluster: Annotated[ClusterBy, typer.Option(help="As for score: what intervals are over.")] = ClusterBy.NONE,
+    cluster: Annotated[ClusterBy, typer.Option(help="As for score: what intervals are over.")] = "none",
     by: By = None,
-    referee: Annotated[Referee, typer.Option(help="As for score: by whose poses.")] = Referee.LOGGED,
+    referee: Annotated[Referee, typer.Option(help="As for score: by whose poses.")] = "logged",
     count_faults: CountFaults = False,
     parallel: options.WorkerOptions,
 ) -> None:
@@ -57,8 +57,8 @@ def report(
         write = partial(
             write_report,
             on_drawn=lambda _: progress.advance(bar),
-            rules=Rules(referee=referee.value, policy_faults=policy_faults(count_faults)),
-            cluster=cluster.value,
+            rules=Rules(referee=referee, policy_faults=policy_faults(count_faults)),
+            cluster=cluster,
             by=by or (),
             workers=parallel.counted(None),
             on_retry=print_retry,

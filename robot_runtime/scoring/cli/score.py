@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -23,20 +22,11 @@ if TYPE_CHECKING:
     from robot_runtime.scoring.summary import EpisodeScore
 
 
-class ClusterBy(str, Enum):
-    """Unit that the bootstrap of an interval draws, see :data:`robot_runtime.scoring.summary.Cluster`."""
+ClusterBy = Literal["none", "scene", "trajectory"]
+"""Unit that the bootstrap of an interval draws, see :data:`robot_runtime.scoring.summary.Cluster`."""
 
-    NONE = "none"
-    SCENE = "scene"
-    TRAJECTORY = "trajectory"
-
-
-class Referee(str, Enum):
-    """Poses that count, see :class:`robot_runtime.metrics.settings.Rules`."""
-
-    LOGGED = "logged"
-    SMOOTHED = "smoothed"
-
+Referee = Literal["logged", "smoothed"]
+"""Poses that count, see :class:`robot_runtime.metrics.settings.Rules`."""
 
 CountFaults = Annotated[
     bool,
@@ -69,7 +59,7 @@ class RuleOptions:
 
     referee: Annotated[
         Referee, typer.Option(help="By the referee's poses as logged, or smoothed after the run; needs [smoother].")
-    ] = Referee.LOGGED
+    ] = "logged"
     ignore_verdicts: Annotated[
         bool, typer.Option("--ignore-verdicts", "--ignore-evidence", help="Score without verdicts.")
     ] = False
@@ -81,7 +71,7 @@ class RuleOptions:
         from robot_runtime.metrics.settings import Rules
 
         return Rules(
-            referee=self.referee.value,
+            referee=self.referee,
             verdicts="ignore" if self.ignore_verdicts else "use",
             policy_faults=policy_faults(self.count_faults),
         )
@@ -157,8 +147,7 @@ class SimulationOptions:
 
     def show(self, scores: Sequence[EpisodeScore], simulated: Sequence[EpisodeScore]) -> None:
         """Print estimates with simulation, and write them. Raises ``RuntimeFault``."""
-        from robot_runtime.scoring.report.twin_table import table
-        from robot_runtime.scoring.simulated_twins import with_simulation, write_estimates
+        from robot_runtime.scoring.simulated_twins import table, with_simulation, write_estimates
 
         estimates = with_simulation(scores, simulated, self.planned_episodes)
         console.print(table(estimates))
@@ -182,7 +171,7 @@ def score(
     cluster: Annotated[
         ClusterBy,
         typer.Option(help="Intervals over episodes; or over scenes, for a claim about other scenes; or trajectories."),
-    ] = ClusterBy.NONE,
+    ] = "none",
     by: By = None,
     timeout_s: Annotated[
         float | None, typer.Option(min=1, help="Seconds for one log, with several processes. Default: 300.")
@@ -231,11 +220,11 @@ def _print_and_write(
 ) -> None:
     from robot_runtime.scoring.report.terminal_table import table
 
-    console.print(table(scores, cluster.value, by))
+    console.print(table(scores, cluster, by))
     if json is not None:
         from robot_runtime.scoring.report.export import write_json
 
-        write_json(json, scores, cluster.value, by)
+        write_json(json, scores, cluster, by)
     if parquet is not None:
         from robot_runtime.scoring.report.export import write_parquet
 
@@ -245,7 +234,7 @@ def _print_and_write(
 def print_scores(logs: Sequence[Path], json: Path | None = None) -> None:
     """Score logs, print the table, and write the JSON that ``score`` writes."""
     (scores,) = score_with_progress([logs], options.JournalOptions())
-    _print_and_write(scores, ClusterBy.NONE, json, None, ())
+    _print_and_write(scores, "none", json, None, ())
 
 
 def score_with_progress(

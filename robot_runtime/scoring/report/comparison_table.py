@@ -10,12 +10,11 @@ from rich.text import Text
 
 from robot_runtime.metrics.measures import definition
 from robot_runtime.scoring.groups import part_texts
-from robot_runtime.scoring.report.terminal_table import cell, shown_path
+from robot_runtime.scoring.report.terminal_table import cell, listed, shown_path
 from robot_runtime.scoring.statistics.comparison import POWER, Comparison, GroupComparison, MetricComparison
 from robot_runtime.scoring.statistics.intervals import CONFIDENCE
 from robot_runtime.scoring.summary import RobotSetting
 
-_LISTED = 30
 _SMALLEST_P = 0.0001
 _MOST = 100_000
 
@@ -136,10 +135,4 @@ def _left_out(metric: MetricComparison, group: GroupComparison) -> str:
 
 def _unpaired(comparison: Comparison) -> list[Text | Padding]:
     lines = [f"{u.side} {shown_path(u.path)}: episode {u.episode!r}: {u.reason}" for u in comparison.unpaired]
-    if not lines:
-        return []
-    more = [f"... and {len(lines) - _LISTED} more; --json lists all"] if len(lines) > _LISTED else []
-    return [
-        Text(f"not paired: {len(lines)} log{'' if len(lines) == 1 else 's'}", style="yellow"),
-        *(Padding(Text(line, overflow="fold"), (0, 0, 0, 2), expand=False) for line in [*lines[:_LISTED], *more]),
-    ]
+    return listed(f"not paired: {len(lines)} log{'' if len(lines) == 1 else 's'}", lines)

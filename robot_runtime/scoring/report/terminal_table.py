@@ -29,7 +29,7 @@ from robot_runtime.scoring.summary import Cluster, EpisodeScore, named
 from robot_runtime.verdicts import success_by_person
 
 _LISTED = 30
-"""Logs without a score that are listed; the JSON lists all."""
+"""Logs or notes that are listed; the JSON lists all."""
 
 REFERENCES = ("_reference", "_vocabulary")
 """Ends of the names of choices that name what a path or answer is compared with."""
@@ -222,13 +222,14 @@ def note_lines(scores: Sequence[EpisodeScore]) -> list[str]:
 def not_scored(scores: Sequence[EpisodeScore]) -> list[Text | Padding]:
     """The logs without a score and the reasons; empty if there are none."""
     lines = [unscored_line(score) for score in scores if not score.scorable]
-    if not lines:
-        return []
+    return listed(f"not scored: {len(lines)} of {len(scores)} logs", lines)
+
+
+def listed(heading: str, lines: Sequence[str]) -> list[Text | Padding]:
+    """The first of these lines below a heading, and the number of the others; empty if there are none."""
     more = [f"... and {len(lines) - _LISTED} more; --json lists all"] if len(lines) > _LISTED else []
-    return [
-        Text(f"not scored: {len(lines)} of {len(scores)} logs", style="yellow"),
-        *(Padding(Text(line, overflow="fold"), (0, 0, 0, 2), expand=False) for line in [*lines[:_LISTED], *more]),
-    ]
+    shown = [Padding(Text(line, overflow="fold"), (0, 0, 0, 2), expand=False) for line in [*lines[:_LISTED], *more]]
+    return [Text(heading, style="yellow"), *shown] if lines else []
 
 
 def intervals_text(groups: Sequence[GroupSummary]) -> str:

@@ -1,5 +1,6 @@
-"""Picture of a sim-to-real gap: correlation per metric, differences per policy, failures."""
+"""Picture of a sim-to-real gap, and HTML page of it: correlation per metric, differences per policy, failures."""
 
+import base64
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from itertools import cycle
 from pathlib import Path
 from textwrap import fill
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -16,7 +18,10 @@ from matplotlib.figure import Figure
 from robot_runtime.common.creating import creating
 from robot_runtime.metrics.measures import definition
 from robot_runtime.scoring.report.png import INK, MUTED
+from robot_runtime.scoring.report.rendering import render
 from robot_runtime.scoring.sim_to_real.gap import METRICS, Correlation, Gap, Level, Reason
+from robot_runtime.scoring.sim_to_real.side_by_side import Worlds
+from robot_runtime.scoring.sim_to_real.table import rows, sentence
 from robot_runtime.scoring.statistics.intervals import CONFIDENCE, Interval
 
 COLORS = ("#2563eb", "#c2410c", "#15803d", "#9333ea", "#0e7490", "#be185d", "#b45309", "#4d7c0f", "#475569")
@@ -33,6 +38,27 @@ def write_plot(path: Path, gap: Gap) -> None:
     """Write the picture (PNG). Raises ``RecordingError``: it cannot be written."""
     with creating(path) as draft:
         draft.write_bytes(draw(gap))
+
+
+def write_page(path: Path, gap: Gap, worlds: Worlds | None = None) -> None:
+    """Write a self-contained page (HTML): the pictures, and the numbers behind them. Raises ``RecordingError``.
+
+    Args:
+        path: path of the page.
+        gap: gap to show.
+        worlds: episodes in several worlds, to show side by side; None for none.
+    """
+    page = render(
+        "gap.html",
+        gap=gap,
+        pictures=[(alt, base64.b64encode(png).decode()) for alt, png in draw_panels(gap)],
+        sentences=[sentence(one) for one in gap.correlations],
+        rows=[row for policy in gap.policies for row in rows(policy)],
+        worlds=worlds,
+        confidence=f"{CONFIDENCE:.0%}",
+    )
+    with creating(path) as draft:
+        draft.write_text(page, encoding="utf-8")
 
 
 @dataclass(frozen=True)
@@ -61,11 +87,11 @@ def panels(gap: Gap) -> list[list[Panel]]:
 
 def draw(gap: Gap) -> bytes:
     """The picture, a PNG."""
-    rows = panels(gap)
-    heights_in = [row[0].height_in for row in rows]
+    drawn = panels(gap)
+    heights_in = [row[0].height_in for row in drawn]
     figure = _figure(sum(heights_in), _WIDTH_IN)
-    grid = figure.add_gridspec(len(rows), 1, height_ratios=heights_in)
-    for number, row in enumerate(rows):
+    grid = figure.add_gridspec(len(drawn), 1, height_ratios=heights_in)
+    for number, row in enumerate(drawn):
         cells = grid[number].subgridspec(1, len(row))
         for column, panel in enumerate(row):
             panel.draw(figure.add_subplot(cells[column]))
@@ -148,13 +174,10 @@ def _draw_reversals(axes: Axes, gap: Gap, metric: str, levels: Sequence[Level]) 
 
 def _draw_fit(axes: Axes, levels: Sequence[Level]) -> None:
     """Draw the least-squares line."""
-    count = len(levels)
-    x_mean = sum(level.simulated.mean for level in levels) / count
-    y_mean = sum(level.real.mean for level in levels) / count
-    spread = sum((level.simulated.mean - x_mean) ** 2 for level in levels)
-    slope = sum((level.simulated.mean - x_mean) * (level.real.mean - y_mean) for level in levels) / spread
-    ends = (min(level.simulated.mean for level in levels), max(level.simulated.mean for level in levels))
-    axes.plot(ends, [y_mean + slope * (x - x_mean) for x in ends], color=INK, linewidth=1, label="least squares")
+    means = [level.simulated.mean for level in levels]
+    line = np.polyfit(means, [level.real.mean for level in levels], 1)
+    ends = (min(means), max(means))
+    axes.plot(ends, np.polyval(line, ends), color=INK, linewidth=1, label="least squares")
 
 
 def _draw_differences(axes: Axes, gap: Gap) -> None:

@@ -11,8 +11,7 @@ import pytest
 from rich.console import Console
 
 from robot_runtime.errors import RecordingError
-from robot_runtime.scoring.report.twin_table import table
-from robot_runtime.scoring.simulated_twins import with_simulation, write_estimates
+from robot_runtime.scoring.simulated_twins import table, with_simulation, write_estimates
 from robot_runtime.scoring.summary import EpisodeScore
 
 

@@ -18,8 +18,7 @@ from rich.console import Console
 from robot_runtime.cli.main import run_command
 from robot_runtime.errors import RecordingError
 from robot_runtime.scoring.sim_to_real.gap import Gap, find_gap, write_gap
-from robot_runtime.scoring.sim_to_real.page import write_page
-from robot_runtime.scoring.sim_to_real.plot import draw_correlation, panels, title, write_plot
+from robot_runtime.scoring.sim_to_real.plot import draw_correlation, panels, title, write_page, write_plot
 from robot_runtime.scoring.sim_to_real.table import sentence, table
 from robot_runtime.scoring.summary import EpisodeScore
 
