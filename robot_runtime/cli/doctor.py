@@ -19,11 +19,6 @@ if TYPE_CHECKING:
     from robot_runtime.common.host_checks import Finding
     from robot_runtime.robots.loader import DeviceOverrides
 
-RobotToCheck = Annotated[
-    str | None,
-    typer.Option("--robot", help="Robot whose devices to check: a preset, or a YAML file.", show_default=False),
-]
-
 
 def register(groups: dict[str, typer.Typer]) -> None:
     """Add the command."""
@@ -36,7 +31,9 @@ def doctor(
     subjects: Annotated[
         list[str] | None, typer.Argument(help="What to look at, e.g. azure-kinect; all by default.", show_default=False)
     ] = None,
-    robot: RobotToCheck = None,
+    robot: Annotated[
+        str | None, typer.Option(help="Robot whose devices to check: a preset, or a YAML file.", show_default=False)
+    ] = None,
     camera: options.Camera = None,
     localizer: options.Localizer = None,
     referee: options.Referee = None,

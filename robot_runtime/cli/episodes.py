@@ -15,8 +15,6 @@ from robot_runtime.common.console import console, say
 from robot_runtime.errors import EpisodeError
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from robot_runtime.datasets.validate import Report
 
 
@@ -151,7 +149,6 @@ def validate(
 
 
 def _findings(report: Report) -> Table:
-
     table = Table(box=None, pad_edge=False)
     table.add_column("finding", ratio=2)
     table.add_column("episodes", justify="right")

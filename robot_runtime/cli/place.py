@@ -99,6 +99,7 @@ def place(
     real_time: options.RealTime = False,
 ) -> None:
     """Run the command; its help is ``_HELP``."""
+    from robot_runtime.common.geometry import SE2
     from robot_runtime.robots.loader import RobotContext
     from robot_runtime.scenes.scene import find_scene, load_scene
     from robot_runtime.tasks.task import load_task
@@ -109,7 +110,8 @@ def place(
     with robot.load(RobotContext.of(run_in, place_in, [episode], seed, real_time)) as connected:
         connected.clock.sleep(1.0)  # until every source of poses has reported
         if drive and connected.simulation is not None:
-            _stand(connected, place_in, begin)
+            x_m, y_m, yaw_deg = begin or (*place_in.map.most_open_point(), 0.0)
+            connected.placer.place(SE2(x_m, y_m, math.radians(yaw_deg)), 0.0)
         tilt_rad = run_in.camera.tilt_rad if episode.start_tilt_rad is None else episode.start_tilt_rad
         placed = _bring_to_start(connected, place_in, episode.start, tilt_rad, drive, tolerance)
     if placed is None:
@@ -117,14 +119,6 @@ def place(
             f"episode {episode.id}: no localizer reports the robot's pose", "name a --localizer or --referee that does"
         )
     say(f"episode {episode.id}: the robot stands {placed}")
-
-
-def _stand(robot: Robot, scene: Scene, begin: tuple[float, float, float] | None) -> None:
-    """Set a simulated robot down, by default at the place with the most free room."""
-    from robot_runtime.common.geometry import SE2
-
-    x_m, y_m, yaw_deg = begin or (*scene.map.most_open_point(), 0.0)
-    robot.placer.place(SE2(x_m, y_m, math.radians(yaw_deg)), 0.0)
 
 
 def _bring_to_start(

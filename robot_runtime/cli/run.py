@@ -16,7 +16,6 @@ from robot_runtime.cli.operator import Operation, OperatorOptions, press_key
 from robot_runtime.cli_options import completion, options
 from robot_runtime.cli_options.option_groups import grouped_options
 from robot_runtime.cli_options.options import DEFAULT_TASK
-from robot_runtime.cli_options.recorded_robot import recorded_robot
 from robot_runtime.common.console import progress_bar, tell
 from robot_runtime.errors import ConfigError, EpisodeAborted, EpisodeError, OtherFloor, RecordingError, RuntimeFault
 
@@ -230,7 +229,7 @@ def run_policy(
         if not ledger.left:
             _print_outcome(folder, len(chosen), failures, 0, output.json)
             return
-        connected, recorder = stack.enter_context(recorded_robot(robot, context, folder, press_key(loaded)))
+        connected, recorder = stack.enter_context(robot.recorded(context, folder, press_key(loaded)))
         operation = stack.enter_context(operator.operated(connected, loaded, recorder))
         progress = stack.enter_context(progress_bar())
         bar = _EpisodeBar(progress, len(chosen), len(ledger.logs), run_in.max_steps)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from itertools import islice
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from robot_runtime.parallel.map import Workers as WorkerCount
     from robot_runtime.parallel.result_journal import ResultJournal
     from robot_runtime.policy import Policy, PolicySource
+    from robot_runtime.recording.writer import Recorder
     from robot_runtime.robots.loader import DeviceOverrides, RobotContext
     from robot_runtime.scenes.scene import Scene as LoadedScene
     from robot_runtime.tasks.episode import Episode
@@ -166,11 +167,24 @@ class LocalizedRobotOptions(RobotOption):
 
 
 @dataclass(frozen=True)
-class RobotOptions(CameraRobotOptions):
+class RobotOptions(LocalizedRobotOptions, CameraRobotOptions):
     """A robot and all parts that can replace its own."""
 
-    localizer: Localizer = None
-    referee: Referee = None
+    @contextmanager
+    def recorded(
+        self, context: RobotContext, folder: Path, on_key: Callable[[str], object] | None = None
+    ) -> Iterator[tuple[ConnectedRobot, Recorder]]:
+        """Connect the robot and record to a folder, whose name is printed at the end if a log is in it."""
+        from robot_runtime.common.console import tell
+        from robot_runtime.estop.cli import stop_keys
+        from robot_runtime.recording.writer import Recorder
+
+        with self.load(context) as robot, stop_keys(robot, on_key), Recorder(folder) as recorder:
+            try:
+                yield robot, recorder
+            finally:
+                if recorder.path is not None:
+                    tell(f"logs: {folder}")
 
 
 @dataclass(frozen=True)

@@ -103,7 +103,6 @@ def robothor(
     client: ClientOptions,
 ) -> None:
     """Run the command; its help is ``_HELP``."""
-    from robot_runtime.cli_options.recorded_robot import recorded_robot
     from robot_runtime.common.console import say, tell
     from robot_runtime.robots.loader import RobotContext
     from robot_runtime.scenes.scene import find_scene, load_scene
@@ -118,7 +117,7 @@ def robothor(
     folder = output.folder(AGENT_NAME, run_in.name)
     config, context = robot.config(), RobotContext.of(run_in, place, chosen, seed, real_time)
     with (
-        recorded_robot(robot, context, folder) as (connected, recorder),
+        robot.recorded(context, folder) as (connected, recorder),
         RobothorServer(
             connected,
             run_in,
