@@ -31,6 +31,7 @@ from robot_runtime.campaign.ledger import take_lock
 from robot_runtime.campaign.placing import StartPicture, placer_of
 from robot_runtime.campaign.plan import Plan, PlannedRobot
 from robot_runtime.common import config
+from robot_runtime.common.closing import Closing
 from robot_runtime.common.signals import interrupted_by_signals
 from robot_runtime.common.threads import short_collections
 from robot_runtime.datasets.files import load_episodes
@@ -190,7 +191,7 @@ Operate = Callable[[Robot, Recorder, int, Callable[[str], None]], AbstractContex
 """Makes an operator's devices for a robot: connected robot, recorder, number in the plan, output for a person."""
 
 
-class RobotSession:
+class RobotSession(Closing):
     """A connected robot in one scene with its environment and the operator's devices; a context."""
 
     def __init__(
@@ -209,15 +210,12 @@ class RobotSession:
         self._episodes = episodes
         self._contacts = ContactCount()
         self._policies: dict[str, Policy] = {}
-        self._stack = ExitStack()
-
-    def __enter__(self) -> "RobotSession":
         with ExitStack() as stack:
             self._open(stack)
             self._stack = stack.pop_all()
-        return self
 
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """Disconnect the robot, and close what it needs."""
         self._stack.close()
 
     def _open(self, stack: ExitStack) -> None:

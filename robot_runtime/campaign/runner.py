@@ -187,17 +187,14 @@ class Runner:
             elif kind == "note":
                 self._tell(f"robot {robot.number}: {reply['text']}")
             elif kind == "failed":
-                self._failed(robot, reply)
+                if reply["error"] in _CONFIGURATION:
+                    raise ConfigError(f"robot {robot.number}: {reply['message']}", reply["remedy"])
+                self._ask_about(robot, reply)
             elif kind == "gone":
                 self._waiting.pop(robot.number, None)
                 if robot.attempt:
                     attempt, robot.attempt = robot.attempt, ""
                     self._finish(attempt, {"message": "the robot's process died"})
-
-    def _failed(self, robot: RobotProcess, reply: Mapping[str, Any]) -> None:
-        if reply["error"] in _CONFIGURATION:
-            raise ConfigError(f"robot {robot.number}: {reply['message']}", reply["remedy"])
-        self._ask_about(robot, reply)
 
     def _ask_about(self, robot: RobotProcess, reply: Mapping[str, Any]) -> None:
         if reply.get("error") == "LowBattery":
