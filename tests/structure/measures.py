@@ -71,6 +71,6 @@ MEASURES = {
     ),
     "guard": Measure("written-out callers of the Guard", 1, 1, _listed(guard_callers)),
     # The limit was 135,000 and returns to it: ROS 2 came before all that pays for it.
-    "lines": Measure("product lines", 120_000, 135_250, lambda: Value(sum(map(lines_of, product_files())))),
+    "lines": Measure("product lines", 120_000, 135_000, lambda: Value(sum(map(lines_of, product_files())))),
     "language": Measure("documented parameters that are fragments", 20, 20, _listed(fragments)),
 }
