@@ -121,7 +121,7 @@ def forgets_e_stop_on_connect(r: Any) -> None:
 
 
 def drives_on_after_close(r: Any) -> None:
-    r.base._clear = lambda: None
+    r.base.clear = lambda: None
 
 
 def repeats_one_buffer(r: Any) -> None:
