@@ -150,6 +150,7 @@ def test_every_row_is_measured() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_run_with_faults_does_not_end_with_success() -> None:
     (result,) = Plan(0, 4, second_order=True)([0])
     cli.refuse_faults([result])

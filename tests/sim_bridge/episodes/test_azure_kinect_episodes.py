@@ -85,6 +85,7 @@ def test_an_episode_succeeds_and_everything_it_saw_is_recorded(room_folder: Path
 
 
 @pytest.mark.slow
+@pytest.mark.slow
 @pytest.mark.parametrize("depth", ["nfov", "wfov_2x2"])
 def test_the_view_is_the_ideal_cameras(sim: Callable[..., Robot], depth: str) -> None:
     robot, training = sim(), load_task(TASK).camera

@@ -69,6 +69,7 @@ def test_an_episode_succeeds_and_its_recording_plays(room_folder: Path, tmp_path
     assert any((np.abs(frame.depth_m - start_m) < 0.002).mean() > 0.98 for frame in frames)
 
 
+@pytest.mark.slow
 def test_the_view_is_the_ideal_cameras(sim: Callable[..., Robot]) -> None:
     robot = sim()
     options = {**OPTIONS, "depth": "848x480", "imaging": {"depth_max_m": 9.0}, "emulated": EXACT}

@@ -61,6 +61,7 @@ def test_weights_of_a_script_are_moved_to_the_cpu(tmp_path: Path) -> None:
     assert (moved.outputs["logits"] == golden.outputs["logits"]).all()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_script_that_makes_tensors_on_the_gpu_is_exported_on_the_cpu(tmp_path: Path) -> None:
     path = script(tmp_path, makes_tensors=True)

@@ -392,6 +392,7 @@ _ALMOST_MESSAGES = st.recursive(
 ).map(msgpack.packb)
 
 
+@pytest.mark.slow
 @given(st.binary(max_size=200) | _ALMOST_MESSAGES)
 @settings(max_examples=300)
 def test_any_bytes_are_a_message_or_refused(data: bytes) -> None:
