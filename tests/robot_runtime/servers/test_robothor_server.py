@@ -266,6 +266,7 @@ _NAMES = st.sampled_from(
 _KEYS = st.sampled_from(["x", "z", "rotation", "horizon", "gridSize", "sceneName", "degrees", "agentId", "renderImage"])
 
 
+@pytest.mark.slow
 def test_no_request_ends_the_server_or_leaves_the_list_of_actions() -> None:
     episodes = [open_room.make_object_episode(id=str(i)) for i in range(400)]
     with serving(episodes) as (server, wire):

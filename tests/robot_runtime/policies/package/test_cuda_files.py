@@ -54,6 +54,7 @@ def script(folder: Path, makes_tensors: bool) -> Path:
     return folder / "net.ts"
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_weights_of_a_script_are_moved_to_the_cpu(tmp_path: Path) -> None:
     _, _, golden = draft(script(tmp_path, makes_tensors=False), ABOUT)
