@@ -28,8 +28,8 @@ PROFILES = "FASTDDS_DEFAULT_PROFILES_FILE"
 PROFILES_BEFORE_JAZZY = "FASTRTPS_DEFAULT_PROFILES_FILE"
 
 PROFILE = """<?xml version="1.0" encoding="UTF-8" ?>
-<profiles xmlns="http://www.eprosima.com">
-  <participant profile_name="robot_runtime" is_default_profile="true"><rtps>
+<profiles xmlns="http://www.eprosima.com">{descriptors}
+  <participant profile_name="robot_runtime" is_default_profile="true"><rtps>{transports}
     <propertiesPolicy><properties><property>
       <name>fastdds.type_propagation</name><value>disabled</value>
     </property></properties></propertiesPolicy>
@@ -37,6 +37,28 @@ PROFILE = """<?xml version="1.0" encoding="UTF-8" ?>
 </profiles>
 """
 """Without the property, a Cyclone DDS on the other side silently loses types with a fixed array, such as Odometry."""
+
+DESCRIPTOR = """
+  <transport_descriptors><transport_descriptor>
+    <transport_id>robot_runtime_udp</transport_id><type>UDPv4</type>{interface}
+  </transport_descriptor></transport_descriptors>"""
+UDP = """
+    <userTransports><transport_id>robot_runtime_udp</transport_id></userTransports>
+    <useBuiltinTransports>false</useBuiltinTransports>"""
+LOOPBACK = """
+    <maxInitialPeersRange>32</maxInitialPeersRange>
+    <interfaceWhiteList><address>127.0.0.1</address></interfaceWhiteList>"""
+PEERS = """
+    <builtin><initialPeersList>
+      <locator><udpv4><address>127.0.0.1</address></udpv4></locator>
+    </initialPeersList></builtin>"""
+"""What rmw itself does for this computer only has shared memory, whatever the profile says."""
+
+TRANSPORTS = "FASTDDS_BUILTIN_TRANSPORTS"
+"""Variable of Fast DDS since 2.13, which holds for a user's profile too."""
+
+UNNAMED = "_NODE_NAME_UNKNOWN_"
+"""rmw's name for a node whose endpoint has been discovered before the node."""
 
 DISCOVERY_PORT = "11811"
 
@@ -46,24 +68,46 @@ HAZARD_PERIOD_MS = 16
 SET_PARAMETERS = "rcl_interfaces/SetParameters"
 
 
-def write_profile(discovery_server: str = "") -> None:
+def write_profile(discovery_server: str = "", shares_memory: bool = True) -> None:
     """Write the profile for Fast DDS and name it in the environment, unless the user's environment names one.
 
     The server is named in the environment, too: in a profile, Fast DDS 2 and 3 write it in different ways.
 
     Args:
         discovery_server: ``HOST:PORT`` of a discovery server, used as a super client; empty for multicast.
+        shares_memory: whether Fast DDS may use shared memory with other processes of this computer. After ``kill -9``
+            of one of them, any call of it may wait for 1.3 s, its check of that memory. A user's profile decides it
+            before Fast DDS 2.13, and where discovery is restricted to this computer.
     """
     if discovery_server:
         host, _, port = discovery_server.partition(":")
         os.environ["ROS_DISCOVERY_SERVER"] = f"{host}:{port or DISCOVERY_PORT}"
         os.environ["ROS_SUPER_CLIENT"] = "TRUE"
+    if not shares_memory:
+        os.environ.setdefault(TRANSPORTS, "UDPv4")
     if os.environ.get(PROFILES) or os.environ.get(PROFILES_BEFORE_JAZZY):
         return
-    path = Path(tempfile.gettempdir()) / f"robot_runtime_fastdds_{os.getuid()}.xml"
-    path.write_text(PROFILE, encoding="utf-8")
+    descriptors, transports, name = "", "", "default"
+    if not shares_memory:
+        is_local = _is_for_this_computer_only()
+        descriptors = DESCRIPTOR.format(interface=LOOPBACK if is_local else "")
+        transports, name = (UDP + PEERS, "loopback") if is_local else (UDP, "udp")
+    path = Path(tempfile.gettempdir()) / f"robot_runtime_fastdds_{name}_{os.getuid()}.xml"
+    path.write_text(PROFILE.format(descriptors=descriptors, transports=transports), encoding="utf-8")
     before_jazzy = os.environ.get("ROS_DISTRO") in ("foxy", "galactic", "humble", "iron")
     os.environ[PROFILES_BEFORE_JAZZY if before_jazzy else PROFILES] = str(path)
+
+
+def _is_for_this_computer_only() -> bool:
+    """Whether the environment restricts discovery to this computer, which the profile does then in rmw's place."""
+    is_local = (
+        os.environ.get("ROS_LOCALHOST_ONLY") == "1"
+        or os.environ.get("ROS_AUTOMATIC_DISCOVERY_RANGE", "").upper() == "LOCALHOST"
+    )
+    if is_local:
+        os.environ.pop("ROS_LOCALHOST_ONLY", None)
+        os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "SYSTEM_DEFAULT"
+    return is_local
 
 
 def message_class(kinds: Sequence[str], part: str = "msg") -> Any:
@@ -274,7 +318,8 @@ class Node:
         key = bytes(gid["data"])[:16]
         if key not in self._senders:
             for found in self._nodes[0].get_publishers_info_by_topic(topic):
-                self._senders[bytes(found.endpoint_gid)[:16]] = _node_of(found)
+                if found.node_name != UNNAMED:
+                    self._senders[bytes(found.endpoint_gid)[:16]] = _node_of(found)
         return self._senders.get(key, UNKNOWN)
 
 

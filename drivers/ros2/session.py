@@ -17,7 +17,7 @@ from drivers.ros.connection.session import Endpoint
 from drivers.ros.connection.waiting import wait_until
 from drivers.ros.protocol import ACKNOWLEDGE_TOPIC
 from drivers.ros2.messages import SET_ATOMICALLY, RclpyMessages, parameters
-from drivers.ros2.node import Node, write_profile
+from drivers.ros2.node import UNNAMED, Node, write_profile
 from drivers.ros2.options import NetworkOptions
 from robot_runtime.common.clock import ns_to_seconds
 from robot_runtime.common.geometry import SE2
@@ -25,8 +25,8 @@ from robot_runtime.errors import DeviceFault, RuntimeFault, StaleData
 
 POLL_S = 0.02
 
-UNNAMED, UNNAMED_S = "_NODE_NAME_UNKNOWN_", 0.5
-"""The name that rclpy gives a node before its discovery is complete, and the longest wait for the real one."""
+UNNAMED_S = 0.5
+"""Longest wait for the real name of a node."""
 
 SERVICE_S = 5.0
 """Limit of a service's answer; the simulated robot's may wait for an image."""

@@ -14,6 +14,8 @@ import rclpy
 from geometry_msgs.msg import Twist, TwistStamped
 from rclpy.signals import SignalHandlerOptions
 
+from drivers.ros2.node import PROFILES
+
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = "/robot_runtime_guard/command"
 PERIOD_S = 0.05
@@ -22,9 +24,11 @@ PERIOD_S = 0.05
 class Program:
     """A Python program on the test's network, in a process of its own."""
 
-    def __init__(self, domain: int, folder: Path, *command: object) -> None:
+    def __init__(self, domain: int, folder: Path, *command: object, is_guard: bool = False) -> None:
         self._is_frozen = False
         environment = os.environ | {"ROS_DOMAIN_ID": str(domain), "ROS_HOME": str(folder)}
+        if is_guard:
+            environment.pop(PROFILES, None)  # it brings its own
         self.process = subprocess.Popen(
             [sys.executable, *map(str, command)], cwd=ROOT, env=environment, stdin=subprocess.PIPE
         )
@@ -62,7 +66,8 @@ class Program:
 
 def guard(domain: int, folder: Path, preset: str) -> Program:
     """``robot-runtime guard PRESET``, by the program that it starts."""
-    return Program(domain, folder, "-m", "drivers.ros.guard.program", ROOT / f"launch/guards/{preset}.yaml")
+    parameters = ROOT / f"launch/guards/{preset}.yaml"
+    return Program(domain, folder, "-m", "drivers.ros.guard.program", parameters, is_guard=True)
 
 
 def commander(domain: int, folder: Path, kind: str, v_mps: float, w_radps: float = 0.0) -> Program:

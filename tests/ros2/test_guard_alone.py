@@ -79,6 +79,20 @@ def test_a_killed_guard_leaves_them_at_zero(driving) -> None:
     assert base.state["zero_at_s"] == state["zero_at_s"]
 
 
+def test_no_thread_of_it_can_wait_for_a_dead_program_s_shared_memory(driving) -> None:
+    _, guard, commander = driving("turtlebot3")
+    assert not [name for name in threads(guard.process.pid) if name.startswith("dds.shm")]
+    assert [name for name in threads(commander.process.pid) if name.startswith("dds.shm")], "Fast DDS' default"
+
+
+def threads(number: int) -> list[str]:
+    """Names of the threads of a program and of its child, the keeper."""
+    task = Path(f"/proc/{number}/task")
+    children = [int(child) for thread in task.iterdir() for child in (thread / "children").read_text().split()]
+    names = [(thread / "comm").read_text().strip() for thread in task.iterdir()]
+    return [*names, *(name for child in children for name in threads(child))]
+
+
 def test_a_contact_stops_them_at_once_and_a_release_lets_them_go(driving) -> None:
     base, _, _ = driving("create3")
     base.tell(bump=["bump_front_center"])

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import itertools
+import os
+import subprocess
+import sys
 import threading
 from typing import Any
 
 import pytest
 from rclpy._rclpy_pybind11 import InvalidHandle, RCLError
 from rclpy.executors import SingleThreadedExecutor
+from ros2_programs import ROOT
 from std_msgs.msg import Header
 
 from drivers.ros.connection.clock import RosClock
 from drivers.ros.connection.errors import SecondPublisher
+from drivers.ros.connection.received import UNKNOWN, Received
 from drivers.ros.connection.waiting import wait_until
-from drivers.ros2.node import Node
+from drivers.ros2.node import PROFILES, TRANSPORTS, UNNAMED, Node
 from drivers.ros2.options import NetworkOptions
-from drivers.ros2.session import UNNAMED, UNNAMED_S, Session
+from drivers.ros2.session import UNNAMED_S, Session
 
 
 @pytest.fixture
@@ -67,6 +72,56 @@ def test_a_context_that_ends_before_a_wait_ends_the_lane_in_silence(ros2_domain:
     assert failed.wait(10.0)
     nodes[0].close()
     assert nodes[0].is_shutdown()
+
+
+def test_a_sender_without_a_name_is_unknown_until_it_has_one(
+    ros2_domain: int, client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Unnamed:
+        node_namespace, node_name = "_NODE_NAMESPACE_UNKNOWN_", UNNAMED
+
+        def __init__(self, info: Any) -> None:
+            self.endpoint_gid = info.endpoint_gid
+
+    node, received = Node("test", ros2_domain), list[Received]()
+    found = node._nodes[0].get_publishers_info_by_topic
+    monkeypatch.setattr(node._nodes[0], "get_publishers_info_by_topic", lambda topic: list(map(Unnamed, found(topic))))
+    try:
+        node.subscribe("/header", ("std_msgs/Header",), received.append)
+        publisher = client.node.create_publisher(Header, "/header", 1)
+        client.wait(lambda: publisher.publish(Header()) or received)
+        monkeypatch.undo()
+        client.wait(lambda: publisher.publish(Header()) or received[-1].sender == "/somebody")
+        assert received[0].sender == UNKNOWN
+    finally:
+        node.close()
+
+
+RANGE = "ROS_AUTOMATIC_DISCOVERY_RANGE"
+THREADS = """
+from pathlib import Path
+from drivers.ros2.node import Node, write_profile
+write_profile(shares_memory=False)
+node = Node("test")
+print([thread.read_text().strip() for thread in Path("/proc/self/task").glob("*/comm")])
+node.close()
+"""
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [{RANGE: "LOCALHOST"}, {"ROS_LOCALHOST_ONLY": "1"}, {RANGE: "SUBNET"}, {RANGE: "SUBNET", PROFILES: "the user's"}],
+)
+def test_a_node_keeps_out_of_shared_memory(ros2_domain: int, environment: dict[str, str]) -> None:
+    given = {name: value for name, value in os.environ.items() if name not in (RANGE, PROFILES, TRANSPORTS)}
+    given |= {name: os.environ[name] if name == PROFILES else value for name, value in environment.items()}
+    if PROFILES not in environment:
+        given[TRANSPORTS] = "DEFAULT"  # as if there were no such variable, as before Fast DDS 2.13
+    given["ROS_DOMAIN_ID"] = str(ros2_domain)
+    command = [sys.executable, "-c", THREADS]
+    threads = subprocess.run(command, env=given, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert "dds.udp" in threads
+    assert "dds.shm" not in threads
 
 
 @pytest.mark.parametrize("polls", [2, 1000])

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from enum import Enum
 from typing import Any
 
+from drivers.ros.connection.received import UNKNOWN
 from drivers.ros.guard.safety_levels import LevelTracker, SafetySensor
 from robot_runtime.common.clock import seconds_to_ns
 from robot_runtime.errors import InvalidCommand
@@ -119,9 +120,10 @@ class WheelGuard:
             velocity: commanded velocity.
             now_ns: time of arrival.
             sender: name of the node. A second node is refused until the first is silent: until its command expires.
+                ``UNKNOWN`` is the only node's, before the network has told its name.
         """
         timeout_ns = self._guard.limits.command_timeout_ns
-        if self._commander not in ("", sender) and now_ns - self._commanded_ns <= timeout_ns:
+        if self._commander not in ("", UNKNOWN, sender) and now_ns - self._commanded_ns <= timeout_ns:
             self._refused_ns[sender] = now_ns
             return
         self._commander, self._commanded_ns = sender, now_ns

@@ -212,7 +212,7 @@ def run(parameters: Any, where: str) -> None:
 
     def make(stop: threading.Event) -> GuardNode:
         options = parse_guard_options(parameters, where, ROS_2_FAMILIES)
-        write_profile(options.discovery_server)
+        write_profile(options.discovery_server, shares_memory=False)
         with suppress(OSError):  # few systems permit it to ordinary users
             os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(PRIORITY))
         start_keeper(options)

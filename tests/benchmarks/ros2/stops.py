@@ -55,8 +55,8 @@ BASES = {
 
 
 def moves(state: dict[str, Any]) -> bool:
-    """Whether the base drives at speed."""
-    return bool(state["velocity"][0] > 0.8 * SPEED_MPS)
+    """Whether the base drives at speed by a command: after a zero it coasts."""
+    return bool(state["zero_at_s"] is None and state["velocity"][0] > 0.8 * SPEED_MPS)
 
 
 def contact_ms(base: Emulator) -> float:

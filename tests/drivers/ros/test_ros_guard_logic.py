@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from raising import raises_naming
 
+from drivers.ros.connection.received import UNKNOWN
 from drivers.ros.guard.e_stop_latch import LEFT_ENGAGED, EStopLatch
 from drivers.ros.guard.logic import TEXTS, Hold, WheelGuard
 from drivers.ros.guard.safety_levels import Levels, LevelTracker, SafetySensor
@@ -103,6 +104,19 @@ def test_a_second_commander_is_refused_until_the_first_is_silent() -> None:
     assert guard.decide(now_ns).velocity.linear_m_s == 0
     assert "/runtime are refused, because /teleop" in guard.status(now_ns).notes
     assert guard.status(now_ns + 2 * NS_PER_S).notes == ""
+
+
+def test_a_commander_goes_on_when_the_network_has_told_its_name() -> None:
+    guard, now_ns = driving()
+    now_ns += NS_PER_S // 5 + 1
+    guard.tracker.levels(Levels(), now_ns, "/core")
+    guard.command(FORWARD, now_ns, UNKNOWN)
+    guard.command(Velocity(0.0, 1.0), now_ns, "/teleop")
+    assert guard.status(now_ns).notes == ""
+    now_ns += NS_PER_S // 10
+    assert guard.decide(now_ns).velocity.angular_rad_s > 0.0
+    guard.command(FORWARD, now_ns, "/runtime")
+    assert "/runtime are refused, because /teleop" in guard.status(now_ns).notes
 
 
 def test_zones_are_words() -> None:
