@@ -318,8 +318,9 @@ class Node:
         key = bytes(gid["data"])[:16]
         if key not in self._senders:
             for found in self._nodes[0].get_publishers_info_by_topic(topic):
-                if found.node_name != UNNAMED:
-                    self._senders[bytes(found.endpoint_gid)[:16]] = _node_of(found)
+                gid_found, name = bytes(found.endpoint_gid)[:16], _node_of(found)
+                # It stays nameless, but itself: under a new name it would be refused as a second sender.
+                self._senders.setdefault(gid_found, f"/{gid_found.hex()}{name}" if found.node_name == UNNAMED else name)
         return self._senders.get(key, UNKNOWN)
 
 

@@ -74,7 +74,7 @@ def test_a_context_that_ends_before_a_wait_ends_the_lane_in_silence(ros2_domain:
     assert nodes[0].is_shutdown()
 
 
-def test_a_sender_without_a_name_is_unknown_until_it_has_one(
+def test_senders_without_a_name_are_told_apart_and_stay_the_same(
     ros2_domain: int, client: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Unnamed:
@@ -88,11 +88,14 @@ def test_a_sender_without_a_name_is_unknown_until_it_has_one(
     monkeypatch.setattr(node._nodes[0], "get_publishers_info_by_topic", lambda topic: list(map(Unnamed, found(topic))))
     try:
         node.subscribe("/header", ("std_msgs/Header",), received.append)
-        publisher = client.node.create_publisher(Header, "/header", 1)
-        client.wait(lambda: publisher.publish(Header()) or received)
+        publishers = itertools.cycle([client.node.create_publisher(Header, "/header", 1) for _ in range(2)])
+        client.wait(lambda: next(publishers).publish(Header()) or len(received) > 20)
+        first = {each.sender for each in received[10:]} - {UNKNOWN}
+        assert len(first) == 2
         monkeypatch.undo()
-        client.wait(lambda: publisher.publish(Header()) or received[-1].sender == "/somebody")
-        assert received[0].sender == UNKNOWN
+        received.clear()
+        client.wait(lambda: next(publishers).publish(Header()) or len(received) > 20)
+        assert {each.sender for each in received} == first
     finally:
         node.close()
 
