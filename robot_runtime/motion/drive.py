@@ -96,7 +96,6 @@ class Drive:
         self._predictor, self._info, self._profile, self._calibrated = predictor, info, profile, calibrated
         self._period_s = 1 / info.rate_hz
         model = predictor.model
-        self._inverts = calibrated and not open_loop and model.accel_m_s2 is None
         self._follows = 1 - math.exp(-self._period_s / model.lag_s) if model.lag_s else 1.0
         """Share of a change of the command that a wheel's speed follows in one period."""
         self._speed_1_s, self._accel_1_s2 = leg.speed_1_s, leg.accel_1_s2
@@ -109,6 +108,10 @@ class Drive:
         self._wheels_m = leg.wheels_m(model.separation_m)
         self._square_m2 = self._wheels_m[0] ** 2 + self._wheels_m[1] ** 2
         self._longest_m = max(map(abs, self._wheels_m))
+        # The inverse jumps ahead of the wheels by a tick's acceleration, and behind them by one of braking.
+        jump_m_s2 = (1 + BRAKING) * leg.accel_1_s2 * self._longest_m / self._follows
+        limited = model.accel_m_s2 is not None and model.accel_m_s2 < jump_m_s2
+        self._inverts = calibrated and not open_loop and not limited
         # Commands in steps change a wheel's speed by that much per period: it is never slower while commanded.
         slow_m_s = max(profile.still_m_s, self._follows * model.speed_quantum_m_s)
         self._slow_1_s = slow_m_s / self._longest_m if self._longest_m else 0.0

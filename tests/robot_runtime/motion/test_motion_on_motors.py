@@ -102,6 +102,16 @@ def test_a_calibrated_base_takes_hardly_longer_than_its_delays_and_the_limits_de
 
 
 @pytest.mark.parametrize("wish", [FORWARD, LEFT], ids=["forward", "turn"])
+def test_a_limit_of_acceleration_that_no_command_reaches_costs_no_time(wish: Displacement) -> None:
+    """An identification from noisy odometry finds such limits at bases without any."""
+    durations_s = []
+    for limit in ({}, {"accel_m_s2": 10.5}):
+        with base_with({"dead_time_s": 0.2, "lag_s": 0.1, "report_delay_s": 0.02, **limit}, calibrated=True) as robot:
+            durations_s.append(controller(robot).execute(wish).duration_s)
+    assert durations_s[1] == pytest.approx(durations_s[0], abs=0.021), "more than a tick apart"
+
+
+@pytest.mark.parametrize("wish", [FORWARD, LEFT], ids=["forward", "turn"])
 @pytest.mark.parametrize("late_s", [-0.015, 0.015], ids=["early", "late"])
 def test_a_motion_that_follows_earlier_or_later_than_calibrated_still_ends_in_one_leg(
     late_s: float, wish: Displacement
