@@ -5,6 +5,7 @@ from __future__ import annotations
 import json as jsonlib
 import subprocess
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -32,7 +33,8 @@ def ros2(
 
     Emulated bases on Cyclone DDS, guard, commander and driver on Fast DDS are processes of this computer. The bases'
     clock measures stops, from the hazard's message or the commander's end to the first zero that they receive. Stops,
-    deaths and images are in real time, motion is in the simulated robot's.
+    deaths and images are in real time, motion is in the simulated robot's; beside it stands that over ROS 1, of the
+    same motors, measured first.
     """
     from robot_runtime.common.console import console
 
@@ -47,12 +49,25 @@ def ros2(
         "pairs": pairs,
         "actions": actions,
     }
+    over_ros1 = ros1_motion(actions) if actions else {}
     with tempfile.TemporaryDirectory() as folder:
         rows = Path(folder) / "rows.json"
         command = [str(PYTHON), "-m", "tests.benchmarks.ros2.measure", jsonlib.dumps(counts), str(rows)]
         subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL, check=True)
         measured: list[dict[str, Any]] = jsonlib.loads(rows.read_text(encoding="utf-8"))
-    report("ros2", [*(Row(**values) for values in measured), shared_row()], json, console)
+    beside = [replace(Row(**values), **over_ros1.get(values["id"], {})) for values in measured]
+    report("ros2", [*beside, shared_row()], json, console)
+
+
+def ros1_motion(actions: int) -> dict[str, dict[str, Any]]:
+    """What the rows of motion say of ROS 1, by their names; once in the life of a process."""
+    from tests.benchmarks.ros_locobot.network import local_network
+
+    with local_network("bench") as network:
+        from tests.benchmarks.ros_locobot.motion import motion_rows
+
+        rows = motion_rows(network, actions, lambda: None, rate=1.0)
+    return {row.id: {"rival": "ROS 1", "rival_value": row.value} for row in rows}
 
 
 def shared_row() -> Row:

@@ -1,6 +1,6 @@
 """Motion over ROS 2: the simulated robot with the motors and the rate of ``bench ros``, and as a Create 3.
 
-Time is ``/clock``'s. The Guard is the driver's; the one on the robot is measured by the stops.
+Time is ``/clock``'s, as fast as real time. The Guard is the driver's; the one on the robot is measured by the stops.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tests.benchmarks.ros_locobot.actions import measured_rows
 from tests.ros2 import ros2_guard, ros2_network
 
 NOISY = "sim-noisy"
-SIMULATED = ("-m", "sim_bridge.ros", "--family", "create3", "--camera", "64x48@79", "--rate", "3")
+SIMULATED = ("-m", "sim_bridge.ros", "--family", "create3", "--camera", "64x48@79")
 OPTIONS = {
     "family": "create3",
     "camera": {"mount": "habitat"},
