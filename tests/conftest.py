@@ -43,6 +43,10 @@ def _warm_up() -> None:
     """Load what the first test to use it would pay for: compiled kernels and the libraries of most tests."""
     import small_flat
 
+    from robot_runtime.hal import Intrinsics
+    from robot_runtime.hal.lens import Lens
+    from robot_runtime.imaging.reproject import Reprojector
+    from robot_runtime.imaging.rig import RgbdCalibration
     from robot_runtime.metrics.functional.distances import Euclidean
     from robot_runtime.metrics.functional.dtw import dtw_alignment
     from robot_runtime.scenes.geodesic import GeodesicMap
@@ -51,6 +55,9 @@ def _warm_up() -> None:
     field.path(5.0, 2.0)
     assert np.isfinite(field.values).any()
     dtw_alignment([(0.0, 0.0), (1.0, 0.0)], [(0.0, 0.0), (1.0, 1.0)], Euclidean((0, 1)))
+    lens = Lens(8, 6, 6.0, 6.0, 3.5, 2.5)
+    rig = RgbdCalibration(lens, lens, np.eye(4), 0.001, "warm-up", "simulation")
+    Reprojector(rig, Intrinsics.from_hfov(8, 6, 60.0)).warm_up()
 
 
 @pytest.fixture(autouse=True)
