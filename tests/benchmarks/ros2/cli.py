@@ -26,7 +26,7 @@ def ros2(
     starts: Annotated[int, typer.Option(min=1, help="Starts of the slowest motors, in real time: 2 s each.")] = 50,
     simulated_starts: Annotated[int, typer.Option(min=1, help="Starts of them on a simulated clock.")] = 1000,
     pairs: Annotated[int, typer.Option(min=0, help="Pairs of images; 0: none.")] = 300,
-    actions: Annotated[int, typer.Option(min=0, help="Forwards, and turns; 0: none.")] = 16,
+    actions: Annotated[int, typer.Option(min=0, help="Forwards, and turns; 0: none.")] = 8,
     json: JsonFile = None,
 ) -> None:
     """Measure robots on ROS 2: stops by the guard alone, dead bases, images, motion, and the code shared with ROS 1.
