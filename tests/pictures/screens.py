@@ -90,6 +90,10 @@ def _port() -> str:
     return "8900"
 
 
+TRIES = 5
+"""On a busy computer the page may be silent for so long that the robot stops: the person takes control again."""
+
+
 def console(studio: Studio) -> None:
     """The page on a desk, on a phone while a person drives, and after STOP."""
     with _operated(studio, "--count", "2", "--seed", "6", "--real-time", "--attended") as (_, url):
@@ -97,11 +101,15 @@ def console(studio: Studio) -> None:
         tab.visit(url, 1280, 900)
         tab.run(PLAIN)
         tab.run("$('name').value = 'ada'")
-        tab.until("!$('take').disabled")
-        tab.run("$('take').click()")
-        tab.until("link.mine && !$('resume').disabled")
-        tab.run("$('resume').click()")
-        tab.until("mapImage && state.step >= 5")
+        for _ in range(TRIES):
+            tab.until("!$('take').disabled")
+            tab.run("$('take').click()")
+            tab.until("link.mine && !$('resume').disabled")
+            tab.run("$('resume').click()")
+            tab.until("!link.eStop")
+            tab.until("mapImage && state.step >= 5 || link.eStop")
+            if not tab.run("link.eStop"):
+                break
         desk = studio.look()
         tab.resize(390, 844)
         tab.run(PLAIN)
