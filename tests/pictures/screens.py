@@ -70,7 +70,8 @@ def eqa(studio: Studio) -> None:
 @contextmanager
 def _operated(studio: Studio, *arguments: str) -> Iterator[tuple[TerminalRun, str]]:
     """A run with a page, and the page's address."""
-    run = TerminalRun(["run", *arguments, "--console", _port(), "--out", "logs/first"], studio.folder)
+    port = "0" if studio.short else _port()
+    run = TerminalRun(["run", *arguments, "--console", port, "--out", "logs/first"], studio.folder)
     try:
         found = wait_for(SystemClock(), lambda: "console: http" in run.said or run.process.poll(), 120.0, 0.1)
         assert found is True, run.said
