@@ -11,11 +11,8 @@ from docs_pages import PAGES, ROOT
 from PIL import Image
 
 from tests.pictures.recipes import RECIPES
-from tests.pictures.screens import LARGEST_BYTES, console, movie
+from tests.pictures.screens import LARGEST_BYTES
 from tests.pictures.studio import IMAGES, Recipe, Studio
-
-OPERATED = (console, movie)
-"""Their robots drive in real time before a person's page: where the computer is busy, the page's silence stops them."""
 
 DRAWINGS = {"episode.svg", "layers.svg"}
 """Drawn as text; the second is compared with the import layers by tests/test_layout.py."""
@@ -43,26 +40,8 @@ def test_every_picture_has_a_recipe_and_is_shown() -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize(
-    "recipe", [recipe for recipe in RECIPES if recipe.make not in OPERATED], ids=lambda recipe: recipe.names[0]
-)
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.names[0])
 def test_a_recipe_makes_its_pictures(recipe: Recipe, tmp_path: Path) -> None:
-    check(recipe, tmp_path)
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(1200)
-@pytest.mark.parametrize(
-    "recipe", [recipe for recipe in RECIPES if recipe.make in OPERATED], ids=lambda recipe: recipe.names[0]
-)
-def test_a_recipe_whose_robot_is_operated_makes_its_pictures(
-    recipe: Recipe, tmp_path: Path, in_real_time: None
-) -> None:
-    check(recipe, tmp_path)
-
-
-def check(recipe: Recipe, tmp_path: Path) -> None:
-    """Make a recipe's pictures in short form, and compare them with the documentation's."""
     (tmp_path / "work").mkdir()
     (tmp_path / "out").mkdir()
     studio = Studio(tmp_path / "work", tmp_path / "out", short=True)

@@ -1,8 +1,8 @@
 """Benchmark of motion: duration of a forward and a turn over ROS, and their accuracy by the simulator's ground truth.
 
 The simulated robot has a calibrated Kobuki's encoder and gyro noise and its motors (``launch/robots/sim-noisy.yaml``),
-and the guard node is used as on a robot. Its motors are measured first. Time is ``/clock``'s. It may be faster than
-real time, never by more than 40 ms ahead of its subscribers: then what they are late counts more.
+and the guard node is used as on a robot. Its motors are measured first. Time is ``/clock``'s. Faster than
+real time, it runs at most two of the base's periods ahead of its subscribers, and what they are late counts more.
 """
 
 from __future__ import annotations
