@@ -193,6 +193,7 @@ class Node:
         self._own = {node.get_fully_qualified_name() for node in self._nodes}
         self._lanes = dict(zip(lanes, self._nodes))  # noqa: B905 - Python 3.8
         self._senders: dict[bytes, str] = {}
+        self._clients: dict[str, Any] = {}
         self._executors = [SingleThreadedExecutor(context=self._context) for _ in self._nodes]
         self._threads = []
         for executor, node in zip(self._executors, self._nodes):  # noqa: B905 - Python 3.8
@@ -266,16 +267,21 @@ class Node:
         return importlib.import_module("drivers.ros2.forged").Publisher(made) if is_stand_in(message) else made
 
     def remove(self, endpoint: Any) -> None:
-        """Remove a subscription, a publisher or a client."""
+        """Remove a subscription or a publisher."""
         endpoint = getattr(endpoint, "rclpy", endpoint)
         for node in self._nodes:
-            for destroy in (node.destroy_subscription, node.destroy_publisher, node.destroy_client):
+            for destroy in (node.destroy_subscription, node.destroy_publisher):
                 if destroy(endpoint):
                     return
 
     def client(self, kind: str, service: str) -> Any:
-        """Create a client of a service such as ``std_srvs/SetBool``."""
-        return self._nodes[0].create_client(message_class((kind,), "srv"), service)
+        """Return the client of a service such as ``std_srvs/SetBool``; it stays until the node is closed.
+
+        Through a discovery server, one client in ten that followed another just removed got no answer.
+        """
+        if service not in self._clients:
+            self._clients[service] = self._nodes[0].create_client(message_class((kind,), "srv"), service)
+        return self._clients[service]
 
     def serve(self, kind: str, service: str, answer: Callable[[Any, Any], Any], lane: str = "base") -> Any:
         """Offer a service."""

@@ -170,21 +170,18 @@ class Session(shared.Session):
 
     def call(self, service: str, kind: str, **request: Any) -> Any:
         client = self.ros.client(kind, service)
-        try:
-            if not wait_until(client.service_is_ready, self.wait, self.connect_timeout_s, POLL_S):
-                raise DeviceFault(
-                    f"service {service} does not exist",
-                    "start the node that offers it, or name the right service in the robot's YAML",
-                )
-            answered, future = threading.Event(), client.call_async(client.srv_type.Request(**request))
-            future.add_done_callback(lambda _: answered.set())
-            if not answered.wait(SERVICE_S):
-                raise DeviceFault(
-                    f"service {service}: no answer within {SERVICE_S:g} s", "look at the log of the node that offers it"
-                )
-            return future.result()
-        finally:
-            self.ros.remove(client)
+        if not wait_until(client.service_is_ready, self.wait, self.connect_timeout_s, POLL_S):
+            raise DeviceFault(
+                f"service {service} does not exist",
+                "start the node that offers it, or name the right service in the robot's YAML",
+            )
+        answered, future = threading.Event(), client.call_async(client.srv_type.Request(**request))
+        future.add_done_callback(lambda _: answered.set())
+        if not answered.wait(SERVICE_S):
+            raise DeviceFault(
+                f"service {service}: no answer within {SERVICE_S:g} s", "look at the log of the node that offers it"
+            )
+        return future.result()
 
     def place(self, service: str, pose: SE2, tilt_rad: float) -> tuple[bool, str, str]:
         values = {"x": pose.x_m, "y": pose.y_m, "yaw": pose.yaw_rad, "tilt": tilt_rad}
