@@ -240,7 +240,8 @@ def check_line(entry: Entry) -> None:
     if schema is None:
         raise ConfigError(f"{where}: malformed: there is no kind {entry.kind!r:.80}", "restore it as it was written")
     try:
-        config.parse({key: value for key, value in entry.content.items() if key in _ENVELOPE}, Envelope, where)
-        config.parse({key: value for key, value in entry.content.items() if key not in _ENVELOPE}, schema, where)
+        for cls, is_envelope in ((Envelope, True), (schema, False)):
+            fields = {key: value for key, value in entry.content.items() if (key in _ENVELOPE) is is_envelope}
+            config.parse(fields, cls, where, recorded=True)
     except ConfigError as error:
         raise ConfigError(f"{error.message} (malformed {entry.kind!r})", "restore it as it was written") from error

@@ -72,6 +72,14 @@ def test_a_clock_that_was_set_back_and_mended_is_a_note(honest: Path, tmp_path: 
     assert any("-3" in note for note in found.notes)
 
 
+def test_a_computer_that_was_up_for_weeks_is_none_of_the_auditors_business(honest: Path, tmp_path: Path) -> None:
+    def be_up_for_30_days(lines: list[Line]) -> None:
+        for line in lines:
+            line["up_s"] += 30 * 86_400.0
+
+    assert changed(honest, tmp_path / "copy", be_up_for_30_days).findings == []
+
+
 def test_time_since_the_start_counts_suspension() -> None:
     import time
 
