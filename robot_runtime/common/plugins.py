@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
 from importlib import metadata
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, cast
 
 from robot_runtime.errors import ConfigError, PluginError
 
@@ -147,9 +147,14 @@ def _described(entry_point: metadata.EntryPoint) -> str:
 
 
 @lru_cache(maxsize=64)
-def _offers(group: str, _path: tuple[str, ...]) -> dict[str, list[metadata.EntryPoint]]:
+def _offers(group: str, path: tuple[str, ...]) -> dict[str, list[metadata.EntryPoint]]:
     """Entry points of a group by name, sorted; the search path is an argument because the answer depends on it."""
     offers: dict[str, list[metadata.EntryPoint]] = {}
-    for entry_point in sorted(metadata.entry_points(group=group)):
+    for entry_point in sorted(_entry_points(path).select(group=group)):
         offers.setdefault(entry_point.name, []).append(entry_point)
     return offers
+
+
+@lru_cache(maxsize=8)  # of all groups at once, because each question would read the metadata of every package again
+def _entry_points(_path: tuple[str, ...]) -> metadata.EntryPoints:
+    return cast(metadata.EntryPoints, metadata.entry_points())  # before Python 3.12 a mapping, which selects, too
