@@ -6,7 +6,7 @@ FRAMEWORKS := .venv-frameworks
 ROS2 := .venv-ros2
 DEMO := logs/demo
 
-.PHONY: help demo test test-all test-fast newcomer bench pictures check docs format clean
+.PHONY: help demo test test-all test-fast newcomer bench pictures check types style structure docs format clean
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -50,16 +50,22 @@ bench: $(VENV)/.dev ## Measure, and print a table: make bench NAME=sim ARGS="--c
 pictures: $(VENV)/.dev ## Make the documentation's pictures: make pictures NAMES="demo.png console.png"
 	$(BIN)/python -m tests.pictures $(NAMES)
 
-check: $(VENV)/.dev $(FRAMEWORKS)/.installed $(ROS2)/.installed ## What CI runs: format, lint, types, import layers, structure, tests
-	$(BIN)/ruff format --check .
-	$(BIN)/ruff check .
-	$(BIN)/mypy
-	$(BIN)/lint-imports
-	$(BIN)/python -m tests.structure --check
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+check: $(VENV)/.dev ## What CI runs: format, lint, types, import layers, structure, tests
+	$(MAKE) -j 2 --output-sync=target types style structure docs $(FRAMEWORKS)/.installed $(ROS2)/.installed
 	$(BIN)/pytest
 	$(FRAMEWORKS)/bin/python -m pytest tests/frameworks
 	$(ROS2)/bin/python -m pytest tests/ros2
+
+types: $(VENV)/.dev
+	$(BIN)/mypy
+
+style: $(VENV)/.dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+structure: $(VENV)/.dev
+	$(BIN)/lint-imports
+	$(BIN)/python -m tests.structure --check
 
 docs: $(VENV)/.dev ## Build the documentation site into build/site, without a network
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

@@ -26,7 +26,8 @@ LARGEST_BYTES = 1_000_000
 
 def replay(studio: Studio) -> None:
     """The page of a replay, in the middle of the episode."""
-    studio.command("run", "--robot", "synthetic-reality", "--agent", "bug", "--count", 1, "--out", "robot")
+    quick = ["--scene", "arena", "--task", "pointnav_quick"] if studio.short else []
+    studio.command("run", "--robot", "synthetic-reality", "--agent", "bug", "--count", 1, "--out", "robot", *quick)
     studio.command("replay", "robot", "--into", "sim", "--out", "replays")
     page = next(path for path in sorted((studio.folder / "replays").glob("*.html")) if path.name != "index.html")
     step = "const s = document.getElementById('step'); s.value = 30; s.dispatchEvent(new Event('input'));"
