@@ -277,7 +277,7 @@ class Node:
     def client(self, kind: str, service: str) -> Any:
         """Return the client of a service such as ``std_srvs/SetBool``; it stays until the node is closed.
 
-        Through a discovery server, one client in ten that followed another just removed got no answer.
+        Through a discovery server, one client in ten to forty that followed another just removed got no answer.
         """
         if service not in self._clients:
             self._clients[service] = self._nodes[0].create_client(message_class((kind,), "srv"), service)

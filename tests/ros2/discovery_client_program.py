@@ -14,7 +14,7 @@ import time
 from drivers.ros2.node import Node, write_profile
 
 READ = 100
-"""Times before the server's death: of new clients for each, through a server, one in ten to thirty got no answer."""
+"""Times before the server's death: of new clients for each, through a server, one in ten to forty got no answer."""
 
 LIMIT_S = 15.0
 

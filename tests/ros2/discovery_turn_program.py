@@ -1,4 +1,4 @@
-"""A robot that turns while its discovery server dies: ``python ... PRESET DOMAIN SERVER PID``.
+"""A robot that turns while its discovery server dies: ``python ... PRESET DOMAIN ADDRESS PID``.
 
 Prints ``OUTCOME YAW_DEG_AT_DEATH YAW_DEG_AT_REST`` of that turn, the outcome of another, and why a new connection
 fails.
@@ -25,13 +25,13 @@ from robot_runtime.robots.loader import RobotContext, read_robot_file
 
 START = SE2(1.2, 1.36, 0.0)
 TURN = Displacement(turn_rad=math.radians(30))
-HALFWAY_RAD = math.radians(10)
+KILLED_AT_RAD = math.radians(10)
 
 
 def kill_in_mid_turn(robot: Robot, server: int, yaws_rad: list[float]) -> None:
     """Kill the server as soon as the base has turned by ten degrees."""
     start_rad = robot.base.state(1.0).odom.yaw_rad
-    while (yaw_rad := robot.base.state(1.0).odom.yaw_rad) - start_rad < HALFWAY_RAD:
+    while (yaw_rad := robot.base.state(1.0).odom.yaw_rad) - start_rad < KILLED_AT_RAD:
         time.sleep(0.002)
     os.kill(server, signal.SIGKILL)
     yaws_rad.append(yaw_rad - start_rad)

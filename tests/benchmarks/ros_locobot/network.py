@@ -76,7 +76,9 @@ def local_network(node_name: str) -> Iterator[Network]:
         import rospy
     except ImportError as error:
         raise DriverMissing(
-            f"ROS 1 cannot be imported: {error}", "install it with `bash .ci/setup dev`, on a system that has it"
+            f"ROS 1 cannot be imported: {error}",
+            "use the interpreter .venv/bin/python, as `make bench` does; if that cannot import it either, install it "
+            "with `bash .ci/setup dev`, on a system that has it",
         ) from error
 
     with ExitStack() as stack:
